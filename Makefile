@@ -135,7 +135,8 @@ contract: .venv/.ready ## generate functions/api/system/openapi.json from the ro
 	@.venv/bin/python -m tools contract
 
 .PHONY: docs
-docs: .venv/.ready .venv-tools/.ready ## build the documentation site, and print where it is
+docs: .venv/.ready .venv-tools/.ready ## write the durations of docs/how-long.md, build the documentation site
+	@.venv/bin/python -m tools how-long
 	@.venv/bin/python -m tools docs
 
 .PHONY: web

@@ -18,7 +18,7 @@ from cli.paths import CommandError
 
 NAMES = (
     "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
-    "shops", "scripts", "reconcile", "vote-log", "cold-start", "layer", "field", "hot-keys",
+    "shops", "scripts", "reconcile", "reaction-log", "cold-start", "layer", "field", "hot-keys",
     "powertools", "migrations",
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {

@@ -64,7 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     sub = add_command(
         commands, "rebuild", "ops.rebuild", "recount counters, and print the differences"
     )
-    add_flag(sub, "--from-log", "use only the vote log and its archives")
+    add_flag(sub, "--from-log", "use only the reaction log and its archives")
     sub.add_argument("--as-of", metavar="TIME", help="end of the recount: 2026-11-21T08:30:00Z")
     scope = sub.add_mutually_exclusive_group()
     scope.add_argument("--target", metavar="post:7", help="only counters of this target")

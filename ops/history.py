@@ -1,8 +1,8 @@
 """``import``: store the likes or collects of another system from a CSV file, with their times.
 
 The file is read twice: first every line is checked, then batches of 1,000 lines are stored by the
-code that stores events of the queue, so rows, vote log, counters and Redis agree after each batch.
-A reaction has its time as version. Storing it again changes nothing, in any order, and never
+code that stores events of the queue, so rows, reaction log, counters and Redis agree after each
+batch. A reaction has its time as version. Storing it again changes nothing, in any order, and never
 replaces a newer one. The position is written after each batch; a repeated command continues there.
 """
 

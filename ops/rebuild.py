@@ -1,4 +1,4 @@
-"""``rebuild``: recount counters from rows or from the vote log, and compare. Changes nothing."""
+"""``rebuild``: recount counters from rows or the reaction log, and compare. Changes nothing."""
 
 import argparse
 import json
@@ -13,9 +13,9 @@ from rich.text import Text
 from cli.output import mark, new_summary, new_table, wide_console
 from cli.paths import CommandError
 from ops.environment import use_environment
+from plaza.reaction_log import Scope, recount, s3_archive
+from plaza.reaction_log.recount import Contradiction, CounterDifference, Recount
 from plaza.reactions import KINDS, Target
-from plaza.vote_log import Scope, recount, s3_archive
-from plaza.vote_log.recount import Contradiction, CounterDifference, Recount
 
 SHOWN = 20
 UNKNOWN = "the log has no comments and posts; their authors are read from the content table"

@@ -30,6 +30,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
     add("docs", "site.build", "build the documentation site into .site/html")
+    add("how-long", "how_long", "fill in the durations of docs/how-long.md")
 
     sub = add("events", "samples", "write the sample events with tokens and ids of a local stack")
     sub.add_argument(

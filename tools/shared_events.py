@@ -4,7 +4,7 @@
 
 The Lambda console and ``sam remote invoke --test-event-name`` then have them, by their case. The
 first token belongs to an admin, the second one to a user; what the samples are about is
-created with them. Everyone who may read the account's schemas can read the tokens. The pattern
+created with them. All who may read the account's schemas can read the tokens. The pattern
 limits what is put. With ``--clean`` and no token, the dead letters of invoked samples are deleted.
 """
 

@@ -4,10 +4,11 @@ import time
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from plaza.flash_sales import redis_store, redis_waitlist
+from plaza.flash_sales import redis_keys, redis_load, redis_orders, redis_sales, redis_waitlist
 from plaza.flash_sales.model import MAX_STOCK, OrderRow, SaleGeneration, Terms, Voucher
 from plaza.flash_sales.recover_orders import ORDERS_PER_VOUCHER
-from plaza.flash_sales.redis_store import MAX_ORDERS_PER_CALL, buyers_key, recovery_key
+from plaza.flash_sales.redis_keys import buyers_key, recovery_key
+from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL
 from plaza.flash_sales.redis_waitlist import MAX_LEAVING
 from plaza.infra.redis import redis
 from plaza.infra.runtime.settings import settings
@@ -22,20 +23,18 @@ def _load(voucher_id: int) -> None:
     now_us = time.time_ns() // 1000
     terms = Terms(1, "voucher", 100, MAX_STOCK, now_us - _DAY_US, now_us + _DAY_US)
     sale = SaleGeneration(voucher_id, SALE.generation, MAX_STOCK)
-    redis_store.begin_loading(
-        sale, Voucher(voucher_id, terms, MAX_STOCK, SALE.generation, False), 0
-    )
+    redis_load.begin_loading(sale, Voucher(voucher_id, terms, MAX_STOCK, SALE.generation, False), 0)
 
 
 def _begin(harness: Harness) -> None:
     _load(SALE.voucher_id)
-    redis_store.open_sale(SALE, drained=True)
+    redis_load.open_sale(SALE, drained=True)
     count = harness.scale(settings().max_pending_orders) - _ROOM
     for start in range(0, count, 10_000):
         buyers = range(_FIRST + start, _FIRST + start + 10_000)
         redis.execute("RPUSH", recovery_key(SALE), *(f"{buyer}:{buyer}:1" for buyer in buyers))
     counts = f"{MAX_STOCK - count}:{count}:0:0:0"
-    redis.execute("HSET", redis_store.state_key(SALE.voucher_id), "counts", counts)
+    redis.execute("HSET", redis_keys.state_key(SALE.voucher_id), "counts", counts)
 
 
 def _begin_with_buyers(harness: Harness) -> None:
@@ -50,13 +49,13 @@ def _confirm(run: int) -> None:
     rows = [
         OrderRow(n, SALE.voucher_id, n, None) for n in range(first, first + MAX_ORDERS_PER_CALL)
     ]
-    [call] = redis_store._confirm_calls(rows, {SALE.voucher_id: SALE})
+    [call] = redis_orders._confirm_calls(rows, {SALE.voucher_id: SALE})
     redis.run(call.script, call.keys, call.args)
 
 
 def _fail(run: int) -> None:
     row = OrderRow(_FIRST + run, SALE.voucher_id, _FIRST + run, "timed-out")
-    [call] = redis_store._release_calls([row], {SALE.voucher_id: SALE})
+    [call] = redis_orders._release_calls([row], {SALE.voucher_id: SALE})
     redis.run(call.script, call.keys, call.args)
 
 
@@ -77,39 +76,39 @@ def _leave(run: int) -> None:
 
 
 def _find_overdue(run: int) -> None:
-    keys = redis_store.state_key(SALE.voucher_id), recovery_key(SALE)
-    redis.run(redis_store.OVERDUE, keys, (SALE.generation, _DAY_US, ORDERS_PER_VOUCHER))
+    keys = redis_keys.state_key(SALE.voucher_id), recovery_key(SALE)
+    redis.run(redis_orders.OVERDUE, keys, (SALE.generation, _DAY_US, ORDERS_PER_VOUCHER))
 
 
 CASES = [
-    Case("a sale", redis_store.LOAD, prepare_nothing, lambda run: _load(1 + run)),
+    Case("a sale", redis_load.LOAD, prepare_nothing, lambda run: _load(1 + run)),
     Case(
         "a sale that is loaded",
-        redis_store.OPEN,
+        redis_load.OPEN,
         lambda harness: _load(SALE.voucher_id),
-        lambda run: redis_store.open_sale(SALE, drained=True),
+        lambda run: redis_load.open_sale(SALE, drained=True),
     ),
     Case(
         "as many pending as allowed",
-        redis_store.RESERVE,
+        redis_orders.RESERVE,
         _begin,
-        lambda run: redis_store.reserve(SALE, run + 1, run + 1),
+        lambda run: redis_orders.reserve(SALE, run + 1, run + 1),
     ),
-    Case("250 orders of one bucket", redis_store.CONFIRM, _begin_with_buyers, _confirm),
-    Case("250 buyers of one bucket, 100 offers", redis_store.JOIN, _begin, _join),
-    Case("500 buyers, 100 offers", redis_store.LEAVE, _begin_with_waitlist, _leave),
-    Case("an order", redis_store.RELEASE, _begin_with_buyers, _fail),
-    Case("all of them due", redis_store.OVERDUE, _begin, _find_overdue),
+    Case("250 orders of one bucket", redis_orders.CONFIRM, _begin_with_buyers, _confirm),
+    Case("250 buyers of one bucket, 100 offers", redis_waitlist.JOIN, _begin, _join),
+    Case("500 buyers, 100 offers", redis_waitlist.LEAVE, _begin_with_waitlist, _leave),
+    Case("an order", redis_orders.RELEASE, _begin_with_buyers, _fail),
+    Case("all of them due", redis_orders.OVERDUE, _begin, _find_overdue),
     Case(
         "all of them due and pending, with overdue",
-        redis_store.RECOVER,
+        redis_orders.RECOVER,
         _begin_with_buyers,
-        lambda run: redis_store.find_overdue([SALE], _DAY_US, ORDERS_PER_VOUCHER),
+        lambda run: redis_orders.find_overdue([SALE], _DAY_US, ORDERS_PER_VOUCHER),
     ),
     Case(
         "a shop that was deleted",
-        redis_store.WITHDRAW,
+        redis_sales.WITHDRAW,
         _begin,
-        lambda run: redis_store.withdraw([SALE], withdrawn=run % 2 == 0),
+        lambda run: redis_sales.withdraw([SALE], withdrawn=run % 2 == 0),
     ),
 ]

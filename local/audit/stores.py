@@ -24,10 +24,10 @@ from local.stack.servers import connect_mysql, connect_redis
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
+from plaza.reaction_log import recount
 from plaza.reactions import KINDS, Target
 from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_keys import TargetKeys, keys_of
-from plaza.vote_log import recount
 
 TargetKind = tuple[str, Target]  # a kind of reaction and its target
 
@@ -252,7 +252,7 @@ class RedisKeys:
 def read_mysql_state(
     mysql_url: str, *, archives: bool = False, cache: RedisState | None = None
 ) -> MysqlState:
-    """Read MySQL in one snapshot and, with ``archives``, the archives of the vote log.
+    """Read MySQL in one snapshot and, with ``archives``, the archives of the reaction log.
 
     ``cache``: Redis' state, read before; for targets of which it has an older version, the commits
     since are read from the log. Raises pymysql.err.MySQLError; with ``archives`` also ObjectsDown

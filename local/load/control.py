@@ -131,7 +131,7 @@ class Control:
 class Crowd:
     """Users who like and unlike posts, some requests twice; a thread plays them.
 
-    Raises CommandError when a store is away: the crowd's posts are created first.
+    Raises CommandError when a store is unavailable: the crowd's posts are created first.
     """
 
     def __init__(self, stack: Stack) -> None:

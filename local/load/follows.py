@@ -171,20 +171,20 @@ async def fetch_viewer_states(api: ApiReader, follows: Sequence[Follow]) -> dict
 
 
 def choose_pairs(follows: Iterable[Follow], count: int, seed: int = 0) -> list[Pair]:
-    """Draw up to ``count`` pairs of users who follow anyone.
+    """Draw up to ``count`` pairs of users with follows.
 
     Every second pair follows the same user: two random users seldom have a follow in common.
     """
     chance = random.Random(seed)
-    everyone, followers = set(), defaultdict(list)
+    users, followers = set(), defaultdict(list)
     for follower_id, followee_id in sorted(set(follows)):
-        everyone.add(follower_id)
+        users.add(follower_id)
         followers[followee_id].append(follower_id)
-    pools = [sorted(everyone)]
+    pools = [sorted(users)]
     shared = [of_one for of_one in followers.values() if len(of_one) > 1]
     pairs: dict[Pair, None] = {}
     for _ in range(20 * count):
-        if len(pairs) == count or len(everyone) < 2:
+        if len(pairs) == count or len(users) < 2:
             break
         pool = chance.choice(shared if shared and len(pairs) % 2 else pools)
         one, other = chance.sample(pool, 2)

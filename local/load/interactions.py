@@ -41,7 +41,7 @@ _MAX_OWN_LISTS = 20  # the users with the most reactions: their own lists are re
 _TITLES = (
     "Morning light over the harbour",
     "The last tram from the old town",
-    "Rain at the market, and nobody left",
+    "Rain at the market, and we all stayed",
     "Bread and coffee by the lake",
     "A long walk up the hills",
     "Lost and found on the night train",
@@ -56,7 +56,7 @@ _BODIES = (
     "Take the small street behind the church. You will know it by the smell of cinnamon.",
     "An old man sold me a map of a town that is not there any more. I bought two.",
     "Best seen before seven, when only the bakers and the gulls are awake.",
-    "Somebody played the same four bars all evening. They are still in my head.",
+    "A band played the same four bars all evening. They are still in my head.",
     "We missed every connection and had the best day of the trip.",
     "Bring a coat, bring a friend, and leave the camera in the bag for once.",
 )

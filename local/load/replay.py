@@ -85,9 +85,9 @@ class PlayedScenario(NamedTuple):
 class Report:
     """Result of a replay.
 
-    ``expected``: changes by the file. ``persisted``: changes in the vote log, which has fewer when
-    the batch of a killed consumer is delivered again after a newer event of the same reaction: on
-    and off again are no change then.
+    ``expected``: changes by the file. ``persisted``: changes in the reaction log, which has fewer
+    when the batch of a killed consumer is delivered again after a newer event of the same reaction:
+    on and off again are no change then.
     """
 
     name: str

@@ -23,7 +23,7 @@ from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 from plaza.auth import session_lookup
 from plaza.checkins import daily_checkin
-from plaza.flash_sales.redis_store import state_key
+from plaza.flash_sales.redis_keys import state_key
 from plaza.reactions import FOLLOW, Target, queries
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy

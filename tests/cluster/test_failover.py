@@ -18,8 +18,7 @@ from local.stack.cluster import Cluster, connect_node
 from local.stack.servers import Server
 from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
-from plaza.flash_sales import place_order, recover_orders
-from plaza.flash_sales import redis_store as sale_store
+from plaza.flash_sales import place_order, recover_orders, redis_keys
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.redis import RedisDown
@@ -256,7 +255,7 @@ def test_order_refused_by_sqs_survives_a_master_that_dies_before_replication(
     assert place_order.place_order(voucher.id, 700)[1]
     assert quiet().clean
     promised: dict[int, int] = {}
-    with nodes.lose_unreplicated_writes(sale_store.state_key(voucher.id)):
+    with nodes.lose_unreplicated_writes(redis_keys.state_key(voucher.id)):
         plaza.queues.away = True
         for buyer in range(701, 706):
             with suppress(Unavailable):

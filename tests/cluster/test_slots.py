@@ -118,7 +118,7 @@ def test_likes_continue_while_their_slot_moves(
     assert set(during) <= {200, 202}, "a slot whose keys are on two nodes may answer 202 only"
     end()
     redis.REDIS.breaker.close()
-    assert traffic.like(post) == 200, "the new master was told in the answer"
+    assert traffic.like(post) == 200, "the answer named the new master"
     traffic.run_until_normal()
     truth = quiet()
     assert truth.clean, truth.differences

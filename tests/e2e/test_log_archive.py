@@ -1,4 +1,4 @@
-"""The archives of the vote log and of orders on the deployed stack, and recounts from the log."""
+"""The archives of the reaction log and of orders on the deployed stack; recounts from the log."""
 
 from __future__ import annotations
 

@@ -351,4 +351,4 @@ def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
     # What killed consumers had received is swept after a minute or two.
     expect(audit).to_contain_text("unconfirmed0", timeout=120_000)
     app.check_accessibility()
-    app.refused.clear()  # reads of the audit while a store was away
+    app.refused.clear()  # reads of the audit while a store was unavailable

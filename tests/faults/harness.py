@@ -36,7 +36,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import reset_process
-from plaza.vote_log import model
+from plaza.reaction_log import model
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions

@@ -1,4 +1,4 @@
-"""Settings for one test, and servers that are away for one test."""
+"""Settings for one test, and servers that are unavailable for one test."""
 
 from __future__ import annotations
 

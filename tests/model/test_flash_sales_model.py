@@ -36,13 +36,17 @@ from plaza.flash_sales import (
     codes,
     finalize_vouchers,
     load_sale,
+    model,
     mysql_orders,
     mysql_vouchers,
     persist,
     place_order,
     queries,
     recover_orders,
-    redis_store,
+    redis_keys,
+    redis_load,
+    redis_orders,
+    redis_sales,
     voucher_lookup,
     waitlist,
 )
@@ -233,7 +237,7 @@ class Run:
         """Join or leave the waitlist of a sale; offers last an hour or no time."""
         voucher, buyer = self.rng.choice(self.vouchers), self.rng.choice(BUYERS)
         change = waitlist.leave_waitlist if self.rng.random() < 0.2 else waitlist.join_waitlist
-        redis_store.OFFER_US = self.rng.choice([0, 3_600_000_000])
+        model.OFFER_US = self.rng.choice([0, 3_600_000_000])
 
         def work() -> None:
             with suppress(PlazaError):
@@ -256,7 +260,7 @@ class Run:
 
     def record_position(self, voucher_id: int, buyer: int) -> None:
         """Record the position that a buyer was answered, unless it was offered a unit."""
-        sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+        sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
         seqs = self.read_seqs(voucher_id)
         if buyer in seqs and sale and buyer not in self.read_offered(sale):
             self.positions[voucher_id, buyer] = Position(seqs[buyer])
@@ -281,11 +285,11 @@ class Run:
 
     def is_waiting(self, voucher_id: int, buyer: int) -> bool:
         """Return whether the buyer still waits in MySQL, and has no order in Redis."""
-        sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+        sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
         seq = self.read_seqs(voucher_id).get(buyer)
         if sale is None or seq != self.positions[voucher_id, buyer].seq:
             return False
-        return redis_store.find_order_of_buyer(sale, buyer) == (None, False)
+        return redis_orders.find_order_of_buyer(sale, buyer) == (None, False)
 
     @staticmethod
     def read_seqs(voucher_id: int) -> dict[int, int]:
@@ -298,14 +302,14 @@ class Run:
     @staticmethod
     def read_offered(sale: SaleGeneration) -> set[int]:
         """Return the buyers with an offer."""
-        return set(map(int, redis.client().zrange(redis_store.offers_key(sale), 0, -1)))
+        return set(map(int, redis.client().zrange(redis_keys.offers_key(sale), 0, -1)))
 
     def check_offers(self) -> None:
         """Check that no unit was offered to a buyer while one with an earlier position waits."""
         if self.trouble.lost_reply:  # a late command removes a position of which it knows nothing
             return
         for voucher in self.vouchers:
-            sale = redis_store.find_sales([voucher.id]).get(voucher.id)
+            sale = redis_sales.find_sales([voucher.id]).get(voucher.id)
             if sale is None:
                 continue
             offered, before = self.read_offered(sale), self.waiting.get(voucher.id, {})
@@ -321,7 +325,7 @@ class Run:
                             f"{new} are offered units, and {buyer} waits longer"
                         )
             self.offered[voucher.id] = offered
-            result = redis.client().zrange(redis_store.waitlist_key(sale), 0, -1, withscores=True)
+            result = redis.client().zrange(redis_keys.waitlist_key(sale), 0, -1, withscores=True)
             self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in result}
 
     def use(self) -> None:
@@ -426,8 +430,8 @@ class Run:
             reign = str(client.info("replication")["master_replid"])
         for name, node in redis._nodes.items():
             redis._nodes[name] = node._replace(reign=reign)
-        for voucher_id in redis_store.find_sales([voucher.id for voucher in self.vouchers]):
-            redis.client().hset(redis_store.state_key(voucher_id), "rolled_back", 1)
+        for voucher_id in redis_sales.find_sales([voucher.id for voucher in self.vouchers]):
+            redis.client().hset(redis_keys.state_key(voucher_id), "rolled_back", 1)
         self.saved = None
         self.offered.clear()
         self.waiting.clear()
@@ -573,8 +577,8 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(recover_orders, "run_jobs", begin_anywhere)
     patch.setattr(backlog._backlog, "_ttl_s", 0.0)
-    patch.setattr(redis_store, "OFFER_US", 0)
-    patch.setattr(redis_store, "MAX_DRAIN_US", run.trouble.max_drain_us)
+    patch.setattr(model, "OFFER_US", 0)
+    patch.setattr(redis_load, "MAX_DRAIN_US", run.trouble.max_drain_us)
     send = sqs.send
 
     def watched(queue: str, body: str, delay_s: int = 0) -> None:
@@ -641,7 +645,7 @@ def check(run: Run) -> None:
         assert len(sales.holders(voucher.id)) == voucher.terms.stock
         sales.check(voucher.id)
         closed_us = sales.now_us() - 120_000_000
-        redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closed_us)
+        redis.execute("HSET", redis_keys.state_key(voucher.id), "closes_us", closed_us)
     mysql.write("UPDATE voucher SET opens_at = FROM_UNIXTIME(1), closes_at = FROM_UNIXTIME(9)")
     clear_caches()
     assert finalize_vouchers.finalize_vouchers() == len(run.vouchers)

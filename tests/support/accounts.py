@@ -13,7 +13,7 @@ from plaza.flash_sales import mysql_waitlist, place_order
 from plaza.follows import follow_user
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.mysql import mysql
-from plaza.reactions import COLLECT, LIKE, Target, queries, react
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react
 from plaza.users import profiles, sign_up
 from tests.support.sales import offer
 from tests.support.stores import add_users
@@ -74,6 +74,13 @@ class Account:
         feed_queries.read_feed(FRIEND, None, 10)
         queries.list_reacted(LIKE, self.id, None, 10)
         daily_checkin.check_in(self.id)
+
+    def take_back(self) -> None:
+        """Take back a reaction of each kind."""
+        other = write(FRIEND, "post")
+        for kind, target in ((LIKE, other), (COLLECT, other), (FOLLOW, Target("user", BLOCKED))):
+            for on in (True, False):
+                react.react(kind, target, self.id, on)
 
     def use_other_device(self) -> None:
         """What a request does whose session was checked before the erasure."""

@@ -1,4 +1,4 @@
-"""A vote log of many days, and an S3 in this process for its archives."""
+"""A reaction log of many days, and an S3 in this process for its archives."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from moto import mock_aws
 from local.stack.servers import connect_mysql
 from plaza.infra.aws import objects
 from plaza.infra.mysql import mysql
+from plaza.reaction_log import model as days
+from plaza.reaction_log import mysql_log
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, mysql_reactions
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.vote_log import model as days
-from plaza.vote_log import mysql_log
 from tests.support.plaza import World, forget
 
 BUCKET = "plaza-archive"

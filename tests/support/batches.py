@@ -21,6 +21,6 @@ def consume(
     handle: Callable[[list[T]], object],
     retry: RetryPolicy | None = None,
 ) -> PartialItemFailureResponse:
-    """Return the messages of ``event`` that Lambda shall leave in the queue."""
+    """Return the messages of ``event`` that Lambda is to leave in the queue."""
     processor = QueueProcessor(queue, decode, handle, retry or RetryPolicy())
     return process_partial_response(event, processor.record_handler, processor)

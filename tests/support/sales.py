@@ -7,10 +7,18 @@ from pathlib import Path
 
 from redis.exceptions import NoScriptError
 
-from plaza.flash_sales import OrderEvent, Terms, Voucher, create_voucher, mysql_orders, redis_store
+from plaza.flash_sales import (
+    OrderEvent,
+    Terms,
+    Voucher,
+    create_voucher,
+    mysql_orders,
+    redis_keys,
+    redis_sales,
+)
 from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.queues import ORDERS
-from plaza.flash_sales.redis_store import SaleCounts
+from plaza.flash_sales.redis_sales import SaleCounts
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.scripts import load_script
@@ -42,7 +50,7 @@ def offer(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) ->
 
 def read_counts(voucher_id: int) -> SaleCounts | None:
     """Return the counts in Redis, or None."""
-    return redis_store.read_counts([voucher_id]).get(voucher_id)
+    return redis_sales.read_counts([voucher_id]).get(voucher_id)
 
 
 def counts(voucher_id: int) -> tuple[int, int, int]:
@@ -56,7 +64,7 @@ def change_counts(
     voucher_id: int, *, stock: int = 0, pending: int = 0, offered: int = 0, full_us: int = 0
 ) -> None:
     """Add to the counts in Redis."""
-    key = redis_store.state_key(voucher_id)
+    key = redis_keys.state_key(voucher_id)
     counts = map(int, redis.execute("HGET", key, "counts").split(":"))
     changes = (stock, pending, offered, 0, full_us)
     changed = [count + change for count, change in zip(counts, changes, strict=True)]
@@ -66,7 +74,7 @@ def change_counts(
 def list_overdue(sale: SaleGeneration, *orders: tuple[int, int]) -> None:
     """Append (order, buyer) pairs to the recovery list, as reserved long ago."""
     entries = (f"{order_id}:{buyer_id}:1" for order_id, buyer_id in orders)
-    redis.execute("RPUSH", redis_store.recovery_key(sale), *entries)
+    redis.execute("RPUSH", redis_keys.recovery_key(sale), *entries)
 
 
 def stock(voucher_id: int) -> int:
@@ -105,7 +113,7 @@ def find_violations(*voucher_ids: int) -> str:
 
     One round trip; in a cluster, one a voucher.
     """
-    bases = [redis_store.state_key(v).removesuffix("sale") for v in voucher_ids]
+    bases = [redis_keys.state_key(v).removesuffix("sale") for v in voucher_ids]
     return "".join(
         _run_check(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases])
     )

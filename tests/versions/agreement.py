@@ -9,7 +9,7 @@ from typing import Any
 from tests.faults.harness import Id
 from tests.support.routes import contract
 from tests.versions.deployment import NEW, OLD, Deployment
-from tests.versions.traffic import ADMIN, KINDS, PAGE, Traffic
+from tests.versions.traffic import ADMIN, KINDS, MAX_PAGES, PAGE, Traffic
 
 # About jobs and processes (``check_reports``).
 UNCOMPARED = (
@@ -26,7 +26,7 @@ _VARYING = {"next", "now", "audited_at", "exact"}
 QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop", "month": "2026-11"}
 _TARGETS = 3
 _LONG_PAGE = 10
-_LONG = ("GET /users/me/export", "GET /posts/ranking")
+_EXPORT = "GET /users/me/export"
 _LISTS = (
     ("GET /users/{user_id}/followers", "user"),
     ("GET /users/{user_id}/following", "user"),
@@ -72,7 +72,8 @@ def compare_answers(
     ids: Mapping[str, Id],
     query: Mapping[str, Any],
 ) -> None:
-    """Note where the answers of both versions to one read differ."""
+    """Note where the answers of both versions to one read differ. The rows of exports may be in
+    another order (``_check_export``)."""
     if not all(operation in version.routes for version in deployment.versions.values()):
         return
     role = "admin" if caller == ADMIN else "user"
@@ -84,6 +85,8 @@ def compare_answers(
     about = f"{operation} {dict(ids)} to {caller}"
     if old.status != new.status:
         deployment.note(f"{about}: {OLD} answers {old.status}, {NEW} answers {new.status}")
+        return
+    if operation == _EXPORT:
         return
     for difference in find_differences(old.body, new.body):
         deployment.note(f"{about}: {difference}")
@@ -167,7 +170,10 @@ def _check_lists(traffic: Traffic) -> None:
             _compare_actors(traffic, operation, walks[0], ("follow", "user", target_id), "user")
     for operation in _OWN_LISTS:
         user_id = dice.choice(record.users)
-        limit = _LONG_PAGE if operation in _LONG else PAGE
+        if operation == _EXPORT:
+            _check_export(traffic, user_id)
+            continue
+        limit = _LONG_PAGE if operation == "GET /posts/ranking" else PAGE
         walks = [
             traffic.walk(operation, versions, user_id, limit=limit)
             for versions in ((OLD, NEW), (NEW, OLD))
@@ -186,6 +192,27 @@ def _check_lists(traffic: Traffic) -> None:
             for versions in ((OLD, NEW), (NEW, OLD))
         ]
         _compare_walks(traffic.deployment, f"GET /posts/ranking, {window}", walks)
+
+
+def _check_export(traffic: Traffic, user_id: int) -> None:
+    """Compare the rows of both versions, which may list them in another order.
+
+    A cursor of the old version begins its section again in the new one. The old version may refuse
+    one of the new version, which names a section; then a client starts again.
+    """
+    old, new, continued = (
+        set(map(str, traffic.walk(_EXPORT, versions, user_id, limit=_LONG_PAGE)))
+        for versions in ((OLD,), (NEW,), (OLD, *(NEW,) * MAX_PAGES))
+    )
+    if not old == new == continued:
+        traffic.deployment.note(
+            f"{_EXPORT} of {user_id}: {OLD} has {sorted(old)}, {NEW} {sorted(new)}, and"
+            f" {sorted(continued)} after a page of {OLD}"
+        )
+    page = traffic.deployment.ask(NEW, _EXPORT, user_id, query={"limit": 1}).body
+    answer = traffic.deployment.ask(OLD, _EXPORT, user_id, query={"cursor": page["next"]})
+    if answer.status not in (200, 400):
+        traffic.deployment.note(f"{_EXPORT}: {OLD} answers {answer.status} to a cursor of {NEW}")
 
 
 def _compare_walks(

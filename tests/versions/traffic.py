@@ -28,7 +28,7 @@ _DEFAULT_SWITCHES = {
     "stopped_sales": [],
 }
 PAGE = 2
-_MAX_PAGES = 100
+MAX_PAGES = 100
 _STOCK = 100
 
 
@@ -573,7 +573,7 @@ class Traffic:
         """Return the items of a list, of which each version gives a page in turn."""
         items: list[dict[str, Any]] = []
         cursor: dict[str, Any] = {}
-        for page in range(_MAX_PAGES):
+        for page in range(MAX_PAGES):
             answer = self._expect(
                 versions[page % len(versions)],
                 operation,

@@ -1,4 +1,5 @@
-"""The API reference: a list of all operations, which the search of the site finds, and Redoc."""
+"""The API reference: a list of all operations, which the search of the site finds, Redoc, and the
+pages where the types of problems lead."""
 
 import json
 import re
@@ -6,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from cli.paths import ROOT
+
+PROBLEM = re.compile(
+    r"^\| (\d{3}) \| `([a-z-]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE
+)
+"""A row of docs/problems.md: status, last part of the type, title, what is wrong, what to do."""
 
 CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 REDOC = "redoc.html"
@@ -63,7 +69,11 @@ _LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 
 
 def write_reference(pages: Path) -> None:
-    """Write the list of operations, and the page of Redoc with the contract in it."""
+    """Write the list of operations, the page of Redoc with the contract in it, and problems."""
+    (pages / "problems").mkdir()
+    for status, slug, title, wrong, to_do in PROBLEM.findall((pages / "problems.md").read_text()):
+        page = f"# {title}\n\n`{slug}`, status {status}.\n\n{wrong}\n\n**What to do.** {to_do}\n"
+        (pages / "problems" / f"{slug}.md").write_text(page)
     contract = json.loads(CONTRACT.read_text())
     (pages / "reference.md").write_text(list_operations(contract))
     values = {"CONTRACT": contract, "OPTIONS": _OPTIONS, "DARK": _DARK}

@@ -42,7 +42,7 @@ function AskForCode({ onSent }: { onSent: (sent: Challenge) => void }) {
           type="tel"
           autocomplete="tel"
           placeholder="+1 415 555 0123"
-          hint={IS_LOCAL ? "Any valid number: on this stack, texts appear in the corner." : "With the country code."}
+          help={IS_LOCAL ? "Any valid number: on this stack, texts appear in the corner." : "With the country code."}
         />
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>

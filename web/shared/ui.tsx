@@ -198,7 +198,7 @@ interface FieldProps {
   form: Form;
   name: string;
   label: string;
-  hint?: string;
+  help?: string;
   /** Makes it a text area. */
   rows?: number;
   type?: "text" | "tel" | "url";
@@ -211,10 +211,10 @@ interface FieldProps {
 }
 
 /** A labelled input and what is wrong with it. */
-export function Field({ form, name, label, rows, hint, type = "text", ...rest }: FieldProps) {
+export function Field({ form, name, label, rows, help, type = "text", ...rest }: FieldProps) {
   const id = useId();
   const problem = form.field(name);
-  const described = [problem && `${id}-problem`, hint && `${id}-hint`].filter(Boolean).join(" ");
+  const described = [problem && `${id}-problem`, help && `${id}-help`].filter(Boolean).join(" ");
   const control = {
     id,
     name,
@@ -231,9 +231,9 @@ export function Field({ form, name, label, rows, hint, type = "text", ...rest }:
           {problem}
         </p>
       )}
-      {hint !== undefined && (
-        <p class="fine" id={`${id}-hint`}>
-          {hint}
+      {help !== undefined && (
+        <p class="fine" id={`${id}-help`}>
+          {help}
         </p>
       )}
     </div>

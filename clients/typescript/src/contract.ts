@@ -2915,7 +2915,7 @@ export interface components {
             log_sample_rate: number;
             /** @description No new posts and no changes of posts. */
             posts_stopped: boolean;
-            /** @description No request changes anything, except `/ops`. */
+            /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
             read_only: boolean;
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             reads_factor: number;

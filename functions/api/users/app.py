@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.accounts import ExportPosition, export
+from plaza.accounts import export
 from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
@@ -19,10 +19,8 @@ from plaza.infra.http.resolver import (
     PlazaResolver,
     StoppedBy,
     find_caller,
-    pack_cursor,
     read_id,
     require_caller,
-    unpack_cursor,
 )
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page, describe_problems, describe_response
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
@@ -117,10 +115,8 @@ def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRow
 
     Returns the rows of all tables that name the caller, section by section.
     """
-    after = ExportPosition(*unpack_cursor(cursor, (int, int, int))) if cursor else None
-    rows, last = export.read_page(require_caller(app), after, limit)
-    items = [ExportedRowResponse.of(row) for row in rows]
-    return Page(items=items, next=pack_cursor(*last) if last else None)
+    rows, following = export.read_page(require_caller(app), cursor, limit)
+    return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
 
 
 @app.get("/ops/erasures", **_LIST_ERASURES)

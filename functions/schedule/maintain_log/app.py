@@ -1,4 +1,4 @@
-"""Add partitions for the coming days to the vote log; archive closed days, and orders, in S3."""
+"""Add partitions for the coming days to the reaction log; archive closed days and orders in S3."""
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -6,7 +6,7 @@ from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
+from plaza.reaction_log.maintenance import MAX_MOVED, maintain_log
 
 
 @logger.inject_lambda_context

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from plaza import counters, idempotency
-from plaza.accounts import erase, mysql_store
+from plaza.accounts import erase, export, mysql_store
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S
 from plaza.accounts.request_erasure import request_erasure
+from plaza.accounts.sections import SECTIONS
 from plaza.auth import session_end, session_lookup
 from plaza.checkins import erasure as checkins_erasure
 from plaza.content import commands
@@ -18,9 +19,10 @@ from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
 from plaza.follows import follow_user
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.export_sections import ExportedRow
 from plaza.infra.redis import redis
 from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import LIKE, queries, react
+from plaza.reactions import KINDS, LIKE, queries, react
 from plaza.reactions import erasure as reactions_erasure
 from plaza.reactions.model import TargetMissing
 from plaza.users import erasure as users_erasure
@@ -33,6 +35,7 @@ from tests.support.audits import Audit
 from tests.support.functions import handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
+from tests.support.tables import ERASED, find_users
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
 MARKS = {"existence", "fence", "toggles", "latest", "earliest"}
@@ -76,15 +79,17 @@ def run_until_erased(plaza: World, user_id: int) -> int:
     raise AssertionError("not erased after 9 passes")
 
 
+def export_all(user_id: int) -> list[ExportedRow]:
+    rows, following = export.read_page(user_id, None, 1_000)
+    assert following is None
+    return rows
+
+
 def require_erased(plaza: World, account: Account, audit: Audit) -> None:
     """Assert that nothing of the user is left but what docs/limits.md lists."""
     user_id = account.id
     forget()
-    for table, column in {
-        "user": "id", "user_phone": "user_id", "session": "user_id", "checkin": "user_id",
-        "idempotency_key": "user_id", "user_block": "blocker_id", "report": "reporter_id",
-        "waitlist_entry": "buyer_id",
-    }.items():  # fmt: skip
+    for table, column in find_users(ERASED):
         assert mysql.fetch_all(f"SELECT 1 FROM {table} WHERE {column} = %s", (user_id,)) == []
     assert mysql.fetch_all(
         "SELECT 1 FROM reaction WHERE state = 1 AND (actor_id = %s OR target_id = %s)",
@@ -131,6 +136,27 @@ def test_a_user_is_erased_and_all_counters_are_exact(
     require_erased(plaza, account, audit)
     [(order, buyer)] = mysql.fetch_all("SELECT order_id, buyer_id FROM voucher_order")
     assert (order, buyer) == (account.order.id, account.id), "the shop's record stays"
+
+
+def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
+    plaza: World, account: Account
+) -> None:
+    """Given a row in each section: a new one needs a row here, and an entry in the list."""
+    mysql.write("INSERT INTO star (user_id) VALUES (%s)", (account.id,))
+    mysql.write(
+        "INSERT INTO archived_order (buyer_id, order_id, voucher_id, digest)"
+        " VALUES (%s, 1, 1, 'x')",
+        (account.id,),
+    )
+    account.take_back()
+    plaza.queues.drain()
+    assert {row.section for row in export_all(account.id)} == {one.name for one in SECTIONS}
+    request_erasure(account.id)
+    run_until_erased(plaza, account.id)
+    left = export_all(account.id)
+    kept = {one.name for one in SECTIONS if (one.table, one.user) not in find_users(ERASED)}
+    assert {row.section for row in left} == kept - {"followers"} - {f"{kind}s" for kind in KINDS}
+    assert not [row for row in left if row.fields.get("body") or row.fields.get("images")]
 
 
 def test_a_new_user_of_the_phone_has_nothing_of_the_erased_one(

@@ -2,101 +2,172 @@
 
 from __future__ import annotations
 
-import re
+import json
+from base64 import urlsafe_b64encode
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import date
+from typing import Any
 
 import pytest
 
-from plaza.accounts import ExportPosition, export, mysql_export
+from plaza.accounts import export
+from plaza.accounts.sections import SECTIONS
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.export_sections import ExportedRow, Section
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.settings import settings
 from tests.support.accounts import BODY, PHONE, Account
 from tests.support.plaza import World
+from tests.support.stores import explain
+from tests.support.user_rows import fill
 
-# Columns that may contain the id of a user: (table, column) -> its section, or why it has none.
-COLUMNS = {
-    ("cancelled_order", "buyer_id"): "repeats orders",
-    ("checkin", "user_id"): "checkins",
-    ("content", "author_id"): "posts",
-    ("content", "hidden_by"): "an admin's work",
-    ("content_counter", "target_id"): "repeats totals",
-    ("erasure", "user_id"): "none without an erasure, which ends all sessions",
-    ("idempotency_key", "user_id"): "idempotency_keys",
-    ("archived_order", "buyer_id"): "archived_orders",
-    ("order_outbox", "buyer_id"): "a message on its way to voucher_order",
-    ("reaction", "actor_id"): "likes",
-    ("reaction", "target_id"): "followers",
-    ("reaction_log", "actor_id"): "the last eight days of reaction, without a key by user",
-    ("reaction_log", "target_id"): "the same",
-    ("report", "reporter_id"): "reports",
-    ("report", "resolved_by"): "an admin's work",
-    ("report", "target_id"): "of their reporters",
-    ("reconciliation_finding", "target_id"): "repeats totals",
-    ("reconciliation_suspect", "target_id"): "repeats totals",
-    ("session", "user_id"): "sessions",
-    ("star", "user_id"): "star",
-    ("switch_change", "changed_by"): "an operator's work",
-    ("user", "id"): "profile",
-    ("user_counter", "user_id"): "totals",
-    ("user_block", "blocked_id"): "of their blockers",
-    ("user_block", "blocker_id"): "blocks",
-    ("user_phone", "user_id"): "phone",
-    ("voucher", "created_by"): "an admin's work",
-    ("voucher", "withdrawn_by"): "an admin's work",
-    ("voucher_order", "buyer_id"): "orders",
-    ("voucher_order", "holder_id"): "repeats buyer_id",
-    ("voucher_order", "used_by"): "an operator's work",
-    ("waitlist_entry", "buyer_id"): "waitlists",
-}
-SECTIONS = {section.name for section in mysql_export.SECTIONS}
+USER, OTHER = 700_001, 700_002
+MANY = 60
+every_section = pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.cursor_name)
 
 
 @pytest.fixture
-def account(plaza: World) -> Account:
-    made = Account()
-    plaza.queues.drain()
-    mysql.write("INSERT INTO star (user_id) VALUES (%s)", (made.id,))
-    return made
+def filled(plaza: World) -> dict[str, list[tuple[Any, ...]]]:
+    """Name of each section -> the keys of 30 rows of it. Another user has as many."""
+    keys: dict[str, list[tuple[Any, ...]]] = {}
+    for section in SECTIONS:
+        fill(section, OTHER, 30)
+        keys.setdefault(section.name, []).extend(fill(section, USER, 30))
+    return keys
 
 
-def read_all(user_id: int, limit: int) -> list[tuple[str, str]]:
-    rows, after = [], ExportPosition(0, 0, 0)
+def read_all(limit: int, user_id: int = USER, after: str | None = None) -> Iterator[ExportedRow]:
     while True:
-        page, last = export.read_page(user_id, after, limit)
+        page, after = export.read_page(user_id, after, limit)
         assert len(page) <= limit
-        rows += [(row.section, str(row.fields)) for row in page]
-        if last is None:
-            return rows
-        after = last
+        yield from page
+        if after is None:
+            return
+        assert len(page) == limit
 
 
-@pytest.mark.parametrize("limit", [1, 2, 3, 100])
-def test_every_row_is_exported_once_in_pages_of_any_size(account: Account, limit: int) -> None:
-    rows = read_all(account.id, limit)
-    assert len(set(rows)) == len(rows)
-    assert Counter(section for section, _ in rows) == {
+def as_texts(key: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(
+        part.isoformat()
+        if isinstance(part, date)
+        else part.hex()
+        if isinstance(part, bytes)
+        else str(part)
+        for part in key
+    )
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100])
+def test_each_row_of_each_table_is_exported_once_in_order(
+    filled: dict[str, list[tuple[Any, ...]]], limit: int
+) -> None:
+    found: dict[str, list[tuple[str, ...]]] = {}
+    for row in read_all(limit):
+        found.setdefault(row.section, []).append(row.key)
+    assert found == {name: list(map(as_texts, keys)) for name, keys in filled.items()}
+
+
+def test_a_user_without_rows_has_an_empty_export(filled: object) -> None:
+    assert [*read_all(100, user_id=12_345)] == []
+
+
+def test_rows_have_the_columns_of_their_section_as_json(plaza: World) -> None:
+    account = Account()
+    plaza.queues.drain()
+    rows = [*read_all(100, user_id=account.id)]
+    assert Counter(row.section for row in rows) == {
         "profile": 1, "phone": 1, "totals": 1, "sessions": 1, "idempotency_keys": 1, "posts": 1,
         "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "follows": 1, "followers": 2,
-        "blocks": 1, "reports": 1, "star": 1, "orders": 1, "waitlists": 1, "checkins": 1,
+        "blocks": 1, "reports": 1, "orders": 1, "waitlists": 1, "checkins": 1,
     }  # fmt: skip
-    text = str(rows)
-    assert PHONE in text
-    assert BODY in text
-    assert str(account.order.id) in text
+    of = {row.section: row.fields for row in rows}
+    assert of["phone"]["phone"] == PHONE
+    assert of["posts"]["images"] == ["https://a/b"]
+    assert (of["posts"]["id"], of["posts"]["body"]) == (str(account.post.id), BODY)
+    assert of["posts"]["created_at"].endswith("Z")
+    assert of["orders"]["id"] == str(account.order.id)
+    assert json.loads(json.dumps(of)) == of
 
 
-def test_rows_of_others_are_not_exported(account: Account) -> None:
-    assert read_all(12_345, 100) == []
+# ------------------------------------------------------------------ cost
 
 
-def test_every_column_that_can_name_a_user_is_exported_or_has_a_reason(plaza: World) -> None:
-    names = r"(user|actor|author|buyer|holder|target|owner|block\w+|report\w+)_id|\w+_by"
-    results = {
-        (table, column)
-        for table, column in mysql.fetch_all(
-            "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS"
-            " WHERE TABLE_SCHEMA = DATABASE() AND DATA_TYPE = 'bigint'"
-        )
-        if re.fullmatch(names, column) or (table, column) == ("user", "id")
-    }
-    assert results == set(COLUMNS)
-    assert {to for to in COLUMNS.values() if " " not in to} <= SECTIONS
+def statements_of(section: Section, keys: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """Yield (statement, arguments) of the first page, and of one in the middle."""
+    args = {"exported_user": USER, "exported_rows": 5}
+    yield section.render_select(has_key=False), args
+    middle = dict(zip(section.order, keys[len(keys) // 2], strict=True))
+    yield section.render_select(has_key=True), {**middle, **args}
+
+
+@pytest.mark.parametrize(("own", "of_others"), [(2, 0), (MANY, 0), (MANY, MANY)])
+@every_section
+def test_a_page_reads_its_own_rows_in_the_order_of_an_index(
+    plaza: World, section: Section, own: int, of_others: int
+) -> None:
+    fill(section, OTHER, of_others)
+    keys = fill(section, USER, own)
+    for statement, args in statements_of(section, keys):
+        for step in explain(statement, args):
+            assert "filesort" not in (step["Extra"] or "")
+            assert "temporary" not in (step["Extra"] or "")
+            assert step["key"] in (section.index, None), "None: there is no such row"
+        ties = 9  # rows with the same first columns of the key
+        assert count_rows_read(statement, args) <= args["exported_rows"] + ties + 1
+
+
+def count_rows_read(statement: str, args: dict[str, Any]) -> int:
+    """Return how many rows of tables and indexes a statement reads."""
+    database = settings().mysql.database
+    with (
+        closing(mysql.connect_dedicated(database=database)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("FLUSH STATUS")
+        cursor.execute(statement, args)
+        cursor.execute("SHOW SESSION STATUS LIKE 'Handler_read%'")
+        return sum(int(value) for _, value in cursor.fetchall())
+
+
+# --------------------------------------------------------------- cursors
+
+
+def pack(*parts: object) -> str:
+    return urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    ("index", "section"), [(0, "profile"), (5, "posts"), (14, "followers"), (21, "checkins")]
+)
+def test_a_cursor_of_the_version_before_begins_its_section_again(
+    filled: object, index: int, section: str
+) -> None:
+    """A cursor was the index of a section, and the key of a row in another order."""
+    names = [*dict.fromkeys(section.name for section in SECTIONS)]
+    wanted = [row for row in read_all(100) if row.section in names[names.index(section) :]]
+    assert [*read_all(100, after=pack(index, 9_000_001, 0))] == wanted
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("bookmarks 17",),
+        ("profile soon",),
+        ("profile",  "1"),
+        ("checkins 2026-01-02 7",),
+        ("checkins 2026-13-02",),
+        ("sessions xy",),
+        ("",),
+        (22, 0, 0),
+        (-1, 0, 0),
+        (5, "9000001", 0),
+        ("posts 1 2",),
+    ],
+)  # fmt: skip
+def test_a_cursor_of_another_list_or_of_a_later_section_is_refused(
+    plaza: World, parts: Sequence[object]
+) -> None:
+    with pytest.raises(BadInput, match="not returned by this API"):
+        export.read_page(USER, pack(*parts), 10)

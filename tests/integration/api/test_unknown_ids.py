@@ -10,8 +10,7 @@ import pytest
 from plaza.content import mysql_store as content_mysql
 from plaza.content import queries
 from plaza.content import redis_store as content_redis
-from plaza.flash_sales import filter_build, mysql_vouchers, place_order, recover_orders
-from plaza.flash_sales import redis_store as sale_store
+from plaza.flash_sales import filter_build, mysql_vouchers, place_order, recover_orders, redis_keys
 from plaza.flash_sales.model import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.http.resolver import pack_cursor
@@ -140,7 +139,7 @@ def test_a_voucher_created_during_a_build_is_in_the_filter(
     voucher = sales.offer()
     assert order(voucher.id).status == 202
     clear_caches()
-    redis.execute("DEL", sale_store.state_key(voucher.id))
+    redis.execute("DEL", redis_keys.state_key(voucher.id))
     assert order(voucher.id).status != 404
     assert not VOUCHER_IDS.query(voucher.id + 1).may_exist
 

@@ -139,7 +139,7 @@ def test_an_invalid_query_is_a_400(world: World, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "found"),
+    ("position", "result"),
     [((0, 1), 0), ((1, 2**63 - 1), 0), ((BASE_US + 1, 4), 3), ((253_402_214_400_000_000, 1), 100)],
 )
 def test_a_cursor_between_posts_is_accepted(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plaza.flash_sales import load_sale, place_order, redis_store
+from plaza.flash_sales import load_sale, place_order, redis_keys, redis_sales
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import dead_letters
@@ -287,10 +287,10 @@ def test_the_schedules_recover_and_finalize(plaza: World, set_up: Callable[..., 
     plaza.queues.away = True
     place_order.place_order(voucher.id, 7)
     plaza.queues.away = False
-    sale = redis_store.find_sales([voucher.id])[voucher.id]
-    [entry] = redis.execute("LRANGE", redis_store.recovery_key(sale), 0, -1)
+    sale = redis_sales.find_sales([voucher.id])[voucher.id]
+    [entry] = redis.execute("LRANGE", redis_keys.recovery_key(sale), 0, -1)
     reserved_long_ago = f"{entry.rpartition(':')[0]}:1"
-    redis.execute("LSET", redis_store.recovery_key(sale), 0, reserved_long_ago)
+    redis.execute("LSET", redis_keys.recovery_key(sale), 0, reserved_long_ago)
     recover = handler("schedule/recover_orders")
     completed = recover(event("recover_orders.schedule"), None)
     assert completed["vouchers_filtered"] == 1

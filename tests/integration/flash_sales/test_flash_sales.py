@@ -26,7 +26,11 @@ from plaza.flash_sales import (
     place_order,
     queries,
     recover_orders,
-    redis_store,
+    redis_keys,
+    redis_load,
+    redis_orders,
+    redis_pointers,
+    redis_sales,
     sale_status,
     waitlist,
     withdraw_vouchers,
@@ -129,7 +133,7 @@ def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
             place_order.place_order(early.id, 7)
     voucher = sales.offer(stock=3)
     placed = order(voucher.id, 7)
-    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", sales.now_us() - 1)
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "closes_us", sales.now_us() - 1)
     for _ in range(2):
         with pytest.raises(NotOpen, match="over"):
             place_order.place_order(voucher.id, 8)
@@ -221,9 +225,9 @@ def test_an_unused_id_is_used_for_the_next_order(plaza: World) -> None:
 def test_3000_concurrent_repeats_of_one_buyer_are_one_order(plaza: World) -> None:
     voucher = sales.offer(stock=10)
     placed = order(voucher.id, 99)
-    sale = redis_store.find_sales([voucher.id])[voucher.id]
-    keys = redis_store.reserve_keys(sale, 7)
-    source = redis_store.RESERVE.source
+    sale = redis_sales.find_sales([voucher.id])[voucher.id]
+    keys = redis_keys.reserve_keys(sale, 7)
+    source = redis_orders.RESERVE.source
     replies: list[str] = []
 
     def reserve_repeatedly(first: int) -> None:
@@ -279,14 +283,14 @@ def test_without_sqs_the_recovery_does_all_that_needs_no_queue(
     drain(plaza, sold.id)
     waitlist.join_waitlist(offered.id, 2)
     cancel_order.cancel_order(returned.id, 1)
-    [sale] = redis_store.find_sales([offered.id]).values()
-    redis.execute("ZADD", redis_store.offers_key(sale), 1, 2)
+    [sale] = redis_sales.find_sales([offered.id]).values()
+    redis.execute("ZADD", redis_keys.offers_key(sale), 1, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "acknowledge", raise_redis_down)
+        patch.setattr(redis_orders, "acknowledge", raise_redis_down)
         with pytest.raises(RedisDown):
             cancel_order.cancel_order(cancelled.id, 1)
     mysql_vouchers.mark_withdrawn(withdrawn.id, sales.ADMIN)
-    redis.execute("UNLINK", redis_store.state_key(coming.id))
+    redis.execute("UNLINK", redis_keys.state_key(coming.id))
     pending = order(stuck.id, 3)
     plaza.queues.take(ORDERS)
     plaza.queues.away = True
@@ -347,14 +351,14 @@ def test_the_recovery_reads_at_most_500_orders_in_one_run_of_its_script(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     voucher = sales.offer(stock=1_201)
-    sale = redis_store.find_sales([voucher.id])[voucher.id]
+    sale = redis_sales.find_sales([voucher.id])[voucher.id]
     for buyer_id in range(1, 1_202):
         redis.execute(
-            "HSET", redis_store.buyers_key(sale, buyer_id), buyer_id, f"pending:{buyer_id}"
+            "HSET", redis_keys.buyers_key(sale, buyer_id), buyer_id, f"pending:{buyer_id}"
         )
     sales.list_overdue(sale, *((buyer_id, buyer_id) for buyer_id in range(1, 1_202)))
     batch_sizes: list[int] = []
-    find_overdue = redis_store.find_overdue
+    find_overdue = redis_orders.find_overdue
 
     def count(
         sales_read: Sequence[SaleGeneration], grace_us: int, limit: int
@@ -363,7 +367,7 @@ def test_the_recovery_reads_at_most_500_orders_in_one_run_of_its_script(
         batch_sizes.append(len(result))
         return result, more
 
-    monkeypatch.setattr(redis_store, "find_overdue", count)
+    monkeypatch.setattr(redis_orders, "find_overdue", count)
     recover_orders.recover_orders(decide_after_s=10**10)
     assert batch_sizes == [500, 500, 201]
     sent = sales.parse_events(plaza.queues.take(ORDERS))
@@ -441,9 +445,9 @@ def test_of_two_events_with_one_id_and_different_buyers_one_is_refused(
 ) -> None:
     voucher = sales.offer(stock=3)
     placed = order(voucher.id, 7)
-    sale = redis_store.find_sales([voucher.id])[voucher.id]
-    redis_store.reserve(sale, placed.id, 8)
-    redis_store.write_pointer(8, placed.id, voucher.id)
+    sale = redis_sales.find_sales([voucher.id])[voucher.id]
+    redis_orders.reserve(sale, placed.id, 8)
+    redis_pointers.write_pointer(8, placed.id, voucher.id)
     [first] = sales.parse_events(plaza.queues.take(ORDERS))
     second = OrderEvent(placed.id, voucher.id, 8, 1)
     third = OrderEvent(placed.id, voucher.id + 1, 7, 1)
@@ -490,8 +494,8 @@ def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consume
     voucher = sales.offer(stock=3)
     placed = order(voucher.id, 7)
     drain(plaza, voucher.id)
-    sale = redis_store.find_sales([voucher.id])[voucher.id]
-    redis_store.reserve(sale, placed.id, 8)
+    sale = redis_sales.find_sales([voucher.id])[voucher.id]
+    redis_orders.reserve(sale, placed.id, 8)
     stray = OrderEvent(placed.id, voucher.id, 9, 1)
     mysql_orders.spill(stray)
     recover_orders.recover_orders(resend_after_s=0, decide_after_s=0)
@@ -612,7 +616,7 @@ def test_a_queue_that_does_not_drain_delays_a_sale_for_30_s_and_mysql_decides(
     lose_redis()
     with pytest.raises(NotReady):
         place_order.place_order(voucher.id, 2)
-    redis.execute("HSET", redis_store.state_key(voucher.id), "drain_until_us", sales.now_us() - 1)
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "drain_until_us", sales.now_us() - 1)
     second = order(voucher.id, 2)
     plaza.queues.messages[ORDERS].remove("a message of another sale")
     persist.persist_orders(sales.parse_events(old))  # stored before the second order
@@ -665,7 +669,7 @@ def test_a_queued_order_is_never_missing_after_redis_lost_its_data(plaza: World)
     lose_redis()
     with pytest.raises(NotReady):
         queries.read_order(first.id, 1)
-    redis_store.write_pointer(2, second.id, voucher.id)  # on a node that lost no data
+    redis_pointers.write_pointer(2, second.id, voucher.id)  # on a node that lost no data
     assert queries.read_order(second.id, 2).status == PENDING
     plaza.queues.drain()
     assert queries.read_order(first.id, 1).status == SUCCESS
@@ -718,14 +722,14 @@ def test_a_sale_without_drift_is_not_reconfirmed(
 
 def test_scripts_refuse_a_stale_generation(plaza: World) -> None:
     voucher = sales.offer(stock=5)
-    old = redis_store.find_sales([voucher.id])[voucher.id]
+    old = redis_sales.find_sales([voucher.id])[voucher.id]
     lose_redis()
     order(voucher.id, 1)
-    assert redis_store.reserve(old, 1, 9) == ("STALE_GENERATION", "", True)
-    assert redis_store.open_sale(old, drained=True) == "STALE_GENERATION"
-    assert not redis_store.load_orders(old, [(1, 9)], None)
-    assert not redis_store.load_orders(old, [(1, 9)], CANCELLED)
-    assert redis_store.find_overdue([old], 0, 10) == ([], [])
+    assert redis_orders.reserve(old, 1, 9) == ("STALE_GENERATION", "", True)
+    assert redis_load.open_sale(old, drained=True) == "STALE_GENERATION"
+    assert not redis_orders.load_orders(old, [(1, 9)], None)
+    assert not redis_orders.load_orders(old, [(1, 9)], CANCELLED)
+    assert redis_orders.find_overdue([old], 0, 10) == ([], [])
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (4, 1, 0)
 
@@ -733,7 +737,7 @@ def test_scripts_refuse_a_stale_generation(plaza: World) -> None:
 def test_a_load_does_not_overwrite_a_live_state(plaza: World) -> None:
     voucher = sales.offer(stock=5)
     order(voucher.id, 1)
-    progress = redis_store.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
+    progress = redis_load.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
     assert (progress.sale.generation, progress.phase) == (1, "live")
     assert sales.counts(voucher.id) == (4, 1, 0)
 
@@ -775,7 +779,7 @@ def test_orders_that_are_stored_during_a_load_are_loaded(
     bodies = plaza.queues.take(ORDERS)
     persist.persist_orders(sales.parse_events(bodies[:1]))
     lose_redis()
-    load_orders = redis_store.load_orders
+    load_orders = redis_orders.load_orders
 
     def load_during_other_writes(
         sale: SaleGeneration, orders: list[tuple[int, int]], reason: str | None
@@ -785,7 +789,7 @@ def test_orders_that_are_stored_during_a_load_are_loaded(
         persist.persist_orders(sales.parse_events(bodies[2:]))
         return completed
 
-    monkeypatch.setattr(redis_store, "load_orders", load_during_other_writes)
+    monkeypatch.setattr(redis_orders, "load_orders", load_during_other_writes)
     order(voucher.id, 4)
     assert sales.counts(voucher.id) == (6, 1, 3)
 
@@ -835,7 +839,7 @@ def test_a_repeat_returns_the_order_after_writing_its_pointer_failed(
         raise RedisDown("down, simulated by a test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "write_pointer", down)
+        patch.setattr(redis_pointers, "write_pointer", down)
         with pytest.raises(RedisDown):
             place_order.place_order(voucher.id, 7)
     sales.check(voucher.id)
@@ -993,7 +997,7 @@ def close(voucher_id: int, seconds_ago: int = 120) -> None:
         " WHERE id = %s",
         (at // 1_000_000, voucher_id),
     )
-    state = redis_store.state_key(voucher_id)
+    state = redis_keys.state_key(voucher_id)
     redis.execute("HSET", state, "closes_us", at)
     clear_caches()
 
@@ -1048,7 +1052,7 @@ def test_drift_is_reported_and_the_state_stays(
     close(voucher.id)
     assert finalize_vouchers.finalize_vouchers() == 0
     assert '"vouchers_with_drift":1' in capsys.readouterr().out
-    assert redis.execute("TTL", redis_store.state_key(voucher.id)) == -1
+    assert redis.execute("TTL", redis_keys.state_key(voucher.id)) == -1
 
 
 # ---------------------------------------------------------------- lists, ids and polling

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local.stack.servers import Server
-from plaza.flash_sales import PENDING, SUCCESS, place_order, queries, redis_store
+from plaza.flash_sales import PENDING, SUCCESS, place_order, queries, redis_load
 from plaza.flash_sales.model import SoldOut
 from plaza.flash_sales.queues import ORDERS
 from plaza.infra.redis import redis, resends
@@ -72,5 +72,5 @@ def test_a_lease_whose_reply_is_lost_is_acquired(plaza: World, lose_next_reply: 
     voucher = sales.offer()
     redis.execute("PING")
     lose_next_reply()
-    assert redis_store.acquire_lease(voucher.id)
-    assert not redis_store.acquire_lease(voucher.id)
+    assert redis_load.acquire_lease(voucher.id)
+    assert not redis_load.acquire_lease(voucher.id)

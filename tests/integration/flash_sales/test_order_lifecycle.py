@@ -30,7 +30,7 @@ from plaza.flash_sales import (
     place_order,
     queries,
     recover_orders,
-    redis_store,
+    redis_orders,
 )
 from plaza.flash_sales.model import (
     MAX_CANCELS,
@@ -267,14 +267,14 @@ def test_a_late_message_does_not_confirm_a_cancelled_order(plaza: World) -> None
     plaza.queues.drain()
     [row] = sales.rows(voucher.id).values()
     cancel_order.cancel_order(placed.id, 7)
-    redis_store.acknowledge([row])  # of a consumer that committed the success and then slept
+    redis_orders.acknowledge([row])  # of a consumer that committed the success and then slept
     check(voucher.id, 2, 0, 0)
     persist.persist_orders(sales.parse_events(bodies))
     check(voucher.id, 2, 0, 0)
     redis.execute("FLUSHALL")
     clear_caches()
     place_order.place_order(voucher.id, 8)
-    redis_store.acknowledge([row])  # also after the state was loaded again
+    redis_orders.acknowledge([row])  # also after the state was loaded again
     check(voucher.id, 1, 1, 0)
 
 
@@ -286,7 +286,7 @@ def test_the_recovery_returns_the_unit_of_a_request_that_ended_after_its_commit(
     buy(plaza, voucher.id, 8)
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "acknowledge", raise_redis_down)
+        patch.setattr(redis_orders, "acknowledge", raise_redis_down)
         with pytest.raises(RedisDown):
             cancel_order.cancel_order(order.id, 7)
     assert sales.counts(voucher.id) == (1, 0, 2)
@@ -301,7 +301,7 @@ def test_a_buyer_orders_again_after_a_cancellation_without_an_answer(
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 7)
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "acknowledge", raise_redis_down)
+        patch.setattr(redis_orders, "acknowledge", raise_redis_down)
         with pytest.raises(RedisDown):
             cancel_order.cancel_order(order.id, 7)
     with pytest.raises(SoldOut):

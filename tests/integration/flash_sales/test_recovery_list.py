@@ -14,7 +14,10 @@ from plaza.flash_sales import (
     place_order,
     queries,
     recover_orders,
-    redis_store,
+    redis_keys,
+    redis_orders,
+    redis_pointers,
+    redis_sales,
 )
 from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.queues import ORDERS
@@ -28,18 +31,18 @@ GRACE_US = 300_000_000
 def begin(stock: int = 5) -> SaleGeneration:
     """Return a sale that is live in Redis."""
     voucher = sales.offer(stock=stock)
-    return redis_store.find_sales([voucher.id])[voucher.id]
+    return redis_sales.find_sales([voucher.id])[voucher.id]
 
 
 def age(sale: SaleGeneration) -> None:
     """Make all entries of the recovery list overdue, in their order."""
-    key = redis_store.recovery_key(sale)
+    key = redis_keys.recovery_key(sale)
     for index, entry in enumerate(entries(sale), 1):
         redis.execute("LSET", key, index - 1, f"{entry.rpartition(':')[0]}:{index}")
 
 
 def entries(sale: SaleGeneration) -> list[str]:
-    return [str(e) for e in redis.execute("LRANGE", redis_store.recovery_key(sale), 0, -1)]
+    return [str(e) for e in redis.execute("LRANGE", redis_keys.recovery_key(sale), 0, -1)]
 
 
 def listed(sale: SaleGeneration) -> list[int]:
@@ -49,20 +52,20 @@ def listed(sale: SaleGeneration) -> list[int]:
 
 def find_overdue(sale: SaleGeneration, limit: int = 500) -> tuple[list[int], bool]:
     """Return (the ids of overdue orders, whether the sale may have more)."""
-    result, more = redis_store.find_overdue([sale], GRACE_US, limit)
+    result, more = redis_orders.find_overdue([sale], GRACE_US, limit)
     sales.check(sale.voucher_id)
     return [event.order_id for event in result], more == [sale]
 
 
 def acknowledge(sale: SaleGeneration, order_id: int, buyer_id: int, reason: str | None) -> None:
-    redis_store.acknowledge([OrderRow(order_id, sale.voucher_id, buyer_id, reason)])
+    redis_orders.acknowledge([OrderRow(order_id, sale.voucher_id, buyer_id, reason)])
     sales.check(sale.voucher_id)
 
 
 def test_overdue_orders_are_recovered_in_order_and_again_after_the_grace(plaza: World) -> None:
     sale = begin()
     for buyer in (1, 2, 3):
-        redis_store.reserve(sale, buyer, buyer)
+        redis_orders.reserve(sale, buyer, buyer)
     assert find_overdue(sale) == ([], False)
     age(sale)
     assert find_overdue(sale) == ([1, 2, 3], False)
@@ -74,9 +77,9 @@ def test_overdue_orders_are_recovered_in_order_and_again_after_the_grace(plaza: 
 
 def test_an_order_that_is_not_overdue_ends_the_search(plaza: World) -> None:
     sale = begin()
-    redis_store.reserve(sale, 1, 1)
+    redis_orders.reserve(sale, 1, 1)
     age(sale)
-    redis_store.reserve(sale, 2, 2)
+    redis_orders.reserve(sale, 2, 2)
     assert find_overdue(sale) == ([1], False)
     assert listed(sale) == [2, 1]
 
@@ -84,7 +87,7 @@ def test_an_order_that_is_not_overdue_ends_the_search(plaza: World) -> None:
 def test_entries_of_decided_orders_are_removed(plaza: World) -> None:
     sale = begin()
     for buyer in (1, 2, 3, 4):
-        redis_store.reserve(sale, buyer, buyer)
+        redis_orders.reserve(sale, buyer, buyer)
     acknowledge(sale, 1, 1, None)
     acknowledge(sale, 2, 2, "sold-out")
     acknowledge(sale, 3, 3, "cancelled")
@@ -101,7 +104,7 @@ def test_the_list_ends_with_the_last_pending_order(plaza: World) -> None:
     sale = begin()
     for reason in (None, "sold-out", "cancelled"):
         for buyer in (1, 2):
-            redis_store.reserve(sale, 10 + buyer, buyer)
+            redis_orders.reserve(sale, 10 + buyer, buyer)
         acknowledge(sale, 11, 1, "sold-out")
         assert listed(sale) == [11, 12]
         acknowledge(sale, 12, 2, reason)
@@ -112,7 +115,7 @@ def test_the_list_ends_with_the_last_pending_order(plaza: World) -> None:
 def test_a_page_of_decided_orders_does_not_end_the_recovery(plaza: World) -> None:
     sale = begin()
     for buyer in (1, 2, 3):
-        redis_store.reserve(sale, buyer, buyer)
+        redis_orders.reserve(sale, buyer, buyer)
     acknowledge(sale, 1, 1, None)
     acknowledge(sale, 2, 2, None)
     age(sale)
@@ -135,14 +138,14 @@ def test_all_pages_of_sales_are_recovered(plaza: World, monkeypatch: pytest.Monk
     monkeypatch.setattr(recover_orders, "_VOUCHERS", 1)
     for order_id in (2, 3):
         sale = begin()
-        redis_store.reserve(sale, order_id, 7)
+        redis_orders.reserve(sale, order_id, 7)
         age(sale)
     assert recover_orders.recover_orders(resend_after_s=0, decide_after_s=10**9) == 2
 
 
 def test_nothing_is_sent_again_while_the_queue_has_a_long_backlog(plaza: World) -> None:
     sale = begin()
-    redis_store.reserve(sale, 2, 7)
+    redis_orders.reserve(sale, 2, 7)
     age(sale)
     waiting = ["an order"] * 10_001
     plaza.queues.messages[ORDERS] = list(waiting)
@@ -155,26 +158,26 @@ def test_nothing_is_sent_again_while_the_queue_has_a_long_backlog(plaza: World) 
 
 def test_two_recoveries_at_once_move_each_entry_once(plaza: World) -> None:
     sale = begin()
-    redis_store.reserve(sale, 1, 1)
-    redis_store.reserve(sale, 2, 2)
+    redis_orders.reserve(sale, 1, 1)
+    redis_orders.reserve(sale, 2, 2)
     age(sale)
-    keys = (redis_store.state_key(sale.voucher_id), redis_store.recovery_key(sale))
-    due = redis.run(redis_store.OVERDUE, keys, (sale.generation, GRACE_US, 500))
-    buckets = [redis_store.buyers_key(sale, buyer) for buyer in (1, 2)]
+    keys = (redis_keys.state_key(sale.voucher_id), redis_keys.recovery_key(sale))
+    due = redis.run(redis_orders.OVERDUE, keys, (sale.generation, GRACE_US, 500))
+    buckets = [redis_keys.buyers_key(sale, buyer) for buyer in (1, 2)]
     args = (sale.generation, *due)
-    assert redis.run(redis_store.RECOVER, (*keys, *buckets), args) == ["1:1", "2:2"]
-    assert redis.run(redis_store.RECOVER, (*keys, *buckets), args) == [], "a repeat"
+    assert redis.run(redis_orders.RECOVER, (*keys, *buckets), args) == ["1:1", "2:2"]
+    assert redis.run(redis_orders.RECOVER, (*keys, *buckets), args) == [], "a repeat"
     assert listed(sale) == [1, 2]
     stale = (sale.generation + 1, *due)
-    assert redis.run(redis_store.RECOVER, (*keys, *buckets), stale) == []
+    assert redis.run(redis_orders.RECOVER, (*keys, *buckets), stale) == []
 
 
 def test_a_late_copy_of_a_released_reservation_is_recovered_and_released(plaza: World) -> None:
     sale = begin()
-    redis_store.reserve(sale, 2, 2)
-    redis_store.reserve(sale, 1, 1)
+    redis_orders.reserve(sale, 2, 2)
+    redis_orders.reserve(sale, 1, 1)
     acknowledge(sale, 1, 1, "sold-out")
-    redis_store.reserve(sale, 1, 1)  # a command that was resent
+    redis_orders.reserve(sale, 1, 1)  # a command that was resent
     assert listed(sale) == [2, 1, 1]
     age(sale)
     assert set(find_overdue(sale)[0]) == {1, 2}
@@ -186,10 +189,10 @@ def test_a_late_copy_of_a_released_reservation_is_recovered_and_released(plaza: 
 
 def test_a_newer_order_of_a_buyer_is_recovered_without_the_older_one(plaza: World) -> None:
     sale = begin()
-    redis_store.reserve(sale, 3, 8)
-    redis_store.reserve(sale, 1, 7)
+    redis_orders.reserve(sale, 3, 8)
+    redis_orders.reserve(sale, 1, 7)
     acknowledge(sale, 1, 7, "sold-out")
-    redis_store.reserve(sale, 2, 7)
+    redis_orders.reserve(sale, 2, 7)
     assert listed(sale) == [3, 1, 2]
     age(sale)
     assert find_overdue(sale) == ([3, 2], False)
@@ -197,7 +200,7 @@ def test_a_newer_order_of_a_buyer_is_recovered_without_the_older_one(plaza: Worl
 
 def test_a_success_takes_the_unit_of_another_pending_order_of_its_buyer(plaza: World) -> None:
     sale = begin(stock=3)
-    redis_store.reserve(sale, 2, 7)
+    redis_orders.reserve(sale, 2, 7)
     acknowledge(sale, 1, 7, None)
     assert sales.counts(sale.voucher_id) == (2, 0, 1)
     acknowledge(sale, 1, 7, None)
@@ -226,12 +229,12 @@ def test_a_success_that_was_not_pending_takes_its_unit_from_stock_once(plaza: Wo
     for _ in range(2):
         acknowledge(sale, 1, 7, None)
         assert sales.counts(sale.voucher_id) == (0, 0, 1)
-    assert redis_store.reserve(sale, 2, 8).code == "SOLD_OUT"
+    assert redis_orders.reserve(sale, 2, 8).code == "SOLD_OUT"
 
 
 def test_a_failure_of_an_order_that_is_not_pending_returns_no_unit(plaza: World) -> None:
     sale = begin(stock=2)
-    redis_store.reserve(sale, 2, 7)
+    redis_orders.reserve(sale, 2, 7)
     acknowledge(sale, 1, 7, "sold-out")
     acknowledge(sale, 1, 8, "sold-out")
     assert sales.counts(sale.voucher_id) == (1, 1, 0)
@@ -246,22 +249,22 @@ def test_a_failure_of_a_success_changes_nothing(plaza: World) -> None:
 
 def test_a_finalized_sale_gets_no_unit_back(plaza: World) -> None:
     sale = begin(stock=2)
-    redis_store.reserve(sale, 2, 7)
-    redis.execute("HSET", redis_store.state_key(sale.voucher_id), "phase", "finalized")
-    redis_store.acknowledge([OrderRow(2, sale.voucher_id, 7, "sold-out")])
+    redis_orders.reserve(sale, 2, 7)
+    redis.execute("HSET", redis_keys.state_key(sale.voucher_id), "phase", "finalized")
+    redis_orders.acknowledge([OrderRow(2, sale.voucher_id, 7, "sold-out")])
     assert sales.counts(sale.voucher_id) == (1, 1, 0)
 
 
 def test_orders_of_another_generation_are_not_recovered(plaza: World) -> None:
     sale = begin()
-    redis_store.reserve(sale, 2, 7)
+    redis_orders.reserve(sale, 2, 7)
     age(sale)
     before = entries(sale)
-    redis.execute("HINCRBY", redis_store.state_key(sale.voucher_id), "generation", 1)
-    assert redis_store.find_overdue([sale], GRACE_US, 1) == ([], [])
-    keys = (redis_store.state_key(sale.voucher_id), redis_store.recovery_key(sale))
+    redis.execute("HINCRBY", redis_keys.state_key(sale.voucher_id), "generation", 1)
+    assert redis_orders.find_overdue([sale], GRACE_US, 1) == ([], [])
+    keys = (redis_keys.state_key(sale.voucher_id), redis_keys.recovery_key(sale))
     args: tuple[int | str, ...] = (sale.generation, *before)
-    assert redis.run(redis_store.RECOVER, (*keys, redis_store.buyers_key(sale, 7)), args) == []
+    assert redis.run(redis_orders.RECOVER, (*keys, redis_keys.buyers_key(sale, 7)), args) == []
     assert entries(sale) == before
 
 
@@ -280,7 +283,7 @@ def test_a_pointer_to_the_id_of_another_order_is_listed_as_failed(plaza: World) 
     sale = begin()
     placed, _ = place_order.place_order(sale.voucher_id, 7)
     plaza.queues.drain()
-    redis_store.write_pointer(8, placed.id, sale.voucher_id)
+    redis_pointers.write_pointer(8, placed.id, sale.voucher_id)
     failed = Order(placed.id, sale.voucher_id, FAILED, "timed-out")
     assert queries.list_orders(8, None, 10) == ([failed], None)
     assert queries.read_order(placed.id, 8) == failed
@@ -288,12 +291,12 @@ def test_a_pointer_to_the_id_of_another_order_is_listed_as_failed(plaza: World) 
 
 def test_a_state_of_the_former_layout_counts_as_not_loaded(plaza: World) -> None:
     sale = begin(stock=2)
-    key = redis_store.state_key(sale.voucher_id)
+    key = redis_keys.state_key(sale.voucher_id)
     redis.execute("DEL", key)
     former = f"{key.removesuffix('sale')}state"
     fields = ("generation", 1, "phase", "live", "stock", 9, "pending", 0, "initial_stock", 2)
     redis.execute("HSET", former, *fields)
-    assert redis_store.find_sales([sale.voucher_id]) == {}
+    assert redis_sales.find_sales([sale.voucher_id]) == {}
     placed, _ = place_order.place_order(sale.voucher_id, 7)
     assert placed.status == PENDING
     assert sales.counts(sale.voucher_id) == (1, 1, 0)

@@ -18,7 +18,9 @@ from plaza.flash_sales import (
     place_order,
     queries,
     recover_orders,
-    redis_store,
+    redis_keys,
+    redis_orders,
+    redis_sales,
     redis_waitlist,
     waitlist,
 )
@@ -62,17 +64,17 @@ def wait(voucher_id: int, *buyers: int) -> None:
 
 def let_wait(voucher_id: int) -> SaleGeneration:
     """Put buyer 2 on the waitlist in spite of a unit in stock, as when a sale has just opened."""
-    [sale] = redis_store.find_sales([voucher_id]).values()
-    redis.execute("HSET", redis_store.state_key(voucher_id), "counts", "1:0:0:1:0")
-    redis.execute("ZADD", redis_store.waitlist_key(sale), 5, 2)
+    [sale] = redis_sales.find_sales([voucher_id]).values()
+    redis.execute("HSET", redis_keys.state_key(voucher_id), "counts", "1:0:0:1:0")
+    redis.execute("ZADD", redis_keys.waitlist_key(sale), 5, 2)
     return sale
 
 
 def end_offers(voucher_id: int) -> None:
     """Let the time to accept pass."""
-    [sale] = redis_store.find_sales([voucher_id]).values()
-    for buyer in redis.execute("ZRANGE", redis_store.offers_key(sale), 0, -1):
-        redis.execute("ZADD", redis_store.offers_key(sale), 1, buyer)
+    [sale] = redis_sales.find_sales([voucher_id]).values()
+    for buyer in redis.execute("ZRANGE", redis_keys.offers_key(sale), 0, -1):
+        redis.execute("ZADD", redis_keys.offers_key(sale), 1, buyer)
 
 
 def check_only(sale: SaleGeneration, buyer_id: int, seq: int | None, max_waiting: int) -> str:
@@ -82,15 +84,15 @@ def check_only(sale: SaleGeneration, buyer_id: int, seq: int | None, max_waiting
 
 def end_sale(voucher_id: int, state: str) -> None:
     """Bring a sale to ``state`` while its last offers and its waitlist are in Redis."""
-    [sale] = redis_store.find_sales([voucher_id]).values()
+    [sale] = redis_sales.find_sales([voucher_id]).values()
     if state == "closed":
-        redis.execute("HSET", redis_store.state_key(voucher_id), "closes_us", sales.now_us())
+        redis.execute("HSET", redis_keys.state_key(voucher_id), "closes_us", sales.now_us())
     elif state == "early":
-        redis.execute("HSET", redis_store.state_key(voucher_id), "opens_us", sales.now_us() * 2)
+        redis.execute("HSET", redis_keys.state_key(voucher_id), "opens_us", sales.now_us() * 2)
     elif state == "withdrawn":
-        redis_store.withdraw([sale])
+        redis_sales.withdraw([sale])
     else:
-        redis_store.expire(sale)
+        redis_sales.expire(sale)
 
 
 def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer(
@@ -298,7 +300,7 @@ def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
     add(voucher.id, 2)
-    state = redis_store.state_key(voucher.id)
+    state = redis_keys.state_key(voucher.id)
     redis.execute("HSET", state, "reign", "of another node")
     if use is not join_once_more:
         wait(voucher.id, 3)
@@ -307,7 +309,7 @@ def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
     use(voucher.id)
     assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
-    assert redis.execute("HGET", state, "reign") == redis_store.read_reign(voucher.id)
+    assert redis.execute("HGET", state, "reign") == redis_sales.read_reign(voucher.id)
 
 
 def test_a_sale_that_the_version_before_loaded_stays_open(plaza: World) -> None:
@@ -315,7 +317,7 @@ def test_a_sale_that_the_version_before_loaded_stays_open(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
     wait(voucher.id, 2)
-    redis.execute("HDEL", redis_store.state_key(voucher.id), "reign")
+    redis.execute("HDEL", redis_keys.state_key(voucher.id), "reign")
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
     assert waitlist.read_position(voucher.id, 2).accept_by_us
@@ -327,10 +329,10 @@ def test_the_recovery_reads_a_waitlist_of_another_reign_once(plaza: World) -> No
     buy(plaza, voucher.id, 1)
     add(voucher.id, 2)
     wait(voucher.id, 3)
-    state = redis_store.state_key(voucher.id)
+    state = redis_keys.state_key(voucher.id)
     redis.execute("HSET", state, "reign", "of another node")
     recover_orders.recover_orders()
-    assert redis.execute("HGET", state, "reign") == redis_store.read_reign(voucher.id)
+    assert redis.execute("HGET", state, "reign") == redis_sales.read_reign(voucher.id)
     check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
 
 
@@ -363,7 +365,7 @@ def test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_position(
         return leave(sale, buyers, **only)
 
     monkeypatch.setattr(redis_waitlist, "leave", leave_after_a_join)
-    redis.execute("HSET", redis_store.state_key(voucher.id), "reign", "of another node")
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "reign", "of another node")
     load_sale.load_sale(voucher.id)
     check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
 
@@ -390,7 +392,7 @@ def test_a_success_that_redis_did_not_reserve_takes_the_offer_of_its_buyer(plaza
     buy(plaza, voucher.id, 9)
     wait(voucher.id, 2, 3)
     cancel_order.cancel_order(order.id, 1)
-    redis_store.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
+    redis_orders.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
     check(voucher.id, stock=0, sold=2, offered=0, waiting=1)
 
 
@@ -411,7 +413,7 @@ def test_a_sale_that_is_over_ends_its_offers_before_it_is_finalized(plaza: World
     cancel_order.cancel_order(order.id, 1)
     end_offers(voucher.id)
     closed_us = sales.now_us() - 120_000_000
-    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closed_us)
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "closes_us", closed_us)
     mysql.write("UPDATE voucher SET closes_at = UTC_TIMESTAMP(6) - INTERVAL 2 MINUTE")
     clear_caches()
     with pytest.raises(NotOpen):
@@ -442,19 +444,19 @@ def test_a_success_that_redis_did_not_reserve_ends_the_wait_of_its_buyer(plaza: 
     buy(plaza, voucher.id, 1)
     order = buy(plaza, voucher.id, 9)
     wait(voucher.id, 2, 3)
-    redis_store.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
-    [sale] = redis_store.find_sales([voucher.id]).values()
-    assert redis.execute("ZRANGE", redis_store.waitlist_key(sale), 0, -1) == ["3"]
+    redis_orders.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
+    [sale] = redis_sales.find_sales([voucher.id]).values()
+    assert redis.execute("ZRANGE", redis_keys.waitlist_key(sale), 0, -1) == ["3"]
     assert redis_waitlist.read_state(sale).waiting == 1
 
 
 def test_a_buyer_who_joins_again_stays_at_the_first_position(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     buy(plaza, voucher.id, 1)
-    [sale] = redis_store.find_sales([voucher.id]).values()
+    [sale] = redis_sales.find_sales([voucher.id]).values()
     assert redis_waitlist.join(sale, [(5, 2), (6, 3)])
     assert redis_waitlist.join(sale, [(7, 2)])
-    assert redis.execute("ZRANGE", redis_store.waitlist_key(sale), 0, -1) == ["2", "3"]
+    assert redis.execute("ZRANGE", redis_keys.waitlist_key(sale), 0, -1) == ["2", "3"]
     check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
 
 
@@ -465,14 +467,14 @@ def test_buyers_who_have_an_order_or_an_offer_by_now_do_not_wait(plaza: World) -
     buy(plaza, voucher.id, 9)
     wait(voucher.id, 2)
     cancel_order.cancel_order(order.id, 1)
-    [sale] = redis_store.find_sales([voucher.id]).values()
+    [sale] = redis_sales.find_sales([voucher.id]).values()
     assert redis_waitlist.join(sale, [(5, 2), (6, 9), (7, 3)])
     check(voucher.id, stock=0, sold=1, offered=1, waiting=1)
 
 
 def test_a_unit_in_stock_is_offered_to_a_buyer_who_joins(plaza: World) -> None:
     voucher = sales.offer(stock=1)
-    [sale] = redis_store.find_sales([voucher.id]).values()
+    [sale] = redis_sales.find_sales([voucher.id]).values()
     assert redis_waitlist.join(sale, [(5, 2)])
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
 
@@ -495,7 +497,7 @@ def test_the_end_of_an_offer_leaves_other_offers_and_positions(plaza: World) -> 
     order = buy(plaza, voucher.id, 1)
     wait(voucher.id, 2, 3)
     cancel_order.cancel_order(order.id, 1)
-    [sale] = redis_store.find_sales([voucher.id]).values()
+    [sale] = redis_sales.find_sales([voucher.id]).values()
     assert redis_waitlist.leave(sale, [2, 3], only_ended=True) == 0
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
 
@@ -516,7 +518,7 @@ def test_units_are_offered_while_the_sale_is_live_and_open(
 ) -> None:
     voucher = sales.offer(stock=1)
     sale = let_wait(voucher.id)
-    redis.execute("HSET", redis_store.state_key(voucher.id), field, value)
+    redis.execute("HSET", redis_keys.state_key(voucher.id), field, value)
     assert redis_waitlist.leave(sale, []) == 0
 
 
@@ -524,18 +526,18 @@ def test_an_offer_ends_with_the_sale(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     sale = let_wait(voucher.id)
     closes_us = sales.now_us() + 30_000_000
-    assert closes_us < sales.now_us() + redis_store.OFFER_US
-    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closes_us)
+    assert closes_us < sales.now_us() + model.OFFER_US
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "closes_us", closes_us)
     assert redis_waitlist.leave(sale, []) == 1
-    assert int(redis.execute("ZSCORE", redis_store.offers_key(sale), 2)) == closes_us
+    assert int(redis.execute("ZSCORE", redis_keys.offers_key(sale), 2)) == closes_us
 
 
 def test_a_call_makes_at_most_100_offers(plaza: World) -> None:
     voucher = sales.offer(stock=150)
-    [sale] = redis_store.find_sales([voucher.id]).values()
-    redis.execute("HSET", redis_store.state_key(voucher.id), "counts", "150:0:0:150:0")
+    [sale] = redis_sales.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "counts", "150:0:0:150:0")
     for buyer in range(1, 151):
-        redis.execute("ZADD", redis_store.waitlist_key(sale), buyer, buyer)
+        redis.execute("ZADD", redis_keys.waitlist_key(sale), buyer, buyer)
     assert [redis_waitlist.leave(sale, []) for _ in range(3)] == [100, 50, 0]
     check(voucher.id, stock=0, sold=0, offered=150, waiting=0)
 
@@ -558,17 +560,17 @@ def test_a_buyer_with_an_offer_takes_its_unit_although_others_are_free(plaza: Wo
 def test_a_unit_in_stock_belongs_to_the_buyers_who_wait(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     sale = let_wait(voucher.id)
-    assert redis_store.reserve(sale, 1, 9).code == "SOLD_OUT"
+    assert redis_orders.reserve(sale, 1, 9).code == "SOLD_OUT"
     check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
 
 
 def test_a_buyer_joins_when_the_state_of_the_sale_is_complete(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     buy(plaza, voucher.id, 1)
-    [sale] = redis_store.find_sales([voucher.id]).values()
-    redis.execute("HSET", redis_store.state_key(voucher.id), "phase", "loading")
+    [sale] = redis_sales.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "phase", "loading")
     assert redis_waitlist.try_join(sale, 2, 5, 10) == "LOADING"
-    redis.execute("HSET", redis_store.state_key(voucher.id), "phase", "live")
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "phase", "live")
     assert redis_waitlist.try_join(sale, 2, None, 10) == "JOINED"
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
     assert redis_waitlist.try_join(sale, 2, 5, 10) == "JOINED"

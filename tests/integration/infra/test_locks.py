@@ -10,7 +10,7 @@ import pytest
 from redis._parsers.hiredis import _HiredisParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from plaza.flash_sales import redis_store as sale_store
+from plaza.flash_sales import redis_load
 from plaza.infra.derived import cache
 from plaza.infra.redis import redis
 from plaza.recommendations import redis_store as recommendations_store
@@ -42,7 +42,7 @@ def lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 CLAIMS: dict[str, Callable[[], bool]] = {
     "lock": lambda: redis.try_lock(KEY, 5) is not None,
     "rebuild of a value": lambda: cache.claim_rebuilds([KEY]) == [True],
-    "loading of a sale": lambda: sale_store.acquire_lease(7),
+    "loading of a sale": lambda: redis_load.acquire_lease(7),
     "rebuild of a list": lambda: recommendations_store.read_list(7).needs_rebuild,
 }
 

@@ -12,8 +12,7 @@ from local.audit.compare import AuditReport
 from plaza import counters
 from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
-from plaza.flash_sales import place_order, recover_orders
-from plaza.flash_sales import redis_store as sale_store
+from plaza.flash_sales import place_order, recover_orders, redis_orders, redis_sales
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.spill import spill
 from plaza.infra.redis import redis as plaza_redis
@@ -253,8 +252,8 @@ def test_an_order_that_sqs_refused_is_pending_until_the_recovery_decides_it(
 def test_an_id_of_two_orders_is_reported_while_busy(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
     made, _ = place_order.place_order(voucher.id, 3)
-    generation = sale_store.find_sales([voucher.id])[voucher.id]
-    sale_store.reserve(generation, made.id, 4)
+    generation = redis_sales.find_sales([voucher.id])[voucher.id]
+    redis_orders.reserve(generation, made.id, 4)
     report = audit()
     assert [str(difference) for difference in report.differences] == [
         f"order {made.id}: one id, 2 orders:"

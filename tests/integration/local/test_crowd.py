@@ -110,10 +110,10 @@ def test_refused_request_is_sent_again_after_its_delay() -> None:
 
 def test_last_refusal_is_returned() -> None:
     async def refuse(_: web.BaseRequest) -> web.Response:
-        return web.json_response({"detail": "MySQL is away"}, status=503)
+        return web.json_response({"detail": "MySQL is unavailable"}, status=503)
 
     answer, tally = send(refuse, attempts=2)
-    assert str(answer) == "503: MySQL is away"
+    assert str(answer) == "503: MySQL is unavailable"
     assert tally.sent == tally.errors == 2
 
 

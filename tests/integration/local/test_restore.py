@@ -35,7 +35,7 @@ from plaza.users import profiles
 from tests.support import sales
 from tests.support.audits import Audit
 from tests.support.functions import event, handler
-from tests.support.plaza import TABLES, World, forget
+from tests.support.plaza import EMPTIED, World, forget
 from tests.support.stores import add_users
 
 AUTHOR, READER, LATER, OPERATOR = 1, 2, 3, 4
@@ -50,7 +50,7 @@ def audit(redis_url: str, mysql_url: str) -> Audit:
 
 def back_up() -> Backup:
     """Return all rows of all tables."""
-    return {table: mysql.fetch_all(f"SELECT * FROM {table}") for table in TABLES}
+    return {table: mysql.fetch_all(f"SELECT * FROM {table}") for table in EMPTIED}
 
 
 def restore(backup: Backup) -> None:

@@ -16,8 +16,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.redis import Master
+from plaza.reaction_log import mysql_log
 from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
-from plaza.vote_log import mysql_log
 from tests.support.plaza import World
 
 POST = Target("post", 1)

@@ -165,7 +165,7 @@ def test_an_actor_outside_of_an_incomplete_recent_is_unknown(plaza: World) -> No
 
 
 @pytest.mark.parametrize(
-    ("was_on", "wanted", "code"),
+    ("was_on", "requested", "code"),
     [
         (True, True, "UNCHANGED"),
         (True, False, "CHANGED"),

@@ -59,7 +59,7 @@ def test_a_search_finds_names_by_their_beginning_in_any_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "found"),
+    ("prefix", "result"),
     [("100%", ["100% Soba"]), ("soba_", ["Soba_1"]), ("\\", []), ("'", []), ("%", []), ("_", [])],
 )
 def test_wildcards_stand_for_themselves(prefix: str, result: list[str]) -> None:

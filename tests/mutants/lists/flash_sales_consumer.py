@@ -45,7 +45,7 @@ MUTANTS = [
         ),
         (
             "mismatched-kept",
-            "    returned = redis_store.acknowledge(\n"
+            "    returned = redis_orders.acknowledge(\n"
             '        [OrderRow(*event.identity, "timed-out", event.request_id)'
             " for event in mismatched]\n    ).returned",
             "    returned = 0",
@@ -72,8 +72,8 @@ MUTANTS = [
         ),
         (
             "not-acknowledged",
-            "    result = redis_store.acknowledge(decided.rows)\n",
-            "    result = redis_store.acknowledge([])\n",
+            "    result = redis_orders.acknowledge(decided.rows)\n",
+            "    result = redis_orders.acknowledge([])\n",
             "Redis gets each decision.",
         ),
         (

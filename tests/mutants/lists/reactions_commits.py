@@ -170,7 +170,7 @@ MUTANTS = [
         ),
         (
             "page-not-watched",
-            "if fields[9] then meta.on_rows",
+            "if meta.earliest then meta.on_rows",
             "if false then meta.on_rows",
             "A commit drops the cached page that it changes.",
         ),
@@ -320,7 +320,7 @@ MUTANTS = [
             "An applied row ends its row request.",
         ),
         (
-            "page-not-told",
+            "page-not-dropped",
             "if meta.on_rows then meta.on_rows(actors, versions, states) end",
             "",
             "A commit drops the cached page that it changes.",

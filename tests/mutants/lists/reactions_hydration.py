@@ -376,8 +376,8 @@ MUTANTS = [
         ),
         (
             "data-lost",
-            "local has_data = fields[8] and redis.call('GETBIT', filling, fields[8]) == 1",
-            "local has_data = fields[8]",
+            "local has_data = meta.filling and redis.call('GETBIT', filling, meta.filling) == 1",
+            "local has_data = meta.filling",
             "A build whose filter was lost does not resume.",
         ),
     ),

@@ -78,7 +78,7 @@ def test_an_unanswered_request_is_repeated_by_the_same_buyer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "lost"),
+    ("result", "lost"),
     [
         ([(11, 2, None)], "order 10 of 1: nowhere, not cancelled"),
         ([(10, 1, None), (11, 2, "cancelled")], "order 10 of 1: (1, None), not cancelled"),

@@ -79,7 +79,7 @@ def test_every_part_and_fault_has_an_expectation_or_a_reason() -> None:
 
 
 PROBLEM = {"content-type": "application/problem+json", "retry-after": "2"}
-SAID = {"type": "https://x/unavailable", "title": "t", "detail": "d", "status": 503}
+BODY = {"type": "https://x/unavailable", "title": "t", "detail": "d", "status": 503}
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ SAID = {"type": "https://x/unavailable", "title": "t", "detail": "d", "status": 
     [
         (Reply(200, {}, {"exact": True}), "200"),
         (Reply(202, {}, {"exact": False}), "202 inexact"),
-        (Reply(503, PROBLEM, SAID), "503 unavailable"),
-        (Reply(503, PROBLEM | {"retry-after": "0"}, SAID), "503 unavailable without Retry-After"),
-        (Reply(503, PROBLEM, SAID | {"title": ""}), "503 and no problem+json"),
+        (Reply(503, PROBLEM, BODY), "503 unavailable"),
+        (Reply(503, PROBLEM | {"retry-after": "0"}, BODY), "503 unavailable without Retry-After"),
+        (Reply(503, PROBLEM, BODY | {"title": ""}), "503 and no problem+json"),
         (Reply(500, {}, {"message": "Internal Server Error"}), "500 and no problem+json"),
         (Reply(0, {}, {"title": "TimeoutError"}), "no answer: TimeoutError"),
     ],

@@ -117,7 +117,7 @@ def test_the_edge_serves_each_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "result"),
     [
         ("/app/", "/app/index.html"),
         ("/app/posts/12", "/app/index.html"),
@@ -125,7 +125,7 @@ def test_the_edge_serves_each_page() -> None:
         ("/console/", "/console/index.html"),
     ],
 )
-def test_a_path_without_a_file_is_that_of_its_index(path: str, result: str) -> None:
+def test_a_path_without_a_file_leads_to_its_index(path: str, result: str) -> None:
     assert run_edge_function("FindPage", {"request": {"uri": path}})["uri"] == result
 
 

@@ -554,7 +554,8 @@ def test_a_response_that_shared_caches_may_keep_has_no_rate_limit_of_its_caller(
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(RuntimeError("a secret"), 500), (Unavailable("MySQL is away"), 503)]
+    ("error", "status"),
+    [(RuntimeError("a secret"), 500), (Unavailable("MySQL is unavailable"), 503)],
 )
 def test_a_caller_that_cannot_be_identified_is_a_problem(
     error: Exception, status: int, capsys: pytest.CaptureFixture[str]

@@ -104,10 +104,10 @@ def test_lost_answer_leaves_the_number_of_changes_open() -> None:
 
 
 def test_failed_request_has_its_reason() -> None:
-    api = FakeApi(*[(503, {"title": "Try again", "detail": "MySQL is away"})] * 8)
+    api = FakeApi(*[(503, {"title": "Try again", "detail": "MySQL is unavailable"})] * 8)
     tally = play(api, LIKE, expectations=[LIKED])
     assert (tally.sent, tally.accepted) == (8, 0)
-    assert tally.failures == ["like of post 7 by user 1: 503: MySQL is away"]
+    assert tally.failures == ["like of post 7 by user 1: 503: MySQL is unavailable"]
 
 
 def test_bad_request_is_not_retried() -> None:

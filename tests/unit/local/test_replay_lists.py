@@ -50,7 +50,7 @@ def test_own_lists_are_compared_without_other_posts() -> None:
     assert find_wrong_own_lists(AFTER, {"like": {1: [99, 8, 7]}, "collect": {2: []}}, posts) == []
 
 
-@pytest.mark.parametrize("found", [[7], [7, 8, 8], []])
+@pytest.mark.parametrize("result", [[7], [7, 8, 8], []])
 def test_incomplete_own_list_is_reported(result: list[int]) -> None:
     (difference,) = find_wrong_own_lists(AFTER, {"like": {1: result}}, {7, 8})
     assert difference.startswith("likes of user 1 by the API are wrong")

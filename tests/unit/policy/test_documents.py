@@ -13,7 +13,7 @@ import local.__main__
 import ops.__main__
 import tools.__main__
 from bench.__main__ import BENCHES, STACK
-from tests.unit.policy.modules import ROOT, tracked
+from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, tracked
 
 DOCUMENTS = sorted(
     file
@@ -124,5 +124,55 @@ def test_no_document_is_outside_of_the_index() -> None:
             path = link.partition("#")[0]
             if path.endswith(".md"):
                 todo.append((page.parent / path).resolve())
-    pages = {file for file in tracked() if file.suffix == ".md" and "docs" in file.parts}
+    pages = {file for file in tracked() if file.is_relative_to(ROOT / "docs")}
+    pages = {page for page in pages if page.suffix == ".md"}
     assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []
+
+
+def test_each_number_is_that_of_a_decision_of_the_index_or_explained() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    decisions = [file.name for file in (ROOT / "docs" / "decisions").glob("0*.md")]
+    assert sorted(re.findall(r"^\* \[\d{4}\]\((.+)\)", index, re.MULTILINE)) == sorted(decisions)
+    unused = re.findall(r"\d{4}", re.findall(r"Numbers that no decision has: (.+?)\.", index)[0])
+    numbers = sorted([*unused, *(name[:4] for name in decisions)])
+    assert numbers == [f"{n + 1:04}" for n in range(len(numbers))]
+
+
+# ---------------------------------------------------------------- the picture of the contexts
+
+
+def imports_between_contexts() -> set[tuple[str, str]]:
+    """Return (context, context that it imports)."""
+    found = set()
+    for context in CONTEXTS:
+        for file in (PLAZA / context).rglob("*.py"):
+            for module, name, _ in imports_of(file):
+                package, _, rest = module.partition(".")
+                if package == "plaza":
+                    found.add((context, rest.partition(".")[0] or name))
+    return {(above, below) for above, below in found if below in CONTEXTS and above != below}
+
+
+def reduce_transitively(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return the arrows that do not follow from others."""
+
+    def reaches(start: str, end: str) -> bool:
+        return any(a == start and (b == end or reaches(b, end)) for a, b in arrows)
+
+    return {
+        (above, below)
+        for above, below in arrows
+        if not any(a == above and b != below and reaches(b, below) for a, b in arrows)
+    }
+
+
+def test_the_picture_of_the_contexts_has_the_arrows_of_the_imports() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    picture = page.partition('subgraph layer["')[2].partition("    end\n")[0]
+    drawn = set(re.findall(r"^ +(\w+) --> (\w+)$", picture, re.MULTILINE))
+    assert drawn == reduce_transitively(imports_between_contexts())
+
+
+def test_every_context_is_in_the_picture() -> None:
+    picture = (ROOT / "docs" / "architecture.md").read_text().partition("```\n")[0]
+    assert [context for context in CONTEXTS if not re.search(rf"\b{context}\b", picture)] == []

@@ -14,7 +14,12 @@ from tests.unit.policy.modules import PLAZA, ROOT, nodes_of, product_files, trac
 
 SELF = Path(__file__).name
 GLOSSARY = ROOT / "docs" / "glossary.md"
-ROOMS = ("layers", "functions", "cli", "deploy", "local", "ops", "tools", "bench", "tests")
+CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
+ROOMS = ("layers", "functions", "local", "bench", "tests", "deploy", "ops", "tools", "cli")
+GENERATED = {"clients/typescript/src/contract.ts", "docs/failures.md"}
+KEPT = {"CHANGELOG.md": "history", "docs/glossary.md": "it has the retired words"}
+# Rooms in which a place is a shop's: its column, field and GEO point.
+SHOPS = re.compile(r"shop|near|cells|town|smoke|agreement|test_web_app|test_binlog")
 
 
 class Retired(NamedTuple):
@@ -42,7 +47,27 @@ RETIRED = (
     Retired(r"put_off", "delay"),
     Retired(r"let_go|hand_over", "release, move"),
 )
-"""Whole words of Python names, Lua and SQL; prose is reviewed by people."""
+"""Whole words of names in Python, Lua, SQL and TypeScript."""
+
+DATA = {
+    "found": "what it is: row, match, report, entries",
+    "one": "what it is: message, shop, item",
+    "wanted": "what it is: targets, pairs, expected",
+    "done": "what it is: completed, result; is_done",
+}
+"""Names that a function may not bind: they say nothing about the data."""
+
+PLACE = Retired(r"_?places?", "position, slot, index, key, column; a place is where a shop is")
+
+PROSE = {
+    r"wish(?:es|ed)?": "state, request, accepted provisionally",
+    r"somebody|someone|nobody(?!@)|everybody|everyone|anybody|anyone|whoever": "the role",
+    r"said|told": "reported, sent, projected",
+    r"(?:that|those) of": "the noun",
+    r"at present|as ever|anew|likewise|put off|shall": "now, again, also, delayed",
+    r"(?:is|are|was|were) away": "unavailable",
+}
+"""Whole words of documents, comments, docstrings and texts."""
 
 GERUNDS = {
     "ranking": "the field's noun for an ordered list",
@@ -54,7 +79,7 @@ class Name(NamedTuple):
     """A name, and where it stands."""
 
     text: str
-    place: str
+    line: str
 
 
 def sources(*suffixes: str) -> list[Path]:
@@ -64,6 +89,19 @@ def sources(*suffixes: str) -> list[Path]:
         for file in tracked()
         if file.suffix in suffixes and file.relative_to(ROOT).parts[0] in ROOMS
     ]
+
+
+def scripts() -> list[Path]:
+    """Tracked files of TypeScript that people write."""
+    return [
+        file
+        for file in tracked()
+        if file.suffix in (".ts", ".tsx") and name_of(file) not in GENERATED
+    ]
+
+
+def name_of(file: Path) -> str:
+    return file.relative_to(ROOT).as_posix()
 
 
 def names_of_python(file: Path) -> list[Name]:
@@ -84,43 +122,142 @@ def names_of_python(file: Path) -> list[Name]:
     return results
 
 
-def names_of_text(file: Path) -> list[Name]:
-    """Every word of Lua or SQL outside of comments and string literals."""
-    text = file.read_text()
-    text = re.sub(r"--\[\[.*?\]\]", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
+def bindings_of_python(file: Path) -> list[Name]:
+    """Every name that a function or module binds: variables and parameters, but no attributes."""
     results = []
-    for number, line in enumerate(text.splitlines(), 1):
-        code = re.sub(r"--.*|'[^']*'|\"[^\"]*\"", " ", line)
-        place = f"{file.relative_to(ROOT)}:{number}"
-        results += [Name(word, place) for word in re.findall(r"\w+", code)]
+    for node in nodes_of(file):
+        match node:
+            case ast.Name(id=text, ctx=ast.Store()) | ast.arg(arg=text):
+                results.append(Name(text, f"{name_of(file)}:{node.lineno}"))
     return results
 
 
+def names_of_script(file: Path) -> list[Name]:
+    """Every word of TypeScript outside of comments and texts."""
+    return [
+        Name(word, f"{name_of(file)}:{number}")
+        for number, line in enumerate(code_of_script(file).splitlines(), 1)
+        for word in re.findall(r"\w+", line)
+    ]
+
+
+BINDING = re.compile(
+    r"\b(?:const|let)\s+[\[{]?\s*(\w+)|\bfunction\s+\w*\(\s*(\w+)|(\w+)\)?\s*=>|\blocal\s+(\w+)"
+)
+
+
+def bindings_of_script(file: Path) -> list[Name]:
+    """The names that TypeScript or Lua binds, without those in the middle of a pattern."""
+    code = code_of_script(file) if file.suffix != ".lua" else code_of_text(file)
+    return [
+        Name("".join(filter(None, groups)), f"{name_of(file)}:{number}")
+        for number, line in enumerate(code.splitlines(), 1)
+        for groups in BINDING.findall(line)
+    ]
+
+
+def code_of_script(file: Path) -> str:
+    """Return TypeScript without comments and texts, in the same lines."""
+    hidden = re.compile(
+        r"/\*.*?\*/|(?<![:\\])//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|>[^<>{}=;()]*(?=[<{])", re.DOTALL
+    )
+    return hidden.sub(lambda m: "\n" * m[0].count("\n"), file.read_text())
+
+
+def names_of_text(file: Path) -> list[Name]:
+    """Every word of Lua or SQL outside of comments and string literals."""
+    return [
+        Name(word, f"{name_of(file)}:{number}")
+        for number, line in enumerate(code_of_text(file).splitlines(), 1)
+        for word in re.findall(r"\w+", line)
+    ]
+
+
+def code_of_text(file: Path) -> str:
+    """Return Lua or SQL without comments and string literals, in the same lines."""
+    hidden = re.compile(r"--\[\[.*?\]\]|--[^\n]*|'[^'\n]*'|\"[^\"\n]*\"", re.DOTALL)
+    return hidden.sub(lambda m: "\n" * m[0].count("\n") or " ", file.read_text())
+
+
 @pytest.fixture(scope="module")
-def places() -> dict[str, list[str]]:
-    """Each name of the rooms, and where it stands."""
+def lines() -> dict[str, list[str]]:
+    """Each name of the rooms, of the client and of the web pages, and the lines where it stands."""
+    readers = {".py": names_of_python, ".lua": names_of_text, ".sql": names_of_text}
     results = defaultdict(list)
-    for file in sources(".py", ".lua", ".sql"):
+    for file in [*sources(*readers), *scripts()]:
         if file.name != SELF:
-            names = names_of_python(file) if file.suffix == ".py" else names_of_text(file)
-            for name in names:
-                results[name.text].append(name.place)
+            for name in readers.get(file.suffix, names_of_script)(file):
+                results[name.text].append(name.line)
     return results
 
 
 @pytest.mark.parametrize("retired", RETIRED, ids=lambda retired: retired.instead)
-def test_retired_names_do_not_come_back(retired: Retired, places: dict[str, list[str]]) -> None:
+def test_retired_names_do_not_come_back(retired: Retired, lines: dict[str, list[str]]) -> None:
     pattern = re.compile(rf"_?(?:{retired.pattern})")
     assert [
-        f"{place} {text}: {retired.instead}"
-        for text in places
+        f"{line} {text}: {retired.instead}"
+        for text in lines
         if pattern.fullmatch(text)
-        for place in places[text]
+        for line in lines[text]
     ] == []
 
 
-def test_the_search_finds_a_retired_name() -> None:
+def test_data_has_nouns_for_names() -> None:
+    bound = [
+        name
+        for file in [*sources(".py", ".lua"), *scripts()]
+        for name in (bindings_of_python if file.suffix == ".py" else bindings_of_script)(file)
+    ]
+    assert [
+        f"{name.line} {name.text}: {DATA[name.text]}" for name in bound if name.text in DATA
+    ] == []
+
+
+def test_a_place_is_where_a_shop_is(lines: dict[str, list[str]]) -> None:
+    assert [
+        f"{line} {text}: {PLACE.instead}"
+        for text in lines
+        if re.fullmatch(PLACE.pattern, text)
+        for line in lines[text]
+        if not SHOPS.search(line)
+    ] == []
+
+
+def test_retired_words_do_not_come_back_in_prose() -> None:
+    pattern = re.compile(rf"\b(?:{'|'.join(PROSE)})\b", re.IGNORECASE)
+    texts = [
+        file
+        for file in [*sources(".py", ".lua"), *scripts(), CONTRACT, *documents()]
+        if file.name not in (SELF, "test_contract.py")
+    ]
+    assert [
+        f"{name_of(file)}:{number} {match[0]}: {instead_of(match[0])}"
+        for file in texts
+        if pattern.search(text := file.read_text())
+        for number, line in enumerate(text.splitlines(), 1)
+        for match in pattern.finditer(line)
+    ] == []
+
+
+def instead_of(words: str) -> str:
+    return next(PROSE[p] for p in PROSE if re.fullmatch(p, words, re.IGNORECASE))
+
+
+def documents() -> list[Path]:
+    """Tracked documents, templates and workflows that people write."""
+    return [
+        file
+        for file in tracked()
+        if file.suffix in (".md", ".yaml", ".yml") and name_of(file) not in {*GENERATED, *KEPT}
+    ]
+
+
+def test_the_search_finds_a_retired_name(tmp_path: Path) -> None:
     assert re.compile(RETIRED[0].pattern).fullmatch("_MOST_TRIES")
+    file = ROOT / "web" / "shared" / "hooks.ts"
+    assert {"useRead", "signal"} <= {name.text for name in names_of_script(file)}
+    assert "controller" not in {name.text for name in names_of_script(file)}
+    assert {"cache", "load"} <= {name.text for name in bindings_of_script(file)}
 
 
 def test_no_module_is_a_gerund() -> None:
@@ -135,13 +272,13 @@ def test_no_module_is_a_gerund() -> None:
 
 
 def test_no_class_name_stands_twice_in_the_layer() -> None:
-    places: dict[str, list[str]] = defaultdict(list)
+    files_of: dict[str, list[str]] = defaultdict(list)
     for file in product_files():
         if file.is_relative_to(PLAZA):
             for node in tree_of(file).body:
                 if isinstance(node, ast.ClassDef):
-                    places[node.name].append(str(file.relative_to(PLAZA)))
-    assert {name: files for name, files in places.items() if len(files) > 1} == {}
+                    files_of[node.name].append(str(file.relative_to(PLAZA)))
+    assert {name: files for name, files in files_of.items() if len(files) > 1} == {}
 
 
 def rows_of_glossary() -> list[tuple[str, str, str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plaza.infra.redis.scripts import find_include, load_script
+from plaza.shops.redis_store import SearchArguments
 from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
@@ -101,6 +102,14 @@ def test_the_arguments_of_a_header_are_those_of_the_body(file: Path) -> None:
     one_by_one = {int(number) for number in USED_ARG.findall(code)}
     assert one_by_one | rest == set(numbers)
     assert rest == ({numbers[-1]} if named and named[-1][1] else set())
+
+
+@pytest.mark.parametrize(("script", "arguments"), [("shops/lua/search_near.lua", SearchArguments)])
+def test_arguments_with_names_are_in_the_order_of_the_header(
+    script: str, arguments: type[SearchArguments]
+) -> None:
+    names = re.findall(r"^  ARGV\[\d+\]  (\w+): ", header_of(PLAZA / script), re.MULTILINE)
+    assert tuple(names) == arguments._fields
 
 
 @every_script

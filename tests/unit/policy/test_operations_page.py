@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,7 @@ from tests.unit.policy.template import ALARM, FUNCTION, resources
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 RUNBOOKS = {file.stem: file.read_text() for file in (ROOT / "docs" / "runbooks").glob("*.md")}
 INDEX = RUNBOOKS.pop("README")
-WITHOUT_AN_ALARM = {"backups", "mysql-failover", "mysql-restored", "redis-failover"} | {
-    f"level-{level.replace('_', '-')}" for level in LEVELS
-}
+WITHOUT_AN_ALARM = {"backups", "levels", "mysql-restored"}
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
 DATA = template.load_template((ROOT / "deploy" / "data.yaml").read_text())["Resources"]
 ALARMS = (
@@ -187,6 +186,15 @@ def test_each_runbook_is_that_of_an_alarm_or_is_linked_by_the_index() -> None:
     assert set(RUNBOOKS) == {runbook_of(name) for name in ALARMS} | WITHOUT_AN_ALARM
     for name in WITHOUT_AN_ALARM:
         assert f"]({name}.md)" in INDEX
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_the_runbook_of_levels_has_the_switches_of_each(name: str) -> None:
+    page = RUNBOOKS["levels"]
+    normal = asdict(LEVELS["normal"])
+    thrown = [field for field, value in asdict(LEVELS[name]).items() if value != normal[field]]
+    assert f"| `{name}` |" in page
+    assert [field for field in thrown if f"`{field}`" not in page] == []
 
 
 @pytest.mark.parametrize("name", ["ResyncAlarm", "AcknowledgementsResyncAlarm"])

@@ -1,11 +1,13 @@
 """Each table and each Redis key has one owner: the context whose stores name it.
 
-``READERS`` and ``WRITERS`` list the contexts that read or write tables of others, and why.
+``tests/support/tables.py`` lists the tables. ``READERS`` and ``WRITERS`` list the contexts that
+read or write tables of others, and why.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -13,71 +15,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.policy.modules import PLAZA, nodes_of
-
-# table -> owner: a context or a module of infra
-TABLES = {
-    "archived_order": "flash_sales",
-    "binlog_position": "changes",
-    "cancelled_order": "flash_sales",
-    "checkin": "checkins",
-    "delayed_comment_count": "content",
-    "content": "content",
-    "content_counter": "counters",
-    "erasure": "accounts",
-    "gauge_sample": "operations",
-    "idempotency_key": "idempotency",
-    "log_gate": "reactions",
-    "order_outbox": "flash_sales",
-    "post_hour": "recommendations",
-    "reaction": "reactions",
-    "reaction_log": "reactions",
-    "reconciliation": "reconciliation",
-    "reconciliation_finding": "reconciliation",
-    "reconciliation_part": "reconciliation",
-    "reconciliation_suspect": "reconciliation",
-    "redis_epoch": "reactions",
-    "redis_reign": "reactions",
-    "report": "moderation",
-    "schema_migration": "infra/mysql/migrations",
-    "session": "auth",
-    "shop": "shops",
-    "shop_type": "shops",
-    "spilled_message": "infra/queues/spill",
-    "stale_list": "recommendations",
-    "star": "feed",
-    "switch_change": "switches",
-    "user": "users",
-    "user_block": "blocks",
-    "user_counter": "counters",
-    "user_phone": "users",
-    "voucher": "flash_sales",
-    "voucher_order": "flash_sales",
-    "waitlist_entry": "flash_sales",
-    "watermark": "recommendations",
-}
+from plaza.accounts.sections import SECTIONS
+from plaza.reactions import KINDS
+from tests.support.tables import (
+    AUDITED,
+    ERASED,
+    EXPORTED,
+    TABLES,
+    find_users,
+    read_owners,
+    read_user_columns,
+)
+from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, nodes_of
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
-    "accounts": (
-        {
-            "archived_order",
-            "checkin",
-            "content",
-            "idempotency_key",
-            "reaction",
-            "session",
-            "star",
-            "user",
-            "user_counter",
-            "user_phone",
-            "voucher_order",
-            "report",
-            "user_block",
-            "waitlist_entry",
-        },
-        "an export has all rows about a user",
-    ),
     "auth": ({"user"}, "a session has the current role of its user"),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
@@ -94,7 +46,7 @@ READERS = {
         "it compares counters with the rows that they count",
     ),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
-    "vote_log": (
+    "reaction_log": (
         {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},
         "it recounts all counters from the log and from the rows",
     ),
@@ -104,7 +56,7 @@ READERS = {
 WRITERS = {
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
-    "vote_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
+    "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
 }
 
 # pattern of a key without its shard -> owner
@@ -190,19 +142,54 @@ def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
     for owner, text in texts():
         for groups in pattern.findall(text):
             for name in [groups] if isinstance(groups, str) else groups:
-                if TABLES.get(name, owner) != owner:
+                if name in TABLES and TABLES[name].owner != owner:
                     results[owner].add(name)
     return dict(results)
 
 
-def test_every_table_has_an_owner() -> None:
-    made = {"schema_migration": "infra/mysql/migrations"}  # created by the runner
-    for file in (PLAZA / "migrations").glob("*.sql"):
-        matches = re.findall(
-            r"^-- (\S+): (?:.+\n-- )*.+\nCREATE TABLE IF NOT EXISTS (\w+)", file.read_text(), re.M
-        )
-        made |= {table: owner for owner, table in matches}
-    assert made == TABLES
+def test_every_table_is_listed_with_its_owner() -> None:
+    listed = {name: table.owner for name, table in TABLES.items()}
+    assert listed == read_owners(), "tests/support/tables.py lists all tables"
+
+
+def test_every_column_that_can_name_a_user_is_listed() -> None:
+    listed = {(name, column) for name, table in TABLES.items() for column in table.users}
+    assert listed == read_user_columns(), "tests/support/tables.py lists all of them"
+
+
+def test_the_owner_exports_the_columns_that_are_listed_as_exported() -> None:
+    declared = {(section.table, section.user) for section in SECTIONS}
+    assert declared == find_users(EXPORTED)
+    for context in CONTEXTS:
+        if (PLAZA / context / "export.py").exists() and context != "accounts":
+            own = importlib.import_module(f"plaza.{context}.export").SECTIONS
+            assert {TABLES[section.table].owner for section in own} == {context}
+            assert set(own) <= set(SECTIONS), f"plaza.accounts.sections lacks those of {context}"
+
+
+def test_sections_have_names_of_their_own_in_cursors() -> None:
+    names = [section.cursor_name for section in SECTIONS]
+    assert len(set(names)) == len(names)
+
+
+def test_all_kinds_of_reactions_are_exported_in_both_states() -> None:
+    names = {section.name for section in SECTIONS}
+    assert {f"{kind}s{state}" for kind in KINDS for state in ("", "_taken_back")} <= names
+
+
+def test_a_pass_of_an_erasure_calls_the_owner_of_each_erased_column() -> None:
+    imported = imports_of(PLAZA / "accounts" / "erase.py")
+    called = {name for i in imported for name in (i.module, f"plaza.{i.name}")}
+    assert {f"plaza.{TABLES[table].owner}" for table, _ in find_users(ERASED)} <= called
+
+
+def test_the_audit_reads_the_tables_that_are_listed_as_audited() -> None:
+    read = {
+        name
+        for file in (ROOT / "local" / "audit").glob("*.py")
+        for name in _NAMES.findall(file.read_text())
+    }
+    assert read & set(TABLES) == {n for n, table in TABLES.items() if table.audit == AUDITED}
 
 
 def test_other_contexts_read_a_table_only_as_listed() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import plaza
+from plaza.accounts import ExportPosition
 from plaza.auth.sessions import Session
 from plaza.content.model import ListPosition, Text
 from plaza.counters import UserCounter
@@ -28,17 +29,17 @@ from plaza.infra.runtime import codec
 from plaza.infra.runtime.codec import DELETED, Codec
 from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace.key_scan import KeySize, ScanState
-from plaza.shops.model import Shop, ShopType
-from plaza.switches.redis_store import StoredSwitches
-from plaza.users.redis_store import CardValue
-from plaza.users.zones import Zone
-from plaza.vote_log.model import (
+from plaza.reaction_log.model import (
     ArchivePart,
     ArchiveProgress,
     Checksum,
     LoggedEvent,
     Manifest,
 )
+from plaza.shops.model import Shop, ShopType
+from plaza.switches.redis_store import StoredSwitches
+from plaza.users.redis_store import CardValue
+from plaza.users.zones import Zone
 from tests.unit.policy.modules import PLAZA, nodes_of
 from tests.unit.policy.template import ROOT
 
@@ -85,6 +86,10 @@ VALUES: dict[str, list[Any]] = {
         ),
         DELETED,
     ],
+    "export_positions": [
+        ExportPosition("posts", ("2026-01-02T03:04:05.000006", "12")),
+        ExportPosition("profile", ()),
+    ],
     "gauge_samples": [{"backlog:reactions": 7.0, "saved_total": 12.0}],
     "key_scans": [
         ScanState(
@@ -128,9 +133,9 @@ VALUES: dict[str, list[Any]] = {
     "text_lists": [("https://pics.example/1.png", "é"), ()],
     "texts": ["0;", "anything at all"],
     "user_totals": [UserCounter(1, 2, 3, 4, 5, 17), UserCounter()],
-    "vote_log_lines": [LoggedEvent("post", 11, "like", 7, AT_US, 1, 1)],
-    "vote_log_manifests": [Manifest(date(2025, 4, 4), (PART,)), Manifest(date(2025, 4, 5), ())],
-    "vote_log_progress": [ArchiveProgress(Checksum(9, 9), (PART,))],
+    "reaction_log_lines": [LoggedEvent("post", 11, "like", 7, AT_US, 1, 1)],
+    "reaction_log_manifests": [Manifest(date(2025, 4, 4), (PART,)), Manifest(date(2025, 4, 5), ())],
+    "reaction_log_progress": [ArchiveProgress(Checksum(9, 9), (PART,))],
     "vouchers": [
         [Voucher(9, TERMS, 40, 3, False, True, True, 2), Voucher(8, PLAIN_TERMS, 1, 0, True)]
     ],
@@ -229,7 +234,7 @@ def test_a_value_that_lacks_a_required_field_is_a_miss(name: str) -> None:
             if not OPTIONAL.get(name, set()) & {field, "*"}:
                 assert codecs()[name].read(shorter) is None, shorter
             checked += 1
-    assert checked or name in {"comment_totals", "sessions", "zones"}
+    assert checked or name in {"comment_totals", "export_positions", "sessions", "zones"}
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,14 @@ def test_the_navigation_has_every_page_of_docs_once(pages: Path) -> None:
     assert sorted(named) == sorted(ours)
 
 
+def test_the_type_of_a_problem_leads_to_a_page(pages: Path) -> None:
+    page = (pages / "problems" / "sold-out.md").read_text()
+    assert page.startswith(
+        "# Sold out\n\n`sold-out`, status 409.\n\nThe voucher has no units left."
+    )
+    assert len(list((pages / "problems").glob("*.md"))) > 25
+
+
 def test_a_link_out_of_docs_becomes_a_link_to_a_copy(pages: Path) -> None:
     runbooks = (pages / "runbooks" / "README.md").read_text()
     assert "(../files/alarms.yaml.txt)" in runbooks

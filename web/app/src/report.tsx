@@ -53,7 +53,7 @@ export function ReportButton({ target, ownerId }: { target: Target; ownerId: str
               </label>
             ))}
           </fieldset>
-          <Field form={form} name="details" label="Details" rows={3} hint="They help the moderator; may be empty." />
+          <Field form={form} name="details" label="Details" rows={3} help="They help the moderator; may be empty." />
           <Problem error={form.problem} />
           <button type="submit" class="primary" disabled={form.isSending}>
             Send

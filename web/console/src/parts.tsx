@@ -159,8 +159,7 @@ export function useAction(): Action {
     setState({ isBusy: true, error: undefined, done: "" });
     try {
       const result = await act();
-      const done = typeof result === "string" ? result : "";
-      setState({ isBusy: false, error: undefined, done });
+      setState({ isBusy: false, error: undefined, done: typeof result === "string" ? result : "" });
     } catch (error) {
       setState({ isBusy: false, error, done: "" });
     }

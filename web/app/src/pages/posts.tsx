@@ -132,7 +132,7 @@ function PostFields({ form, rows, post }: { form: Form; rows: number; post?: Pos
         name="images"
         label="Image"
         type="url"
-        hint="An https address; may be empty."
+        help="An https address; may be empty."
         defaultValue={post?.images[0] ?? ""}
       />
       <Problem error={form.problem} />

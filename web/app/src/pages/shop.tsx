@@ -35,8 +35,8 @@ export function ShopPage({ id }: { id: string }) {
     <>
       <Title text={shop.name} />
       <ul class="facts">
-        {[shop.area, shop.address, shop.open_hours].filter(Boolean).map((fact) => (
-          <li key={fact}>{fact}</li>
+        {[shop.area, shop.address, shop.open_hours].filter(Boolean).map((detail) => (
+          <li key={detail}>{detail}</li>
         ))}
         {shop.avg_price_cents !== null && <li>about {PRICE.format(shop.avg_price_cents / 100)}</li>}
       </ul>
@@ -177,7 +177,7 @@ function Reviews({ shopId }: { shopId: string }) {
             ))}
           </fieldset>
           <Field form={form} name="body" label="Your review" rows={3} />
-          <Field form={form} name="images" label="Image" type="url" hint="An https address; may be empty." />
+          <Field form={form} name="images" label="Image" type="url" help="An https address; may be empty." />
           <Problem error={form.problem} />
           <button type="submit" class="primary" disabled={form.isSending}>
             Publish

@@ -246,14 +246,14 @@ export function Settings() {
             label="Picture"
             type="url"
             defaultValue={profile.avatar ?? ""}
-            hint="An https address; may be empty."
+            help="An https address; may be empty."
           />
           <Field
             form={form}
             name="time_zone"
             label="Time zone"
             defaultValue={profile.time_zone}
-            hint="It decides when a day begins for check-ins: Europe/Berlin."
+            help="It decides when a day begins for check-ins: Europe/Berlin."
           />
           <Problem error={form.problem} />
           <button type="submit" class="primary" disabled={form.isSending}>

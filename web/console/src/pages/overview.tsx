@@ -65,8 +65,8 @@ function Stores() {
 
 function describeBreaker(breaker: Schemas["BreakerResponse"] | undefined): string {
   if (breaker === undefined || breaker.state === "closed") return "breakers closed";
-  const places = Object.entries(breaker.open_in).map(([name, count]) => `${name} (${count})`);
-  return `breakers open: ${places.join(", ") || "in this process"}`;
+  const processes = Object.entries(breaker.open_in).map(([name, count]) => `${name} (${count})`);
+  return `breakers open: ${processes.join(", ") || "in this process"}`;
 }
 
 /** What waits: in queues, in outboxes, in the binlog, and how the schedules fare. */

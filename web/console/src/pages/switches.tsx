@@ -87,7 +87,7 @@ function LevelForm({ current: { level, version }, reload }: { current: Current; 
           </label>
         ))}
       </fieldset>
-      <Field form={form} name="reason" label="Reason" autocomplete="off" hint="For the other operators." />
+      <Field form={form} name="reason" label="Reason" autocomplete="off" help="For the other operators." />
       <Problem error={form.problem} />
       <button type="submit" class="primary" disabled={form.isSending}>
         Set the level

@@ -1,8 +1,9 @@
 """Accounts as a whole: erasure, and the export of what is stored about a user.
 
-Owns the table erasure. The contexts erase what they own, each in its module ``erasure``.
+Owns the table erasure. The contexts erase and export what they own, each in its
+modules ``erasure`` and ``export``.
 """
 
-from plaza.accounts.model import Erasure, ExportedRow, ExportPosition
+from plaza.accounts.model import Erasure, ExportPosition
 
-__all__ = ["Erasure", "ExportPosition", "ExportedRow"]
+__all__ = ["Erasure", "ExportPosition"]

@@ -2,52 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
-from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING
 
-from plaza.accounts import mysql_export
-from plaza.accounts.model import ExportedRow, ExportPosition
-from plaza.infra.runtime.codec import TEXT_LIST
+from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
+from plaza.infra.http.resolver import pack_cursor, unpack_cursor
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.lazy_modules import LazyModule
+
+if TYPE_CHECKING:
+    from plaza.accounts import sections
+    from plaza.infra.mysql.export_sections import ExportedRow
+else:  # profiles need no module of another context
+    sections = LazyModule("plaza.accounts.sections")
+
+_INDEXED = (
+    "profile", "phone", "totals", "sessions", "idempotency_keys", "posts", "comments", "reviews",
+    "likes", "likes_taken_back", "collects", "collects_taken_back", "follows", "follows_taken_back",
+    "followers", "blocks", "reports", "star", "orders", "archived_orders", "waitlists", "checkins",
+)  # fmt: skip
+"""The sections of the version before, whose cursors are the index of one and two integers."""
 
 
-def read_page(
-    user_id: int, after: ExportPosition | None, limit: int
-) -> tuple[list[ExportedRow], ExportPosition | None]:
-    """Return up to ``limit`` rows past ``after``, and the position of the last, None at the end.
+def read_page(user_id: int, cursor: str | None, limit: int) -> tuple[list[ExportedRow], str | None]:
+    """Return up to ``limit`` rows past ``cursor``, and the cursor of the last, None at the end.
 
-    One statement a section, and one more. Raises MysqlDown.
+    One statement a section. Raises BadInput for a cursor of another list, or of a section that this
+    version does not have; MysqlDown.
     """
-    start = last = after or ExportPosition(0, 0, 0)
+    order = {section.cursor_name: section for section in sections.SECTIONS}
+    start = _parse(cursor) if cursor else ExportPosition(next(iter(order)), ())
+    names = [*order]
+    try:
+        names = names[names.index(start.section) :]
+        if start.key:
+            order[start.section].parse_key(start.key)
+    except ValueError:
+        raise BadInput("cursor", "was not returned by this API") from None
     exported: list[ExportedRow] = []
-    for number, section in enumerate(mysql_export.SECTIONS):
-        if number < start.section:
-            continue
-        keys = (start.key, start.second_key) if number == start.section else (0, 0)
-        for key, second_key, *values in mysql_export.read(section, user_id, keys, limit + 1):
+    last = start
+    for name in names:
+        after = start.key if name == start.section else ()
+        for row in order[name].read(user_id, after, limit + 1 - len(exported)):
             if len(exported) == limit:
-                return exported, last
-            exported.append(ExportedRow(section.name, _to_fields(section.columns, values)))
-            last = ExportPosition(number, key, second_key)
+                return exported, pack_cursor(EXPORT_POSITIONS.encode(last))
+            exported.append(row)
+            last = ExportPosition(name, row.key)
     return exported, None
 
 
-def _to_fields(columns: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
-    """Return column -> value as JSON has it; ids are texts."""
-    fields: dict[str, Any] = {}
-    for column, value in zip(columns, values, strict=True):
-        match value:
-            case datetime():
-                fields[column] = value.replace(tzinfo=UTC).isoformat().replace("+00:00", "Z")
-            case date():
-                fields[column] = value.isoformat()
-            case Decimal():
-                fields[column] = int(value)
-            case int() if column == "id" or column.endswith("_id"):
-                fields[column] = str(value)
-            case str() if column == "images":
-                fields[column] = list(TEXT_LIST.decode(value))
-            case _:
-                fields[column] = value
-    return fields
+def _parse(cursor: str) -> ExportPosition:
+    """Return the position of a cursor. One of the version before, which read sections in another
+    order, begins its section again: rows may be exported twice, and none is left out."""
+    try:
+        [text] = unpack_cursor(cursor, (str,))
+    except BadInput:
+        index, _, _ = unpack_cursor(cursor, (int, int, int))
+        if not 0 <= index < len(_INDEXED):
+            raise
+        return ExportPosition(_INDEXED[index], ())
+    return EXPORT_POSITIONS.decode(text)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from plaza.infra.runtime.codec import Codec
 
 SETTLE_S = 120
 """Longer than a request, and than a session in Redis is used without a look at MySQL."""
@@ -33,15 +35,20 @@ class Erasure(NamedTuple):
 
 
 class ExportPosition(NamedTuple):
-    """A position in an export: a section, and the key of a row in it."""
-
-    section: int
-    key: int
-    second_key: int
-
-
-class ExportedRow(NamedTuple):
-    """A row about a user: the name of its section, and its fields."""
+    """A position in an export: the name of a section in cursors, and the key of a row in it, empty
+    before the first row."""
 
     section: str
-    fields: dict[str, Any]
+    key: tuple[str, ...]
+
+
+def _parse_position(text: str) -> ExportPosition:
+    section, *key = text.split(" ")
+    return ExportPosition(section, tuple(key))
+
+
+EXPORT_POSITIONS: Codec[ExportPosition] = Codec(
+    "export_positions",
+    lambda position: " ".join([position.section, *position.key]),
+    _parse_position,
+)

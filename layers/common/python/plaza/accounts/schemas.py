@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from plaza.accounts.model import Erasure, ExportedRow
+from plaza.accounts.model import Erasure
 from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.mysql.export_sections import ExportedRow
 
 
 class ErasureResponse(ResponseModel):

@@ -6,4 +6,4 @@ Owns the table session and the Redis keys listed in ``redis_sessions``, ``redis_
 
 from plaza.auth.sessions import Session, parse_bearer
 
-__all__ = ["Session", "parse_bearer", "session_end"]
+__all__ = ["Session", "export", "parse_bearer", "session_end"]

@@ -2,7 +2,7 @@
 
 Neither can follow the other or comment on the other's posts, and the blocker's lists leave out the
 blocked user's comments and reviews. Owns the table user_block. Other contexts use ``queries``, and
-``block_user`` after announced writes, and ``erasure``.
+``block_user`` after announced writes, ``erasure`` and ``export``.
 """
 
 from plaza.blocks.model import Blocked, BlockedUser, BlockLimit, BlockPosition, SelfBlock
@@ -15,5 +15,6 @@ __all__ = [
     "SelfBlock",
     "block_user",
     "erasure",
+    "export",
     "queries",
 ]

@@ -1,6 +1,7 @@
 """Posts, comments on posts and reviews of shops: create, read, list, edit, hide, delete.
 
-Other contexts use ``queries``, ``queues`` for the fan-out of posts, ``erasure`` for an erased user.
+Other contexts use ``queries``, ``queues`` for the fan-out of posts, ``erasure`` and
+``export`` for accounts.
 """
 
 from plaza.content.model import (
@@ -21,6 +22,7 @@ __all__ = [
     "commands",
     "count_fitting",
     "erasure",
+    "export",
     "queries",
     "queues",
 ]

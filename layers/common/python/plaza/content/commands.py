@@ -70,7 +70,7 @@ def hide(target: Target, moderator_id: int) -> None:
         return text if text.hidden else mysql_store.set_hidden(cursor, target, moderator_id)
 
     _change(target, work)
-    record("content_hidden", {"content_hidden": 1}, target=str(target), by=moderator_id)
+    record("content_hidden", {"content_hidden": 1}, target=str(target), operator_id=moderator_id)
 
 
 def show(target: Target, moderator_id: int) -> None:
@@ -80,7 +80,7 @@ def show(target: Target, moderator_id: int) -> None:
         return mysql_store.set_hidden(cursor, target, None) if text.hidden else text
 
     _change(target, work)
-    record("content_shown", target=str(target), by=moderator_id)
+    record("content_shown", target=str(target), operator_id=moderator_id)
 
 
 def delete(target: Target, actor_id: int) -> None:

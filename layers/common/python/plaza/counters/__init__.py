@@ -47,6 +47,7 @@ __all__ = [
     "correct_content",
     "correct_users",
     "drop_projections",
+    "export",
     "find_cached_users",
     "lock_content",
     "lock_users",

@@ -1,8 +1,8 @@
 """The feed: posts of followed users, pushed to inboxes in Redis and rebuilt from MySQL.
 
-Other contexts use ``erasure``.
+Other contexts use ``erasure`` and ``export``.
 """
 
 from plaza.feed.model import FeedPage
 
-__all__ = ["FeedPage", "erasure"]
+__all__ = ["FeedPage", "erasure", "export"]

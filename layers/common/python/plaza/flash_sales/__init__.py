@@ -1,8 +1,8 @@
 """Vouchers: limited, one per buyer, never oversold; in flash sales or without an end.
 
 Owns the tables voucher, voucher_order, cancelled_order, waitlist_entry and order_outbox, the queues
-of orders, and the Redis keys listed in ``redis_store``, ``voucher_lookup`` and ``filter_build``.
-Other contexts use ``erasure``.
+of orders, and the Redis keys listed in ``redis_keys``, ``voucher_lookup`` and ``filter_build``.
+Other contexts use ``erasure`` and ``export``.
 """
 
 from plaza.flash_sales.model import (
@@ -32,4 +32,5 @@ __all__ = [
     "Voucher",
     "VoucherAvailability",
     "erasure",
+    "export",
 ]

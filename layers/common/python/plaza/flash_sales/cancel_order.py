@@ -8,7 +8,7 @@ the next load of the sale return the unit.
 
 from __future__ import annotations
 
-from plaza.flash_sales import mysql_orders, mysql_vouchers, queries, redis_store
+from plaza.flash_sales import mysql_orders, mysql_vouchers, queries, redis_orders
 from plaza.flash_sales.model import (
     CANCELLED,
     EXPIRED,
@@ -41,7 +41,7 @@ def cancel_order(order_id: int, buyer_id: int) -> Order:
     voucher_id = queries.read_order(order_id, buyer_id).voucher_id
     row = OrderRow(order_id, voucher_id, buyer_id, CANCELLED, current_request_id())
     cancelled = mysql.run_in_transaction(lambda cursor: _cancel(cursor, row))
-    returned = redis_store.acknowledge([row]).returned
+    returned = redis_orders.acknowledge([row]).returned
     record("order_cancelled", {"orders_cancelled": int(cancelled), "units_returned": returned})
     return row.order
 

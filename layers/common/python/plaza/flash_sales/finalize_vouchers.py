@@ -7,10 +7,10 @@ from plaza.flash_sales import (
     mysql_orders,
     mysql_vouchers,
     mysql_waitlist,
-    redis_store,
+    redis_sales,
 )
 from plaza.flash_sales.model import SaleGeneration, Voucher
-from plaza.flash_sales.redis_store import SaleCounts
+from plaza.flash_sales.redis_sales import SaleCounts
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
@@ -37,7 +37,7 @@ def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
             break
         after_id = vouchers[-1].id
         closed = [voucher for voucher in vouchers if voucher.terms.closes_us <= closed_us]
-        counts_by_id = redis_store.read_counts([voucher.id for voucher in closed])
+        counts_by_id = redis_sales.read_counts([voucher.id for voucher in closed])
         for voucher in closed:
             counts = counts_by_id.get(voucher.id)
             long_closed = voucher.terms.closes_us <= now_us - _FORCE_AFTER_S * 1_000_000
@@ -69,6 +69,6 @@ def _has_no_drift(voucher: Voucher, counts: SaleCounts | None) -> bool:
 
 def _finalize(voucher: Voucher, counts: SaleCounts | None) -> None:
     if counts is not None:
-        redis_store.expire(SaleGeneration(voucher.id, counts.generation, counts.initial_stock))
+        redis_sales.expire(SaleGeneration(voucher.id, counts.generation, counts.initial_stock))
     mysql_waitlist.delete_all(voucher.id)
     mysql_vouchers.mark_finalized(voucher.id)

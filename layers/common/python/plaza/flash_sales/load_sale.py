@@ -20,7 +20,9 @@ from plaza.flash_sales import (
     mysql_vouchers,
     mysql_waitlist,
     persist,
-    redis_store,
+    redis_load,
+    redis_orders,
+    redis_sales,
     redis_waitlist,
     voucher_lookup,
 )
@@ -33,7 +35,7 @@ from plaza.flash_sales.model import (
     VoucherMissing,
     VoucherWithdrawn,
 )
-from plaza.flash_sales.redis_store import LoadProgress
+from plaza.flash_sales.redis_load import LoadProgress
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
@@ -56,12 +58,12 @@ def load_sale(voucher_id: int) -> None:
         raise VoucherWithdrawn("This voucher was withdrawn.")
     if voucher.finalized or voucher.terms.closes_us <= clock.now_us():
         raise NotOpen("This sale is over.")
-    if not redis_store.acquire_lease(voucher_id):
+    if not redis_load.acquire_lease(voucher_id):
         raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
     try:
         _load(voucher)
     finally:
-        redis_store.release_lease(voucher_id)
+        redis_load.release_lease(voucher_id)
 
 
 def open_if_drained(sale: SaleGeneration) -> None:
@@ -70,30 +72,30 @@ def open_if_drained(sale: SaleGeneration) -> None:
 
 
 def _open(sale: SaleGeneration, drained: bool, reign: str = "") -> None:
-    if redis_store.open_sale(sale, drained, reign) == "DRAINING":
+    if redis_load.open_sale(sale, drained, reign) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
     redis_waitlist.leave(sale, [])  # offers units to the buyers who waited before the loss
 
 
 def _load(voucher: Voucher) -> None:
     deadline = Deadline.in_s(MAX_RUN_S)
-    now_us, reign = clock.now_us(), redis_store.read_reign(voucher.id)
+    now_us, reign = clock.now_us(), redis_sales.read_reign(voucher.id)
     # State that Redis loses from here on is not begun again: its generation has been used.
-    progress = redis_store.read_progress(voucher.id)
+    progress = redis_load.read_progress(voucher.id)
     generation = (
         progress.sale.generation if progress else mysql_vouchers.begin_generation(voucher.id)
     )
     # The first generation follows no other, unless its node has another reign.
     is_current = progress is None or progress.is_current
     lost = (generation > 1 or not is_current) and voucher.terms.opens_us <= now_us
-    progress = progress or redis_store.begin_loading(
+    progress = progress or redis_load.begin_loading(
         SaleGeneration(voucher.id, generation, voucher.terms.stock),
         voucher,
-        redis_store.MAX_DRAIN_US if lost else 0,
+        redis_load.MAX_DRAIN_US if lost else 0,
     )
     sale = progress.sale
     if progress.phase == "withdrawn":  # its shop was restored
-        redis_store.withdraw([sale], withdrawn=False)
+        redis_sales.withdraw([sale], withdrawn=False)
         progress = LoadProgress(sale, "loading", is_current=is_current)
     if not is_current and not (progress.phase == "loading" and (progress.stage or progress.after)):
         stage = 0 if _lacks_orders(voucher) else 2
@@ -119,7 +121,7 @@ def _load(voucher: Voucher) -> None:
 
 
 def _lacks_orders(voucher: Voucher) -> bool:
-    counts = redis_store.read_counts([voucher.id]).get(voucher.id)
+    counts = redis_sales.read_counts([voucher.id]).get(voucher.id)
     return counts is None or counts.lacks_orders(voucher)
 
 
@@ -129,14 +131,14 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
     sale, sold = progress.sale, 0
     if progress.stage == 0:
         while page := mysql_orders.read_cancelled(sale.voucher_id, progress.after, _PAGE):
-            if not redis_store.load_orders(sale, page, CANCELLED):
+            if not redis_orders.load_orders(sale, page, CANCELLED):
                 return None
             progress = _advance(progress._replace(after=page[-1][0]), deadline)
         progress = progress._replace(stage=1, after=0)
     while progress.stage == 1 and (
         page := mysql_orders.read_holders(sale.voucher_id, progress.after, _PAGE)
     ):
-        if not redis_store.load_orders(sale, page, None):
+        if not redis_orders.load_orders(sale, page, None):
             return None
         sold += len(page)
         progress = _advance(progress._replace(after=page[-1][1]), deadline)
@@ -165,7 +167,7 @@ def _remove_absent(sale: SaleGeneration) -> None:
 
 
 def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:
-    redis_store.advance(progress)
+    redis_load.advance(progress)
     if deadline.has_passed:
         raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
     return progress

@@ -30,6 +30,9 @@ MIN_ARCHIVED_AGE_S = 27 * 86_400
 MAX_CANCELS = 5
 """Orders of one voucher that a buyer can cancel; bounds what Redis stores about them."""
 
+OFFER_US = 900_000_000
+"""The time to accept an offer."""
+
 MAX_WAITING = 100_000
 """Buyers that may wait for one voucher, about."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plaza.flash_sales import model, mysql_orders, mysql_vouchers, redis_store
+from plaza.flash_sales import model, mysql_orders, mysql_vouchers, redis_orders
 from plaza.flash_sales.model import OrderEvent, OrderMismatch, OrderRow
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra.mysql import mysql
@@ -95,7 +95,7 @@ def send_mismatched(mismatched: Sequence[OrderEvent]) -> None:
 def decide(events: Sequence[OrderEvent]) -> DecidedBatch:
     """Decide and acknowledge a batch. Safe to repeat. Raises MysqlDown, RedisDown, NotReady."""
     decided = mysql.run_in_transaction(lambda cursor: _write(cursor, events))
-    result = redis_store.acknowledge(decided.rows)
+    result = redis_orders.acknowledge(decided.rows)
     if result.adopted or result.returned:
         record(
             "stock_corrected",
@@ -108,7 +108,7 @@ def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
     """Release what Redis reserved for these events, then raise OrderMismatch if there are any."""
     if not mismatched:
         return
-    returned = redis_store.acknowledge(
+    returned = redis_orders.acknowledge(
         [OrderRow(*event.identity, "timed-out", event.request_id) for event in mismatched]
     ).returned
     shown = [":".join(map(str, event.identity)) for event in mismatched[:10]]

@@ -11,7 +11,15 @@ from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 
-from plaza.flash_sales import backlog, load_sale, mysql_orders, mysql_waitlist, redis_store
+from plaza.flash_sales import (
+    backlog,
+    load_sale,
+    mysql_orders,
+    mysql_waitlist,
+    redis_orders,
+    redis_pointers,
+    redis_sales,
+)
 from plaza.flash_sales.model import (
     PENDING,
     NotOpen,
@@ -60,57 +68,86 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
     OrderRateExceeded; after NotReady, RedisDown and MysqlDown the buyer may have an order: repeat
     the call.
     """
-    if refusal := _refusals.get(voucher_id):
-        sale = _sales.get(voucher_id)
-        if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
-            raise refusal
-        # A cached refusal does not apply to a buyer with an order or an offer.
-        known, has_offer = redis_store.find_order_of_buyer(sale, buyer_id)
-        if known is None and not has_offer:
-            raise refusal
-        if known and (existing := _return_existing(sale, buyer_id, known)):
-            return existing, False
+    if existing := _check_cached_refusal(voucher_id, buyer_id):
+        return existing, False
     for _ in range(_MAX_ATTEMPTS):
         sale = _sales.get(voucher_id) or _find_sale(voucher_id)
         if sale is None:
-            if known := _load_or_find_order(voucher_id, buyer_id):
-                return known, False
-            continue
-        order_id = _next_order_id()
-        code, detail, id_unused = redis_store.reserve(sale, order_id, buyer_id)
-        if code == "RESERVED":
-            order = _publish_and_point(OrderEvent(order_id, voucher_id, buyer_id, sale.generation))
-            if detail == "offer":
-                with suppress(MysqlDown):  # else the recovery deletes it
-                    mysql_waitlist.delete([(voucher_id, buyer_id)])
-            return order, True
-        if id_unused:
-            _spare_ids[:] = [order_id]
-        match code:
-            case "EXISTS":
-                known = redis_store.read_entry(sale, detail)
-                if known and (existing := _return_existing(sale, buyer_id, known)):
-                    return existing, False
-            case "SOLD_OUT":
-                raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
-            case "WITHDRAWN":
-                refusal = VoucherWithdrawn("This voucher was withdrawn.")
-                raise _cache_refusal(voucher_id, refusal)
-            case "CLOSED":
-                raise _cache_refusal(voucher_id, NotOpen("This sale is over."))
-            case "NOT_OPEN_YET":
-                refusal = _NotOpenYet("This sale has not begun.")
-                raise _cache_refusal(voucher_id, refusal, int(detail) / 1e6)
-            case "RATE_LIMITED":
-                wait_s = max(1, ceil(int(detail) / 1e6))
-                raise OrderRateExceeded(f"Too many orders; retry after {wait_s} s.", wait_s)
-            case "DRAINING":
-                load_sale.open_if_drained(sale)
-            case "LOADING":
-                load_sale.load_sale(voucher_id)
-            case "COLD" | "STALE_GENERATION":
-                _sales.drop(voucher_id)
+            order, is_new = _load_or_find_order(voucher_id, buyer_id), False
+        else:
+            order, is_new = _reserve(sale, buyer_id)
+        if order is not None:
+            return order, is_new
     raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
+
+
+def _check_cached_refusal(voucher_id: int, buyer_id: int) -> Order | None:
+    """Raise the cached refusal of a sale, if there is one and it applies to the buyer: not if the
+    buyer has an offer, or an order, which is returned."""
+    refusal = _refusals.get(voucher_id)
+    if refusal is None:
+        return None
+    sale = _sales.get(voucher_id)
+    if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
+        raise refusal
+    known, has_offer = redis_orders.find_order_of_buyer(sale, buyer_id)
+    if known is None and not has_offer:
+        raise refusal
+    return known and _return_existing(sale, buyer_id, known)
+
+
+def _reserve(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, bool]:
+    """Reserve a unit; return (the buyer's order, whether it is new). None: the state of the sale
+    was in the way, and has changed. Raises the refusals of ``place_order``."""
+    order_id = _next_order_id()
+    code, detail, id_unused = redis_orders.reserve(sale, order_id, buyer_id)
+    if code == "RESERVED":
+        event = OrderEvent(order_id, sale.voucher_id, buyer_id, sale.generation)
+        return _complete(event, by_offer=detail == "offer"), True
+    if id_unused:
+        _spare_ids[:] = [order_id]
+    if code == "EXISTS":
+        known = redis_orders.read_entry(sale, detail)
+        return known and _return_existing(sale, buyer_id, known), False
+    _check_refusal(sale.voucher_id, code, detail)
+    _change_state(sale, code)
+    return None, False
+
+
+def _complete(event: OrderEvent, *, by_offer: bool) -> Order:
+    order = _publish_and_point(event)
+    if by_offer:
+        with suppress(MysqlDown):  # else the recovery deletes it
+            mysql_waitlist.delete([(event.voucher_id, event.buyer_id)])
+    return order
+
+
+def _check_refusal(voucher_id: int, code: str, detail: str) -> None:
+    """Raise the refusal of a reply of reserve.lua; cached, unless it is one of the rate limit."""
+    match code:
+        case "SOLD_OUT":
+            raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
+        case "WITHDRAWN":
+            raise _cache_refusal(voucher_id, VoucherWithdrawn("This voucher was withdrawn."))
+        case "CLOSED":
+            raise _cache_refusal(voucher_id, NotOpen("This sale is over."))
+        case "NOT_OPEN_YET":
+            refusal = _NotOpenYet("This sale has not begun.")
+            raise _cache_refusal(voucher_id, refusal, int(detail) / 1e6)
+        case "RATE_LIMITED":
+            wait_s = max(1, ceil(int(detail) / 1e6))
+            raise OrderRateExceeded(f"Too many orders; retry after {wait_s} s.", wait_s)
+
+
+def _change_state(sale: SaleGeneration, code: str) -> None:
+    """Do what a sale that takes no orders yet waits for."""
+    match code:
+        case "DRAINING":
+            load_sale.open_if_drained(sale)
+        case "LOADING":
+            load_sale.load_sale(sale.voucher_id)
+        case "COLD" | "STALE_GENERATION":
+            _sales.drop(sale.voucher_id)
 
 
 def publish(event: OrderEvent) -> bool:
@@ -135,20 +172,20 @@ def publish(event: OrderEvent) -> bool:
 
 def _publish_and_point(event: OrderEvent) -> Order:
     publish(event)
-    redis_store.write_pointer(event.buyer_id, event.order_id, event.voucher_id)
+    redis_pointers.write_pointer(event.buyer_id, event.order_id, event.voucher_id)
     return Order(event.order_id, event.voucher_id, PENDING)
 
 
 def _return_existing(sale: SaleGeneration, buyer_id: int, known: Order) -> Order | None:
     """Publish again if the pointer is missing: the first request ended early. Return None for a
     success that was cancelled, by a request that ended before it returned the unit in Redis."""
-    if known.status == PENDING and not redis_store.has_pointer(known, buyer_id):
+    if known.status == PENDING and not redis_pointers.has_pointer(known, buyer_id):
         _publish_and_point(OrderEvent(known.id, known.voucher_id, buyer_id, sale.generation))
     if known.status != PENDING and _success_budget.take():
         with suppress(MysqlDown):
             row = mysql_orders.read(known.id)
             if row is not None and row.is_cancelled:
-                redis_store.acknowledge([row])
+                redis_orders.acknowledge([row])
                 return None
             return row.order if row is not None else known
     return known
@@ -169,7 +206,7 @@ def _load_or_find_order(voucher_id: int, buyer_id: int) -> Order | None:
 
 
 def _find_sale(voucher_id: int) -> SaleGeneration | None:
-    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
     if sale is not None:
         _sales.put(voucher_id, sale)
     return sale

@@ -9,7 +9,9 @@ from plaza.flash_sales import (
     mysql_archive,
     mysql_orders,
     mysql_vouchers,
-    redis_store,
+    redis_orders,
+    redis_pointers,
+    redis_sales,
     voucher_lookup,
 )
 from plaza.flash_sales.model import (
@@ -64,9 +66,9 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     voucher_id: int | None = None
     success: Order | None = None
     try:
-        voucher_id = redis_store.read_pointer(buyer_id, order_id)
+        voucher_id = redis_pointers.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
-            pending = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
+            pending = redis_orders.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
             if pending is not None and pending.status == PENDING:
                 return pending
             success = pending
@@ -113,10 +115,10 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
     the last page). Three round trips and one statement; one more for orders with a pointer that are
     found in neither: as in ``read_order`` they are pending. Raises MysqlDown, RedisDown.
     """
-    pointers = redis_store.read_pointers(buyer_id)
+    pointers = redis_pointers.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
     voucher_ids = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
-    pending = redis_store.find_orders(buyer_id, voucher_ids) if voucher_ids else {}
+    pending = redis_orders.find_orders(buyer_id, voucher_ids) if voucher_ids else {}
     # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
     orders = pending | {row.order_id: row.order for row in rows}
@@ -175,7 +177,7 @@ def read_voucher(voucher_id: int) -> VoucherAvailability:
 def _read_availability(vouchers: Sequence[Voucher]) -> list[VoucherAvailability]:
     """Return the units left of each voucher. One round trip."""
     try:
-        counts = redis_store.read_counts([voucher.id for voucher in vouchers]) if vouchers else {}
+        counts = redis_sales.read_counts([voucher.id for voucher in vouchers]) if vouchers else {}
         redis_up = True
     except RedisDown:
         counts, redis_up = {}, False

@@ -19,7 +19,8 @@ from plaza.flash_sales import (
     mysql_orders,
     mysql_vouchers,
     persist,
-    redis_store,
+    redis_orders,
+    redis_sales,
     waitlist,
 )
 from plaza.flash_sales.model import (
@@ -31,7 +32,7 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
 )
 from plaza.flash_sales.queues import ORDERS
-from plaza.flash_sales.redis_store import AcknowledgeResult
+from plaza.flash_sales.redis_orders import AcknowledgeResult
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.derived import ids
 from plaza.infra.jobs.scheduled_jobs import run_jobs
@@ -119,9 +120,9 @@ def _recover_pending(
     except QueueDown as error:
         failure = error
     for vouchers in _read_pages(deadline):
-        sales = list(redis_store.find_sales([voucher.id for voucher in vouchers]).values())
+        sales = list(redis_sales.find_sales([voucher.id for voucher in vouchers]).values())
         while sales and not deadline.has_passed:
-            overdue, sales = redis_store.find_overdue(
+            overdue, sales = redis_orders.find_overdue(
                 sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER
             )
             created_s = [ids.created_at_s(event.order_id) for event in overdue]
@@ -170,8 +171,8 @@ def _withdraw_missed(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Withdraw vouchers in Redis that ``withdraw_vouchers`` missed."""
     withdrawn = [voucher.id for voucher in vouchers if voucher.withdrawn]
     if withdrawn:
-        sales = list(redis_store.find_sales(withdrawn).values())
-        if changed := redis_store.withdraw(sales):
+        sales = list(redis_sales.find_sales(withdrawn).values())
+        if changed := redis_sales.withdraw(sales):
             record("vouchers_withdrawn", withdrawn=changed)
 
 
@@ -185,7 +186,7 @@ def _prepare_sales(vouchers: Sequence[Voucher], _: Deadline) -> None:
     ]
     if not upcoming:
         return
-    sales = redis_store.find_sales(upcoming)
+    sales = redis_sales.find_sales(upcoming)
     missing = [voucher_id for voucher_id in upcoming if voucher_id not in sales]
     for voucher_id in missing:
         _load(voucher_id)
@@ -201,7 +202,7 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     by then and not counted is lost, or is being acknowledged right now. Costs a statement and two
     round trips per 1,000 orders of a sale that differs.
     """
-    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
         counts = counts_by_id.get(voucher.id)
         if counts is None or not counts.live or not counts.lacks_orders(voucher):
@@ -229,7 +230,7 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
 def _acknowledge(
     voucher_id: int, orders: Sequence[tuple[int, int]], reason: str | None
 ) -> AcknowledgeResult:
-    return redis_store.acknowledge(
+    return redis_orders.acknowledge(
         [OrderRow(order_id, voucher_id, buyer_id, reason) for order_id, buyer_id in orders]
     )
 
@@ -237,12 +238,12 @@ def _acknowledge(
 def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Continue loads that no order continues any more, and read the waitlists of live sales again
     whose node has another reign, once their orders were confirmed."""
-    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
         counts = counts_by_id.get(voucher.id)
         if counts is None:
             continue
-        is_current = counts.reign in (None, redis_store.read_reign(voucher.id))
+        is_current = counts.reign in (None, redis_sales.read_reign(voucher.id))
         if not counts.live or not (is_current or counts.lacks_orders(voucher)):
             _load(voucher.id)
 

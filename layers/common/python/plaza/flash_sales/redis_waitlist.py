@@ -1,27 +1,24 @@
-"""Waitlists and offers in Redis; their keys are in ``redis_store``."""
+"""Waitlists and offers in Redis; their keys are in ``redis_keys``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
-from plaza.flash_sales import redis_store
+from plaza.flash_sales import model, redis_sales
 from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPosition
-from plaza.flash_sales.redis_store import (
-    JOIN,
-    LEAVE,
-    MAX_ORDERS_PER_CALL,
-    buyers_key,
-    offers_key,
-    read_entry,
-    state_key,
-    waitlist_key,
-)
+from plaza.flash_sales.redis_keys import buyers_key, offers_key, state_key, waitlist_key
+from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL, read_entry
 from plaza.infra.redis import redis
 from plaza.infra.redis.hot_keys import Argument
 from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
 
 MAX_LEAVING = 500
+_LUA = Path(__file__).with_name("lua")
+JOIN = load_script(_LUA / "join.lua")
+LEAVE = load_script(_LUA / "leave.lua")
 
 
 class WaitlistState(NamedTuple):
@@ -58,7 +55,7 @@ def read_state(sale: SaleGeneration) -> WaitlistState:
     phase, opens_us, closes_us, counts = redis.execute("HMGET", state_key(sale.voucher_id), *names)
     if phase is None:
         return WaitlistState("loading", 0, 0, 0, 0)
-    stock, _, _, waiting = redis_store.parse_counts(counts)
+    stock, _, _, waiting = redis_sales.parse_counts(counts)
     return WaitlistState(phase, int(opens_us), int(closes_us), stock, waiting)
 
 
@@ -67,7 +64,7 @@ def try_join(sale: SaleGeneration, buyer_id: int, seq: int | None, max_waiting: 
     the code of join.lua. One round trip. Raises RedisDown."""
     keys = _join_keys(sale, buyers_key(sale, buyer_id))
     asked = (buyer_id, "" if seq is None else seq)
-    args = (sale.generation, redis_store.OFFER_US, max_waiting, *asked)
+    args = (sale.generation, model.OFFER_US, max_waiting, *asked)
     return str(redis.run(JOIN, keys, args)[0])
 
 
@@ -82,7 +79,7 @@ def join(sale: SaleGeneration, waiting: Sequence[tuple[int, int]]) -> bool:
         Call(
             JOIN,
             _join_keys(sale, bucket),
-            (sale.generation, redis_store.OFFER_US, 0, *pairs[start : start + size]),
+            (sale.generation, model.OFFER_US, 0, *pairs[start : start + size]),
         )
         for bucket, pairs in by_bucket.items()
         for start in range(0, len(pairs), size)
@@ -94,7 +91,7 @@ def leave(sale: SaleGeneration, buyer_ids: Sequence[int], *, only_ended: bool = 
     """Remove at most 500 buyers or, with ``only_ended``, their offers that have ended; then offer
     units to the next buyers. Returns how many are offered. One round trip. Raises RedisDown."""
     keys = (state_key(sale.voucher_id), waitlist_key(sale), offers_key(sale))
-    args = (sale.generation, redis_store.OFFER_US, int(only_ended), *buyer_ids)
+    args = (sale.generation, model.OFFER_US, int(only_ended), *buyer_ids)
     _, *offered = redis.run(LEAVE, keys, args)
     return int(offered[0]) if offered else 0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_store
+from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_sales
 from plaza.flash_sales.model import SaleState, Voucher
-from plaza.flash_sales.redis_store import SaleCounts
+from plaza.flash_sales.redis_sales import SaleCounts
 from plaza.infra.redis.redis import RedisDown
 from plaza.infra.runtime import clock
 
@@ -34,7 +34,7 @@ def read_sales(
     page = vouchers[:limit]
     ids = [voucher.id for voucher in page]
     try:
-        counts = redis_store.read_counts(ids)
+        counts = redis_sales.read_counts(ids)
     except RedisDown:
         counts = {}
     without_success = mysql_orders.count_without_success(ids)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from plaza.flash_sales import redis_store, redis_waitlist, voucher_lookup
+from plaza.flash_sales import redis_sales, redis_waitlist, voucher_lookup
 from plaza.flash_sales.model import VoucherMissing
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import LocalCache
@@ -36,7 +36,7 @@ def read_status(voucher_id: int) -> SaleStatus:
 
 
 def _read(voucher_id: int) -> SaleStatus:
-    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
     now_us = clock.now_us()
     if sale is not None:
         state = redis_waitlist.read_state(sale)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.flash_sales import load_sale, mysql_waitlist, redis_store, redis_waitlist
+from plaza.flash_sales import load_sale, mysql_waitlist, redis_sales, redis_waitlist
 from plaza.flash_sales.model import (
     MAX_WAITING,
     AlreadyOrdered,
@@ -92,7 +92,7 @@ def read_position(voucher_id: int, buyer_id: int) -> WaitlistPosition:
 def leave_waitlist(voucher_id: int, buyer_id: int) -> None:
     """Give up the buyer's position or offer. Safe to repeat. Raises RedisDown, MysqlDown."""
     mysql_waitlist.delete([(voucher_id, buyer_id)])
-    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
     if sale is not None:
         redis_waitlist.leave(sale, [buyer_id])
 
@@ -105,7 +105,7 @@ def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     buyers if Redis lacks some. Raises RedisDown, MysqlDown.
     """
     stored = mysql_waitlist.count([voucher.id for voucher in vouchers])
-    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     ended = offered = rejoined = 0
     for voucher_id, counts in counts_by_id.items():
         if deadline.has_passed:
@@ -147,10 +147,10 @@ def _end_offers(sale: SaleGeneration, buyer_ids: Sequence[int]) -> int:
 
 
 def _find_sale(voucher_id: int) -> SaleGeneration:
-    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
     if sale is None:
         load_sale.load_sale(voucher_id)
-        sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+        sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
     if sale is None:
         raise NotReady("This sale was reloaded; retry after 2 s.")
     return sale

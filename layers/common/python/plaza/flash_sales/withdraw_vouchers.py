@@ -6,7 +6,7 @@ MySQL decides: from the commit on, no order of the voucher succeeds, and pending
 
 from __future__ import annotations
 
-from plaza.flash_sales import mysql_vouchers, redis_store, voucher_lookup
+from plaza.flash_sales import mysql_vouchers, redis_sales, voucher_lookup
 from plaza.flash_sales.model import VoucherMissing, VoucherWithdrawn
 from plaza.infra.derived import cache
 from plaza.infra.runtime.errors import Unavailable
@@ -23,9 +23,9 @@ def withdraw_voucher(voucher_id: int, admin_id: int) -> None:
         raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
     is_first = mysql_vouchers.mark_withdrawn(voucher_id, admin_id)
     if is_first:
-        record("voucher_withdrawn", voucher_id=voucher_id, by=admin_id)
+        record("voucher_withdrawn", voucher_id=voucher_id, operator_id=admin_id)
     try:  # also if it is withdrawn already: that request may have ended before this
-        redis_store.withdraw(list(redis_store.find_sales([voucher_id]).values()))
+        redis_sales.withdraw(list(redis_sales.find_sales([voucher_id]).values()))
         cache.drop_first_pages([voucher_lookup.list_key(voucher.terms.shop_id)])
     except Unavailable as error:
         record("withdrawal_postponed", voucher_id=voucher_id, **error_fields(error))
@@ -40,7 +40,7 @@ def withdraw_vouchers(shop_id: int) -> None:
     try:
         while vouchers := mysql_vouchers.read_of_shop(shop_id, before_id, _PAGE):
             before_id = vouchers[-1].id
-            sales = redis_store.find_sales([voucher.id for voucher in vouchers])
-            redis_store.withdraw(list(sales.values()))
+            sales = redis_sales.find_sales([voucher.id for voucher in vouchers])
+            redis_sales.withdraw(list(sales.values()))
     except Unavailable as error:
         record("withdrawal_postponed", shop_id=shop_id, **error_fields(error))

@@ -7,4 +7,12 @@ a resource, and ``claim`` in the transaction that creates it. Owns the table ``i
 from plaza.idempotency.model import IdempotentRequest, KeyReused
 from plaza.idempotency.mysql_store import claim, delete_expired, delete_of_user, find
 
-__all__ = ["IdempotentRequest", "KeyReused", "claim", "delete_expired", "delete_of_user", "find"]
+__all__ = [
+    "IdempotentRequest",
+    "KeyReused",
+    "claim",
+    "delete_expired",
+    "delete_of_user",
+    "export",
+    "find",
+]

@@ -112,7 +112,7 @@ CREATE TABLE IF NOT EXISTS reaction (
 
 -- reactions: a stored event and its change of the counter. Never updated. Transactions do not commit in the
 -- order of seq; log_gate makes it safe to read in that order (docs/decisions/0022-read-the-log-behind-a-gate.md).
--- vote_log creates, archives and drops the partitions.
+-- The context reaction_log creates, archives and drops the partitions.
 CREATE TABLE IF NOT EXISTS reaction_log (
   target_type VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   target_id   BIGINT      NOT NULL,

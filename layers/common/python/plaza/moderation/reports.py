@@ -91,7 +91,7 @@ def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
         return report
 
     report = mysql.run_in_transaction(work)
-    record("report_resolved", report_id=report_id, outcome=outcome, by=operator_id)
+    record("report_resolved", report_id=report_id, outcome=outcome, operator_id=operator_id)
     return report
 
 

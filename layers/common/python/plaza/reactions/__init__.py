@@ -1,8 +1,8 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
 Other contexts use ``react`` and ``queries`` for reactions, ``rankings`` for posts by likes,
-``reaction_log`` for the end of the log, ``erasure`` for an erased user, ``inspection`` to compare
-Redis with MySQL, ``queues`` for messages, ``model`` for the other types.
+``reaction_log`` for the end of the log, ``erasure`` and ``export`` for accounts, ``inspection`` to
+compare Redis with MySQL, ``queues`` for messages, ``model`` for the other types.
 """
 
 from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Outcome, Target
@@ -16,6 +16,7 @@ __all__ = [
     "Outcome",
     "Target",
     "erasure",
+    "export",
     "inspection",
     "model",
     "queries",

@@ -1,4 +1,4 @@
-"""Roll up the vote log into votes of reviews and hourly likes of posts.
+"""Roll up the reaction log into votes of reviews and hourly likes of posts.
 
 ``reaction_log.seq`` is the order of insertion, not of commits: an uncommitted row may have a lower
 seq than a committed one. The log lock excludes such rows

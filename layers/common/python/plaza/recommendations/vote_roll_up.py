@@ -1,4 +1,4 @@
-"""The roll-up: add new events of the vote log to votes of reviews and hourly likes of posts."""
+"""The roll-up: add new events of the reaction log to votes of reviews and hourly likes of posts."""
 
 from __future__ import annotations
 

@@ -62,6 +62,25 @@ TYPES_KEY = key_of("shops:all", "types")
 SHOP_IDS = IdFilter("shops")
 
 
+class SearchArguments(NamedTuple):
+    """The arguments of search_near.lua, by the names in its header."""
+
+    x: str
+    y: str
+    radius_m: int
+    after_distance: int
+    after_shop: int
+    max_found: int
+    max_cells: int
+    max_shops: int
+    rebuild_after_ms: int
+    request_interval_ms: int
+    column: int
+    row: int
+    side: int
+    first_score: int
+
+
 class NearResult(NamedTuple):
     """The shops, None if places are not built; whether the caller must request a build;
     whether a limit of cells or shops was reached before the page was full."""
@@ -235,21 +254,21 @@ def search_call(area: Area, cell: Cell, after: ShopDistance, count: int) -> Call
     return Call(
         SEARCH_NEAR,
         keys,
-        (
-            repr(area.place.x),
-            repr(area.place.y),
-            area.radius_m,
-            after.distance,
-            after.shop_id,
-            count,
-            MAX_CELLS_COUNTED,
-            MAX_SHOPS_MEASURED,
-            REBUILD_AFTER_MS,
-            REQUEST_INTERVAL_MS,
-            cell.column * CELL_SIDE,
-            cell.row * CELL_SIDE,
-            CELL_SIDE,
-            cell.number * CELL_SIDE**2,
+        SearchArguments(
+            x=repr(area.place.x),
+            y=repr(area.place.y),
+            radius_m=area.radius_m,
+            after_distance=after.distance,
+            after_shop=after.shop_id,
+            max_found=count,
+            max_cells=MAX_CELLS_COUNTED,
+            max_shops=MAX_SHOPS_MEASURED,
+            rebuild_after_ms=REBUILD_AFTER_MS,
+            request_interval_ms=REQUEST_INTERVAL_MS,
+            column=cell.column * CELL_SIDE,
+            row=cell.row * CELL_SIDE,
+            side=CELL_SIDE,
+            first_score=cell.number * CELL_SIDE**2,
         ),
     )
 

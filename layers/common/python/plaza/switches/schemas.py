@@ -54,7 +54,13 @@ class SwitchSet(RequestModel):
 
     model_config = ConfigDict(json_schema_extra={"examples": [_SWITCHES_EXAMPLE]})
 
-    read_only: Annotated[bool, Field(description="No request changes anything, except `/ops`.")]
+    read_only: Annotated[
+        bool,
+        Field(
+            description="No request changes anything, except `/ops`, `/auth` and the end of a"
+            " user's sessions. No new accounts."
+        ),
+    ]
     comments_stopped: Annotated[bool, Field(description="No new comments.")]
     posts_stopped: Annotated[bool, Field(description="No new posts and no changes of posts.")]
     sign_ups_stopped: Annotated[bool, Field(description="No new accounts. Users can sign in.")]

@@ -1,6 +1,7 @@
 """Users: cards, profiles, phones and time zones. MySQL is the record, Redis has projections.
 
-Owns the tables user and user_phone. Other contexts use ``cards``, ``sign_up`` and ``erasure``.
+Owns the tables user and user_phone. Other contexts use ``cards``, ``sign_up``, ``erasure`` and
+``export``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing
@@ -14,5 +15,6 @@ __all__ = [
     "Zone",
     "cards",
     "erasure",
+    "export",
     "sign_up",
 ]

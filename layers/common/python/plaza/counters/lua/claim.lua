@@ -1,6 +1,6 @@
 --[[ claim: reserve one slot below a user's limit, if the total and the claims leave one.
 
-  KEYS[1]  {<shard>}:user:<id>:counters  hash: version, value (JSON by column)
+  KEYS[1]  {<shard>}:user:<id>:counters  hash: value (JSON by column), ...
   KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> time of its claim, microseconds
   KEYS[3]  {<shard>}:user:<id>:claim:<nonce>  string: the reply to this claim, for a repeat of the command
   ARGV[1]  column: the total in value that is limited

@@ -156,13 +156,13 @@ def _define(
     types: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> Any:
-    hints = get_type_hints(kind, include_extras=True) | dict(types)
+    annotations = get_type_hints(kind, include_extras=True) | dict(types)
     if issubclass(kind, tuple):
         defaults = dict.fromkeys(kind._fields) | kind._field_defaults
     else:
         defaults = {field.name: field.default for field in fields(kind)}
     columns = [
-        (name, hints[name], default) if name in optional else (name, hints[name])
+        (name, annotations[name], default) if name in optional else (name, annotations[name])
         for name, default in defaults.items()
     ]
     return defstruct(kind.__name__, columns, frozen=True, gc=False, **options)

@@ -60,7 +60,7 @@ class Settings:
     go to masters.
 
     Only the sign-in function has the settings of text messages; it and the functions with signed
-    cursors and ids of visitors have ``auth_secret_id``; only the functions of the vote log and of
+    cursors and ids of visitors have ``auth_secret_id``; only those of the reaction log and of
     orders have ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``review_weights`` and ``review_halves`` are of the
     components of a review's score (docs/ranking.md). ``allowed_origins``: of web clients,

@@ -55,7 +55,7 @@ budget = MAX_ROWS - tonumber(ARGV[6])
 local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, row_requests, earliest,
     db_version_text, total, is_new, text, member)
   local db_version = tonumber(db_version_text)
-  local meta, fields = read_meta(meta_key, reign, 'floor', 'blocked', 'filling', 'earliest')
+  local meta = read_meta(meta_key, reign, 'floor', 'blocked', 'filling', 'earliest')
   if not meta then
     -- A load of another reign lacks this commit, and may come back with its slot or by replication.
     local dropped = redis.call('UNLINK', meta_key, recent, bloom, filling, row_requests, earliest) > 0
@@ -70,9 +70,8 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
     end
     return {dropped and 'DROPPED' or 'COLD', redis.call('HLEN', outbox), 0, 0}
   end
-  meta.floor, meta.blocked = tonumber(fields[6]), tonumber(fields[7])
-  meta.filling = tonumber(fields[8] or 0)
-  if fields[9] then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[9])) end
+  meta.floor, meta.blocked, meta.filling = tonumber(meta.floor), tonumber(meta.blocked), tonumber(meta.filling or 0)
+  if meta.earliest then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(meta.earliest)) end
 
   local before, outbox_count, code, has_next = meta.db_version, meta.outbox_count, 'APPLIED', false
   if db_version <= meta.db_version then

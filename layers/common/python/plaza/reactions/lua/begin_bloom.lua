@@ -1,6 +1,6 @@
 --[[ begin_bloom: start or resume the build of a target's Bloom filter.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: complete, filling, build_id, build_active_at, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, filling, build_id, build_active_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction
   ARGV[1]  reign of this node
   ARGV[2]  build: a unique name
@@ -17,13 +17,13 @@
 --!include rebuild
 --!include idle
 local meta_key, filling = KEYS[1], KEYS[2]
-local meta, fields = read_meta(meta_key, ARGV[1], 'build_id', 'build_active_at', 'filling')
+local meta = read_meta(meta_key, ARGV[1], 'build_id', 'build_active_at', 'filling')
 if not meta then return 'COLD' end
 if meta.complete then return 'COMPLETE' end
 
 local now_ms = build_time_ms()
-local has_data = fields[8] and redis.call('GETBIT', filling, fields[8]) == 1
-local begun = resume_build(ARGV[2], fields[6], fields[7], has_data, now_ms, REBUILD_AGAIN_MS)
+local has_data = meta.filling and redis.call('GETBIT', filling, meta.filling) == 1
+local begun = resume_build(ARGV[2], meta.build_id, meta.build_active_at, has_data, now_ms, REBUILD_AGAIN_MS)
 if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 
 local bits = BLOOM_FIRST_BITS

@@ -1,6 +1,6 @@
 --[[ find_denied: find the actors that recent and the Bloom filter report as off.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, complete, bloom, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: reign, mode, db_version, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:bloom   bitmap: Bloom filter of saved actors that are not in recent
   ARGV[1]  reign of this node

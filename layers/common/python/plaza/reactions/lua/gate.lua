@@ -22,14 +22,15 @@
 
   Returns {code, now, total, version}, or {UNKNOWN, now, rebuild}
     code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total and version: COLD (not
-             loaded: hydrate, try again), DELETED, HIDDEN (a new reaction of another actor than the author), LATE (past the deadline), FULL (the outbox), LIMITED (too many
-             changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
+             loaded: hydrate, try again), DELETED, HIDDEN (to new reactions of others than the author), LATE (past the
+             deadline), FULL (the outbox), LIMITED (too many changes of this actor), UNKNOWN (read the actor's row, try
+             again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this reaction
     version  of the recorded state, microseconds
     rebuild  1 when the caller should request a build of the Bloom filter
 
-  Safe to repeat: a repeat has the nonce of the entry and gets the first reply. ]]
+  Safe to repeat: the entry with this nonce has code and version; once it is acknowledged, a repeat is UNCHANGED. ]]
 --!include meta
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local actor, want, nonce = ARGV[1], ARGV[2], ARGV[3]

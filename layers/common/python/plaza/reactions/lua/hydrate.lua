@@ -10,7 +10,7 @@
   KEYS[8]  {<shard>}:<kind>:<target>:lease    string: token of the caller that loads the target
   KEYS[9]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
   KEYS[10]  {<shard>}:outboxes                 zset: member -> when the oldest entry was accepted
-  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, outbox_count, version: see rebase
+  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: the sums of rebase
   KEYS[12]  {<shard>}:<target>:existence           string: live, missing or deleted
   ARGV[1]  reign of this node when the lease was taken
   ARGV[2]  token of the caller's lease, taken before the snapshot

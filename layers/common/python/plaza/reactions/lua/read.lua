@@ -1,7 +1,7 @@
 --[[ read: read the totals of targets of a shard and whether one actor reacted to each.
 
   KEYS[1...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, five for each target:
-           meta     hash: db_version, base, delta, complete, bloom, ...
+           meta     hash: reign, mode, base, accepted, ...
            outbox   hash: actor -> want:version:base:nonce
            recent   zset: actor -> version, the newest saved actors
            bloom    bitmap: Bloom filter of saved actors that are not in recent

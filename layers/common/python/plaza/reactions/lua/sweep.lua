@@ -30,8 +30,8 @@ local meta_key, outbox, index, sweep, member = KEYS[1], KEYS[2], KEYS[3], KEYS[4
 local time = redis.call('TIME')
 local now_us, grace_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 
-local meta, fields = read_meta(meta_key, ARGV[1], 'blocked')
-local blocked = meta and tonumber(fields[6])
+local meta = read_meta(meta_key, ARGV[1], 'blocked')
+local blocked = meta and tonumber(meta.blocked)
 -- A target of another reign may be blocked: unless it is hydrated, its keys never expire.
 local is_of_other_reign = not meta and redis.call('EXISTS', meta_key) == 1
 local has_entries = redis.call('EXISTS', outbox) == 1

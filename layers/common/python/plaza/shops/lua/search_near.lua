@@ -2,20 +2,20 @@
 
   KEYS[1]  {<shard>}:shops:places:meta    hash: built_at, build_requested_at
   KEYS[2]  {<shard>}:shops:<cell>:<set>   zset: shop -> place (GEO)
-  ARGV[1]  longitude
-  ARGV[2]  latitude
-  ARGV[3]  radius, metres
-  ARGV[4]  distance after which the page begins, tenths of a millimetre
-  ARGV[5]  shop after which the page begins, among the shops at that distance
-  ARGV[6]  count: maximum number of shops to return
-  ARGV[7]  maximum number of cells to count
-  ARGV[8]  maximum number of shops to measure
-  ARGV[9]  age at which places are built again, milliseconds
-  ARGV[10]  minimum time between two requests for a build, milliseconds
-  ARGV[11]  column of the lowest corner of the cell, in steps of a GEO set
-  ARGV[12]  row of the same
-  ARGV[13]  side of the cell, in steps
-  ARGV[14]  score of the first place in the cell
+  ARGV[1]  x: longitude
+  ARGV[2]  y: latitude
+  ARGV[3]  radius_m: radius, metres
+  ARGV[4]  after_distance: distance after which the page begins, tenths of a millimetre
+  ARGV[5]  after_shop: shop after which the page begins, among the shops at that distance
+  ARGV[6]  max_found: maximum number of shops to return
+  ARGV[7]  max_cells: maximum number of cells to count
+  ARGV[8]  max_shops: maximum number of shops to measure
+  ARGV[9]  rebuild_after_ms: age at which places are built again, milliseconds
+  ARGV[10]  request_interval_ms: minimum time between two requests for a build, milliseconds
+  ARGV[11]  column: column of the lowest corner of the cell, in steps of a GEO set
+  ARGV[12]  row: row of the same
+  ARGV[13]  side: side of the cell, in steps
+  ARGV[14]  first_score: score of the first place in the cell
 
   Bounded by: ARGV[7] cells and ARGV[8] shops, whatever the radius.
 

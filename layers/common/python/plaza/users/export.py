@@ -1,0 +1,25 @@
+"""What an export has of a user's profile."""
+
+from __future__ import annotations
+
+from plaza.infra.mysql.export_sections import Section
+
+SECTIONS = (
+    Section(
+        name="profile",
+        table="user",
+        user="id",
+        order={"id": int},
+        columns=(
+            "id", "nickname", "avatar", "role", "time_zone", "latest_day", "version", "created_at",
+        ),
+    ),
+    Section(
+        name="phone",
+        table="user_phone",
+        user="user_id",
+        index="by_user",
+        order={"user_id": int},
+        columns=("phone", "created_at"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,185 @@
+"""All tables: who owns each, and how export, erasure and audit treat it.
+
+A migration that creates a table, or a column with the id of a user, adds it to ``TABLES``
+(``tests/unit/policy/test_owned_data.py``). A text of one word is a state; others say why a table or
+a column is not in that state.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from plaza.infra.mysql.migrations import FOLDER, split_statements
+
+EXPORTED = "exported"
+"""The owner declares sections of this column in its module ``export``."""
+
+ERASED = "erased"
+"""No row has the user's id in this column after an erasure."""
+
+AUDITED = "audited"
+"""``local.audit`` compares the rows with Redis, counters or other rows."""
+
+
+class User(NamedTuple):
+    """A column with the id of a user: whether its rows are exported to the user, and erased."""
+
+    export: str
+    erasure: str
+
+
+class Table(NamedTuple):
+    """The context or module of infra that owns a table, whether the audit reads it, and its columns
+    with ids of users."""
+
+    owner: str
+    audit: str
+    users: Mapping[str, User] = {}
+
+
+_UNCOUNTED = "no total and no sale depends on its rows"
+_PROGRESS = "the progress of a job, whose results are audited"
+_ORDER = "the record of the shop, under a pseudonym"
+_OPERATOR = User("the work of an operator", "the record of who did it")
+_TOTAL = "a number under a pseudonym"
+_REPEATED = "repeats totals"
+_TAKEN_BACK = "its state is 0; its version is compared with late events"
+
+TABLES: Mapping[str, Table] = {
+    "archived_order": Table("flash_sales", AUDITED, {"buyer_id": User(EXPORTED, _ORDER)}),
+    "binlog_position": Table("changes", _PROGRESS),
+    "cancelled_order": Table("flash_sales", AUDITED, {"buyer_id": User("repeats orders", _ORDER)}),
+    "checkin": Table("checkins", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
+    "content": Table(
+        "content",
+        AUDITED,
+        {
+            "author_id": User(EXPORTED, "deleted, with its texts set to NULL"),
+            "hidden_by": _OPERATOR,
+        },
+    ),
+    "content_counter": Table("counters", AUDITED, {"target_id": User(_REPEATED, _TOTAL)}),
+    "delayed_comment_count": Table("content", "reconciliation adds it to the counter"),
+    "erasure": Table(
+        "accounts",
+        _UNCOUNTED,
+        {
+            "user_id": User(
+                "none before an erasure, which ends all sessions", "the record that it was done"
+            )
+        },
+    ),
+    "gauge_sample": Table("operations", _UNCOUNTED),
+    "idempotency_key": Table("idempotency", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
+    "log_gate": Table("reactions", AUDITED),
+    "order_outbox": Table(
+        "flash_sales", AUDITED, {"buyer_id": User("a message on its way to voucher_order", _ORDER)}
+    ),
+    "post_hour": Table("recommendations", AUDITED),
+    "reaction": Table(
+        "reactions",
+        AUDITED,
+        {"actor_id": User(EXPORTED, _TAKEN_BACK), "target_id": User(EXPORTED, _TAKEN_BACK)},
+    ),
+    "reaction_log": Table(
+        "reactions",
+        AUDITED,
+        {
+            "actor_id": User(
+                "the last eight days of reaction, without a key by user", "kept under a pseudonym"
+            ),
+            "target_id": User("of their actors", "kept under a pseudonym"),
+        },
+    ),
+    "reconciliation": Table("reconciliation", _PROGRESS),
+    "reconciliation_finding": Table(
+        "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
+    ),
+    "reconciliation_part": Table("reconciliation", _PROGRESS),
+    "reconciliation_suspect": Table(
+        "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
+    ),
+    "redis_epoch": Table("reactions", _PROGRESS),
+    "redis_reign": Table("reactions", _PROGRESS),
+    "report": Table(
+        "moderation",
+        _UNCOUNTED,
+        {
+            "reporter_id": User(EXPORTED, ERASED),
+            "resolved_by": _OPERATOR,
+            "target_id": User("of their reporters", "of their reporters"),
+        },
+    ),
+    "schema_migration": Table("infra/mysql/migrations", _PROGRESS),
+    "session": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
+    "shop": Table("shops", _UNCOUNTED),
+    "shop_type": Table("shops", _UNCOUNTED),
+    "spilled_message": Table("infra/queues/spill", AUDITED),
+    "stale_list": Table("recommendations", _PROGRESS),
+    "star": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
+    "switch_change": Table("switches", _UNCOUNTED, {"changed_by": _OPERATOR}),
+    "user": Table("users", _UNCOUNTED, {"id": User(EXPORTED, ERASED)}),
+    "user_block": Table(
+        "blocks",
+        _UNCOUNTED,
+        {
+            "blocked_id": User("of their blockers", "of their blockers"),
+            "blocker_id": User(EXPORTED, ERASED),
+        },
+    ),
+    "user_counter": Table("counters", AUDITED, {"user_id": User(EXPORTED, _TOTAL)}),
+    "user_phone": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
+    "voucher": Table("flash_sales", AUDITED, {"created_by": _OPERATOR, "withdrawn_by": _OPERATOR}),
+    "voucher_order": Table(
+        "flash_sales",
+        AUDITED,
+        {
+            "buyer_id": User(EXPORTED, _ORDER),
+            "holder_id": User("repeats buyer_id", _ORDER),
+            "used_by": _OPERATOR,
+        },
+    ),
+    "waitlist_entry": Table(
+        "flash_sales",
+        "read again with each generation of a sale",
+        {"buyer_id": User(EXPORTED, ERASED)},
+    ),
+    "watermark": Table("recommendations", AUDITED),
+}
+
+_USER = re.compile(r"(?:user|actor|author|buyer|holder|target|owner|block\w+|report\w+)_id|\w+_by")
+_CREATED = re.compile(r"^-- (\S+): (?:.+\n-- )*.+\nCREATE TABLE IF NOT EXISTS (\w+)", re.M)
+_CHANGED = re.compile(r"(?:CREATE TABLE IF NOT EXISTS|ALTER TABLE) (\w+)")
+_COLUMN = re.compile(r"^\s+(?:ADD COLUMN )?(\w+)\s+BIGINT\b", re.M)
+
+
+def read_owners() -> dict[str, str]:
+    """Return table -> the owner that the comment of its migration names."""
+    made = {"schema_migration": "infra/mysql/migrations"}  # created by the runner
+    for file in FOLDER.glob("*.sql"):
+        made |= {table: owner for owner, table in _CREATED.findall(file.read_text())}
+    return made
+
+
+def read_user_columns() -> set[tuple[str, str]]:
+    """Return (table, column) of each column of the migrations that may have the id of a user."""
+    return {
+        (table, column)
+        for file in FOLDER.glob("*.sql")
+        for statement in split_statements(file.read_text())
+        for table in _CHANGED.findall(statement)
+        for column in _COLUMN.findall(statement)
+        if _USER.fullmatch(column) or (table, column) == ("user", "id")
+    }
+
+
+def find_users(state: str) -> set[tuple[str, str]]:
+    """Return (table, column) of the columns with this state of export or erasure."""
+    return {
+        (name, column)
+        for name, table in TABLES.items()
+        for column, user in table.users.items()
+        if state in user
+    }
