@@ -158,7 +158,7 @@ async def play(
     """Send ``calls`` once each, over ``connections`` connections."""
     async with Client(base_url, tokens, connections, max_attempts=1) as client:
         await client.connect_all()
-        return await client.play(calls, lambda one: client.send(*one))
+        return await client.play(calls, lambda call: client.send(*call))
 
 
 def make_likes(user_ids: Sequence[int]) -> Iterator[Send]:

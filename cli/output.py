@@ -117,8 +117,8 @@ def read_percentiles(values_s: Sequence[float]) -> Percentiles:
     if len(values_s) < 2:
         return Percentiles(*[round(sum(values_s) * 1000, 2)] * 4)
     cuts = statistics.quantiles(values_s, n=100, method="inclusive")
-    found = (cuts[49], cuts[89], cuts[98], max(values_s))
-    return Percentiles(*(round(value * 1000, 2) for value in found))
+    values = (cuts[49], cuts[89], cuts[98], max(values_s))
+    return Percentiles(*(round(value * 1000, 2) for value in values))
 
 
 @contextmanager

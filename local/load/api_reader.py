@@ -59,13 +59,13 @@ class ApiReader(Client):
 
         Raises CommandError.
         """
-        wanted = list(items)
+        listed = list(items)
         results: dict[Item, Result] = {}
 
         async def work(item: Item) -> None:
             results[item] = await fetch(item)
             if len(results) % 50 == 0:
-                self.on_progress(f"{name}, {len(results):,} of {len(wanted):,}")
+                self.on_progress(f"{name}, {len(results):,} of {len(listed):,}")
 
-        await self.play(wanted, work)
-        return {item: results[item] for item in wanted}
+        await self.play(listed, work)
+        return {item: results[item] for item in listed}

@@ -116,7 +116,7 @@ class Burst(Interactions):
         """Compare as for a file, and the viewer state of each actor. Raises CommandError."""
         compared = await super().compare(stack, api)
         states = await fetch_viewer_states(api, self.actors, [self.post_id])
-        likes = {one: state for one, state in states.items() if one.kind == "like"}
+        likes = {key: state for key, state in states.items() if key.kind == "like"}
         return compared._replace(
             differences=[*compared.differences, *compare_states(self.after, likes)],
             notes=[*compared.notes, f"the viewer states of all {len(likes):,} actors"],
@@ -144,7 +144,7 @@ def split(states: Mapping[Reaction, bool | None]) -> tuple[set[Reaction], set[Re
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of a burst: that of its replay, and the moments."""
+    """Result of a burst: the report of its replay, and the moments."""
 
     replayed: replay.Report
     moments: Sequence[Moment] = field(default_factory=list)

@@ -138,7 +138,7 @@ class Crowd:
         made = make_interactions(
             len(CROWD), POSTS, 2 * LIKES, first_id=CROWD[0], seed=random.randrange(1 << 30)
         )
-        likes = [one for one in made if one.rating != _VIEW][:LIKES]
+        likes = [interaction for interaction in made if interaction.rating != _VIEW][:LIKES]
         self._scenario = Interactions(likes, DUPLICATES)
         user_ids = self._scenario.user_ids
         with use_stack(stack):
@@ -159,7 +159,7 @@ class Crowd:
         return {
             "running": self.is_running(),
             "requests": len(self._scenario.requests),
-            "done": tally.done,
+            "done": tally.ended,
             "repeated": tally.duplicates,
             "provisional": tally.statuses[202],
             "retried": sum(tally.retries.values()),

@@ -111,7 +111,7 @@ class Tally:
     """
 
     sent: int = 0
-    done: int = 0
+    ended: int = 0
     accepted: int = 0
     changed: int = 0
     uncertain: int = 0
@@ -338,7 +338,7 @@ class Client:
             headers["idempotency-key"] = call.key
         lines = [
             f"{call.method} {call.path} HTTP/1.1",
-            *(": ".join(one) for one in headers.items()),
+            *(": ".join(pair) for pair in headers.items()),
         ]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
 
@@ -369,11 +369,11 @@ def send_once(base_url: str, token: str, call: Call) -> Answer:
     )
     url, headers = base_url + call.path, {"authorization": f"Bearer {token}"}
     try:
-        found = urllib3.request(call.method, url, json=call.body, headers=headers, retries=again)
+        response = urllib3.request(call.method, url, json=call.body, headers=headers, retries=again)
     except urllib3.exceptions.HTTPError as error:
         return Answer(0, {"detail": f"{type(error).__name__}: {error}"}, {}, certain=False)
-    lower = {name.lower(): value for name, value in found.headers.items()}
-    return Answer(found.status, read_body(found.data), lower)
+    lower = {name.lower(): value for name, value in response.headers.items()}
+    return Answer(response.status, read_body(response.data), lower)
 
 
 def require_connections(count: int) -> None:
@@ -397,8 +397,8 @@ def require_connections(count: int) -> None:
 
 def parse_answer(received: bytes | bytearray) -> Answer | None:
     """Return a response, its headers in lower case; None while a part of it is missing."""
-    head, found, body = bytes(received).partition(b"\r\n\r\n")
-    if not found:
+    head, separator, body = bytes(received).partition(b"\r\n\r\n")
+    if not separator:
         return None
     first, *lines = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(":") for line in lines)

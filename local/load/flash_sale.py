@@ -223,9 +223,9 @@ async def play(
     with contextlib.ExitStack() as ends:
         on_progress = ends.enter_context(show_progress("clicks", "clicks", len(clicks), out))
 
-        def note(done: int) -> None:
-            if done % 50 == 0 or done >= len(clicks):
-                on_progress(done, "waiting for decisions" if done >= len(clicks) else "")
+        def note(clicked: int) -> None:
+            if clicked % 50 == 0 or clicked >= len(clicks):
+                on_progress(clicked, "waiting for decisions" if clicked >= len(clicks) else "")
 
         async with Client(base_url, tokens, options.clicks_at_once, max_attempts=1) as client:
             await client.connect_all()
@@ -309,8 +309,8 @@ def _stop_mysql(
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
-        found: Any = client.hmget(state_key(voucher_id), "counts", "sold")
-    counts, sold = found
+        fields: Any = client.hmget(state_key(voucher_id), "counts", "sold")
+    counts, sold = fields
     if counts is None:
         return 0, 0, 0
     stock, pending, _, _ = parse_counts(counts)

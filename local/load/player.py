@@ -98,7 +98,7 @@ class Player(Client):
             case Copies.IN_A_ROW:
                 answers = [await self.send(call, user_id), await self.send(call, user_id)]
         tally = self.tally
-        tally.done += 1
+        tally.ended += 1
         tally.duplicates += len(answers) - 1
         for answer in answers:
             tally.accepted += answer.is_success

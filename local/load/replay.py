@@ -174,28 +174,28 @@ def replay_all(
             meanwhile.enter_context(
                 shorten_visibility_timeout(stack, "reactions", "acknowledgements")
             )
-        played = [play(stack, name, one, options, out) for name, one in scenarios.items()]
+        played = [play(stack, name, scenario, options, out) for name, scenario in scenarios.items()]
         with out.status("waiting for quiet") as status:
             wait_until_quiet(
                 stack, options.quiet_s, lambda text: status.update(f"waiting for quiet: {text}")
             )
     with out.status("comparing") as status:
         logged = count_log(stack.mysql_url, since) - logged
-        compared = [asyncio.run(compare(stack, one, options, status.update)) for one in played]
+        compared = [asyncio.run(compare(stack, run, options, status.update)) for run in played]
         # Last: the comparisons hydrate targets.
         audit_report = audit.audit_when_quiet(stack, options.quiet_s)
     return [
         Report(
-            name=one.name,
-            requests=one.scenario.requests,
-            tally=one.tally,
-            expected=sum(expectation.changes for expectation in one.expectations),
-            persisted=sum(logged[kind] for kind in one.scenario.kinds),
-            killed=one.killed,
+            name=run.name,
+            requests=run.scenario.requests,
+            tally=run.tally,
+            expected=sum(expectation.changes for expectation in run.expectations),
+            persisted=sum(logged[kind] for kind in run.scenario.kinds),
+            killed=run.killed,
             compared=reported,
             audit_report=audit_report,
         )
-        for one, reported in zip(played, compared, strict=True)
+        for run, reported in zip(played, compared, strict=True)
     ]
 
 
@@ -211,9 +211,9 @@ def play(
 
     async def send(on_progress: Callable[[int, str], None]) -> Tally:
         def note(tally: Tally) -> None:
-            if tally.done % 20 == 0 or tally.done == len(requests):
+            if tally.ended % 20 == 0 or tally.ended == len(requests):
                 failed = len(tally.failures)
-                on_progress(tally.done, f"[red]{failed} failed[/red]" if failed else "")
+                on_progress(tally.ended, f"[red]{failed} failed[/red]" if failed else "")
 
         async with Player(stack.base_url, tokens, options.concurrency, note) as player:
             async with asyncio.TaskGroup() as group:
@@ -256,7 +256,7 @@ def read_scenario(path: Path, options: Options, limit: int | None = None) -> Sce
         return Interactions(rows, options.duplicates, options.seed)
     if header == follows.FILES.columns:
         return Follows(follows.FILES.read(path, limit), options.duplicates, options.seed)
-    expected = " or ".join(",".join(one.FILES.columns) for one in (interactions, follows))
+    expected = " or ".join(",".join(module.FILES.columns) for module in (interactions, follows))
     raise CommandError(files.describe_bad_header(path.name, header, expected))
 
 

@@ -419,7 +419,7 @@ def describe_sample(sample: MemorySample) -> str:
 def tabulate(report: SoakReport) -> dict[str, list[float]]:
     """Return name -> value at each sample, in MB or as a count."""
     samples = report.samples
-    found: dict[str, list[float]] = {
+    values: dict[str, list[float]] = {
         "Redis, data (MB)": [s.used / 1e6 for s in samples],
         "  in keys (MB)": [s.in_keys / 1e6 for s in samples],
         "  outside of keys (MB)": [s.outside_keys / 1e6 for s in samples],
@@ -427,10 +427,10 @@ def tabulate(report: SoakReport) -> dict[str, list[float]]:
         "  that never expire": [sum(f.persistent for f in s.families.values()) for s in samples],
         "fed consumer (MB)": [s.fed / 1e6 for s in samples],
     }
-    found["biggest worker of SaveReactions (MB)"] = [
+    values["biggest worker of SaveReactions (MB)"] = [
         max(s.consumers.values(), default=0) / 1e6 for s in samples
     ]
-    return found
+    return values
 
 
 def show(report: SoakReport, out: Console) -> None:

@@ -59,8 +59,8 @@ async def _build(
 ) -> Town:
     async with Client(base_url, tokens, 1, max_attempts=MAX_ATTEMPTS) as client:
         on_progress("shops")
-        types = [await _create(client, "/shop-types", ADMIN, one) for one in make_types()]
-        made = make_shops([one["id"] for one in types], chance)
+        types = [await _create(client, "/shop-types", ADMIN, kind) for kind in make_types()]
+        made = make_shops([kind["id"] for kind in types], chance)
         shops = [(await _create(client, "/shops", ADMIN, shop))["id"] for shop in made]
         on_progress("reviews")
         for shop_id, author_id, review in make_reviews(shops, user_ids, chance):

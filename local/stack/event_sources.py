@@ -161,7 +161,7 @@ class Poller:
         """Invoke the function with a batch, and delete the handled messages. Raises ClientError."""
         mapping = self._mapping
         if lag_s := self._deliveries.lags_s.get(mapping.queue_url, 0.0):
-            sent_s = max(int(one["Attributes"]["SentTimestamp"]) for one in batch) / 1000
+            sent_s = max(int(message["Attributes"]["SentTimestamp"]) for message in batch) / 1000
             await asyncio.sleep(sent_s + lag_s - time.time())
         records = [make_record(message, mapping.queue_arn, self._region) for message in batch]
         event = json.dumps({"Records": records}).encode()

@@ -6,7 +6,7 @@ DIRECTORY/lambda.json is its plan (``deployment.describe_service``). It serves t
 port and invocations on another: ``POST /functions/NAME`` runs a function and responds with its
 result, or with its error and status 500; MiniStack's schedules use it. ``GET /workers`` returns the
 pids of each function's workers. ``PUT /deliveries`` sets how often each batch of messages is
-delivered, and how late those of a queue: ``{"copies": 2, "lags_s": {URL: 3}}``.
+delivered, and how late the messages of a queue: ``{"copies": 2, "lags_s": {URL: 3}}``.
 """
 
 import asyncio

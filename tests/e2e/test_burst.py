@@ -24,13 +24,13 @@ def test_every_answer_is_right_during_a_burst_with_a_late_consumer(
     sizes = {"likes": LIKES, "earlier": EARLIER, "seconds": 2, "lag": LAG_S, "build-lag": 1}
     options = [part for name, n in sizes.items() for part in (f"--{name}", str(n))]
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "burst", *options]
-    done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
+    completed = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
+    assert completed.stdout, completed.stderr
+    report = json.loads(completed.stdout.splitlines()[-1])
     record_property("requests a second", report["per_s"])
     assert [moment for moment in report["moments"] if not moment["clean"]] == []
     assert (report["wrong"], report["failures"], report["differences"]) == ([], [], [])
     assert report["moments"][-1]["at_s"] > report["took_s"] + LAG_S - 1  # the consumer was late
     assert report["totals"]["like"]["rows"] > EARLIER
     assert report["clean"]
-    assert done.returncode == 0
+    assert completed.returncode == 0

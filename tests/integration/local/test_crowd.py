@@ -126,8 +126,8 @@ def test_lost_answer_is_uncertain_and_the_next_connection_is_new() -> None:
             request.transport.close()
         return web.Response(text="oops")
 
-    found, tally = send(answer)
-    assert (found.status, found.body, found.certain) == (200, {"detail": "oops"}, False)
+    reply, tally = send(answer)
+    assert (reply.status, reply.body, reply.certain) == (200, {"detail": "oops"}, False)
     assert (tally.retries, tally.statuses) == ({"ConnectionResetError": 1}, {200: 1})
 
 
@@ -167,6 +167,6 @@ def test_late_answer_is_not_that_of_the_next_request(monkeypatch: pytest.MonkeyP
         second.set()
         return web.Response()
 
-    found, tally = send(answer, attempts=2)
-    assert (found.status, found.certain) == (200, False)
+    reply, tally = send(answer, attempts=2)
+    assert (reply.status, reply.certain) == (200, False)
     assert tally.retries == {"timeout": 1}

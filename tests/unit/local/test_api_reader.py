@@ -82,10 +82,10 @@ def test_each_item_gets_its_own_answer(ask: Ask) -> None:
         busy -= 1
         return number**2
 
-    found = ask(
+    squares = ask(
         FakeApi(), lambda reader: reader.fetch_each("squares", range(120), square), progress
     )
-    assert list(found.items()) == [(number, number**2) for number in range(120)]
+    assert list(squares.items()) == [(number, number**2) for number in range(120)]
     assert most == 3
     assert progress == ["squares, 50 of 120", "squares, 100 of 120"]
 

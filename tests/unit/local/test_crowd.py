@@ -1,20 +1,21 @@
 """The load driver: who acts when, what is counted, and the parts of a response."""
 
 import asyncio
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from resource import RLIM_INFINITY
 
 import pytest
 
-from cli.paths import CommandError
+from cli.paths import ROOT, CommandError
 from local.load import crowd
 from local.load.crowd import (
     Client,
     InFlight,
     Tally,
     parse_answer,
-    play_in_processes,
     require_connections,
 )
 
@@ -105,8 +106,16 @@ def test_refused_and_unanswered_requests_are_errors() -> None:
 
 
 def test_processes_share_the_requests_and_skip_their_first() -> None:
-    requests = [lambda n=n: n % 5 != 4 for n in range(20)]
-    tally, contexts = play_in_processes(requests, workers=2)
-    assert tally.statuses == {200: 14, 500: 4}
-    assert (len(tally.latencies_s), tally.errors, tally.sent) == (14, 4, 18)
-    assert contexts == [None, None]
+    """It forks, so it runs in a process without threads."""
+    script = """
+from local.load.crowd import play_in_processes
+requests = [lambda n=n: n % 5 != 4 for n in range(20)]
+tally, contexts = play_in_processes(requests, workers=2)
+assert tally.statuses == {200: 14, 500: 4}, tally
+assert (len(tally.latencies_s), tally.errors, tally.sent) == (14, 4, 18), tally
+assert contexts == [None, None], contexts
+"""
+    completed = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
+    )
+    assert completed.returncode == 0, completed.stderr

@@ -205,7 +205,7 @@ def test_message_of_a_late_queue_is_delivered_so_long_after_it_was_sent(
     monkeypatch.setattr("local.stack.event_sources.time.time", lambda: 1_700_000_000.5)
     sent = [{"Attributes": {"SentTimestamp": f"{1_699_999_999 + n}000"}} for n in range(2)]
     made = poller(queue, deliveries=deliveries)
-    asyncio.run(made.deliver([message(n) | one for n, one in enumerate(sent)]))
+    asyncio.run(made.deliver([message(n) | attributes for n, attributes in enumerate(sent)]))
     assert queue.now_s == waited_s
     assert queue.deleted == ["handle0", "handle1"]
 

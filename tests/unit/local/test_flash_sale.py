@@ -56,26 +56,26 @@ class Shop:
 
 def play(shop: Shop, buyers: int, clicks: int = 3) -> Buyers:
     """Let each of ``buyers`` click at once, and again as soon as all were answered."""
-    found = Buyers(5, shop.send, lambda clicks: None)
+    played = Buyers(5, shop.send, lambda clicks: None)
 
     async def run() -> None:
         for _ in range(clicks):
-            await asyncio.gather(*(found.click(buyer) for buyer in range(1, buyers + 1)))
-        await found.wait_for_decisions(10)
+            await asyncio.gather(*(played.click(buyer) for buyer in range(1, buyers + 1)))
+        await played.wait_for_decisions(10)
 
     asyncio.run(run())
-    return found
+    return played
 
 
 def test_every_buyer_clicks_and_gets_a_decision() -> None:
-    found = play(Shop(5), 20)
-    assert found.clicks == 60
-    assert found.answers["202"] == 5
-    assert found.answers["200"] == 10
-    assert found.answers["409 sold-out"] == 45
-    assert [list(known.values()) for known in found.orders.values()] == [["success"]] * 5
-    assert len(found.decision_s) == 5
-    assert found.wrong == []
+    played = play(Shop(5), 20)
+    assert played.clicks == 60
+    assert played.answers["202"] == 5
+    assert played.answers["200"] == 10
+    assert played.answers["409 sold-out"] == 45
+    assert [list(known.values()) for known in played.orders.values()] == [["success"]] * 5
+    assert len(played.decision_s) == 5
+    assert played.wrong == []
 
 
 def test_decision_time_starts_with_the_accepted_click() -> None:
@@ -97,15 +97,15 @@ def test_decision_time_starts_with_the_accepted_click() -> None:
 
 
 def test_temporarily_refused_buyer_retries() -> None:
-    found = play(Shop(4, crowded=3), 4, clicks=1)
-    assert found.answers == {"202": 4, "429 too-many-requests": 3}
-    assert len(found.orders) == 4
+    played = play(Shop(4, crowded=3), 4, clicks=1)
+    assert played.answers == {"202": 4, "429 too-many-requests": 3}
+    assert len(played.orders) == 4
 
 
 def test_buyer_of_a_failed_order_orders_again() -> None:
-    found = play(Shop(1, fails=1), 1, clicks=1)
-    assert sorted(found.orders[1].values()) == ["failed", "success"]
-    assert found.wrong == []
+    played = play(Shop(1, fails=1), 1, clicks=1)
+    assert sorted(played.orders[1].values()) == ["failed", "success"]
+    assert played.wrong == []
 
 
 def test_second_order_of_a_buyer_is_wrong() -> None:
@@ -133,11 +133,11 @@ class Late(Shop):
         return Answer(200, {"order_id": "7", "status": status}, {"retry-after": "0"})
 
 
-async def click_in_turn(found: Buyers, shop: Late) -> None:
+async def click_in_turn(played: Buyers, shop: Late) -> None:
     """Click until the shop has no answers left, each time before the answer to the one before."""
     async with asyncio.TaskGroup() as group:
         while shop.answers:
-            group.create_task(found.click(1))
+            group.create_task(played.click(1))
             await asyncio.sleep(0)
 
 
@@ -152,10 +152,10 @@ def test_a_later_answer_counts_against_an_earlier_one_only(
     answers: tuple[tuple[str, int], ...], wrong: list[str]
 ) -> None:
     shop = Late(*answers)
-    found = Buyers(5, shop.send, lambda clicks: None)
-    asyncio.run(click_in_turn(found, shop))
-    assert found.wrong == wrong
-    assert found.orders == {1: {7: "success"}}
+    played = Buyers(5, shop.send, lambda clicks: None)
+    asyncio.run(click_in_turn(played, shop))
+    assert played.wrong == wrong
+    assert played.orders == {1: {7: "success"}}
 
 
 def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Report:

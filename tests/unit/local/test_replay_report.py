@@ -21,7 +21,7 @@ def report() -> Report:
     return Report(
         name="follows.csv",
         requests=plan([Follow(1, 2), Follow(3, 2)]),
-        tally=Tally(sent=3, done=2, accepted=3, changed=2, duplicates=1, latencies_s=[0.01] * 3),
+        tally=Tally(sent=3, ended=2, accepted=3, changed=2, duplicates=1, latencies_s=[0.01] * 3),
         expected=2,
         persisted=2,
         killed=1,
