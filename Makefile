@@ -149,8 +149,16 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 	@.venv/bin/python -m local packages --tests
 	@.venv/bin/python -m tests.e2e.screenshots
 
+.PHONY: template
+template: .venv/.ready ## write what follows from the code into template.yaml: routes, functions, queues, schedules
+	@.venv/bin/python -m tools template
+
+.PHONY: samples
+samples: .venv/.ready ## write the JSON of events/ from events/samples.yaml
+	@.venv/bin/python -m tools samples
+
 .PHONY: alarms
-alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
+alarms: .venv/.ready ## generate alarms.json, which the template includes, and the index of runbooks, from alarms.yaml
 	@.venv/bin/python -m tools alarms
 
 .PHONY: balancer
@@ -186,11 +194,11 @@ checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all
 
 .PHONY: deploy
 deploy: build ## deploy all stacks of an environment to AWS (ENV=staging, ARGS="Name=Value ...")
-	@.venv/bin/python -m deploy.deploy $(ENV) $(ARGS)
+	@.venv/bin/python -m deploy up $(ENV) $(ARGS)
 
 .PHONY: smoke
 smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=staging)
-	@.venv/bin/python -m deploy.smoke $(ENV) $(ARGS)
+	@.venv/bin/python -m deploy smoke $(ENV) $(ARGS)
 
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json

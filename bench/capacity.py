@@ -16,7 +16,7 @@ from typing import NamedTuple
 from rich.table import Table
 
 from cli.output import wide_console
-from cli.paths import ALARMS, ROOT, TEMPLATE
+from cli.paths import ALARMS, ROOT
 from tools.balancer import FREE_RULES, count_evaluated, make_rules, read_routes
 
 REGION = "us-east-1"
@@ -185,7 +185,7 @@ def operations(inputs: Inputs, *, ingress: str = "http-api") -> dict[str, dict[s
     order = request(inputs["order_cpu_ms"], inputs["order_round_trips"], 1, size, inputs)
     requests = {"like": like, "feed page": feed, "order": order}
     if ingress == "load-balancer":
-        rules = make_rules(read_routes(TEMPLATE.read_text()))
+        rules = make_rules(read_routes())
         for name, path in PATHS.items():
             requests[name] = balanced(requests[name], count_evaluated(rules, path), inputs)
     stored = store_event(inputs)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
+from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.batch import (
     BatchProcessor,
@@ -29,7 +30,13 @@ from local.stack.functions import CONTEXT, make_record
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.resolver import BEARER, Id, PlazaResolver
 from plaza.infra.queues.processor import QueueProcessor
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics, record
+from plaza.infra.runtime.observability import (
+    begin_request,
+    end_request,
+    logger,
+    metrics,
+    record,
+)
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 
@@ -68,11 +75,13 @@ def _log_lines(harness: Harness) -> list[Figure]:
             for name, value in fields.items():
                 metric.add_metadata(name, value)
 
-    @logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+    @logger.inject_lambda_context
     @metrics.log_metrics(capture_cold_start_metric=True)
-    def ours(event: object, context: object) -> None: ...
+    def ours(event: dict[str, Any], context: object) -> None:
+        begin_request(event)  # as PlazaResolver
+        end_request()
 
-    @default.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+    @default.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
     @theirs.log_metrics(capture_cold_start_metric=True)
     def default_handler(event: object, context: object) -> None: ...
 

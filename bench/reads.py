@@ -95,9 +95,9 @@ def _recorded_commands() -> Iterator[list[Sequence[Command]]]:
     sent: list[Sequence[Command]] = []
     send = redis._exchange
 
-    def record(connection: Any, commands: Sequence[Command], *rest: Any) -> list[Any]:
+    def record(to: Any, commands: Sequence[Command]) -> list[Any]:
         sent.append(commands)
-        return send(connection, commands, *rest)
+        return send(to, commands)
 
     with mock.patch.object(redis, "_exchange", record):
         yield sent

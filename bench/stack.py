@@ -20,13 +20,12 @@ from typing import Any
 import psutil
 
 from bench.figures import Figure, Goal
-from cli.paths import ROOT
+from cli.paths import CONTRACT, ROOT
 from local.load.crowd import Client, Tally
 from local.load.requests import Call
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
-from tools.contract import CONTRACT
 
 DIRECTORY = ROOT / ".local-bench"
 FIRST_USER = 7_000_001

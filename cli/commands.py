@@ -1,10 +1,11 @@
-"""Commands of ``python -m local``, ``ops`` and ``tools``: their parsers, and how they end."""
+"""Commands of ``python -m deploy``, ``local``, ``ops`` and ``tools``: parsers, and how they end."""
 
 import argparse
 import importlib
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from cli.paths import CommandError, add_layer_to_path
@@ -46,12 +47,12 @@ def add_number(parser: argparse.ArgumentParser, name: str, default: float, text:
 def import_late(target: str) -> Command:
     """Return ``module:function``, or ``main`` of ``module``, which is imported when it runs."""
     module, _, name = target.partition(":")
+    return partial(_run_imported, module, name or "main")
 
-    def run_imported(args: argparse.Namespace) -> int | None:
-        command: Command = getattr(importlib.import_module(module), name or "main")
-        return command(args)
 
-    return run_imported
+def _run_imported(module: str, name: str, args: argparse.Namespace) -> int | None:
+    command: Command = getattr(importlib.import_module(module), name)
+    return command(args)
 
 
 def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> int:

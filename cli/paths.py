@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LAYER = ROOT / "layers" / "common" / "python"
 TEMPLATE = ROOT / "template.yaml"
+CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 ALARMS = ROOT / "alarms.json"  # included by the template
 DIRECTORY = ROOT / ".local"
 TOOLS = ROOT / ".venv-tools" / "bin"

@@ -1,6 +1,6 @@
 """Deploys an environment: network, stores, application, load balancer, edge with pages, budget.
 
-  python -m deploy.deploy staging [Name=Value ...]
+  python -m deploy up staging [Name=Value ...]
 
 An environment is a section of samconfig.toml: region, tags, parameters. ``Name=Value`` sets a
 parameter of any of the templates; a deploy keeps what an earlier one set. What network and stores
@@ -12,7 +12,6 @@ for what nothing knows. The application must be built (``make build``).
 import argparse
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -244,26 +243,11 @@ class Loader(yaml.CSafeLoader):
 Loader.add_multi_constructor("!", lambda *_: None)
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m deploy.deploy", description=__doc__)
-    parser.add_argument("environment", help="name of the environment, such as staging")
-    parser.add_argument("values", nargs="*", metavar="Name=Value", help="parameters of templates")
-    parser.add_argument(
-        "--yes", action="store_true", help="execute change sets without a question, in prod, too"
-    )
-    args = parser.parse_args(arguments)
+def main(args: argparse.Namespace) -> None:
+    """Deploy, and print the outputs of all stacks. Raises DeployError."""
     if wrong := [value for value in args.values if not re.match(r"\w+=", value)]:
-        parser.error(f"{wrong[0]!r} is not Name=Value")
-    try:
-        account = Account(read_settings(args.environment).region, confirms=not args.yes)
-        outputs = deploy(args.environment, dict(v.split("=", 1) for v in args.values), account)
-    except DeployError as error:
-        print(f"deploy: {error}", file=sys.stderr)
-        return 1
+        raise DeployError(f"{wrong[0]!r} is not Name=Value")
+    account = Account(read_settings(args.environment).region, confirms=not args.yes)
+    outputs = deploy(args.environment, dict(v.split("=", 1) for v in args.values), account)
     for name, value in sorted(outputs.items()):
         print(f"{name} = {value}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

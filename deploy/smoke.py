@@ -1,7 +1,7 @@
 """Checks a deployed environment as a client does: preflight, like, feed, order, audit.
 
-  PLAZA_SMOKE_TOKEN=... python -m deploy.smoke staging
-  PLAZA_SMOKE_TOKEN=... python -m deploy.smoke --url http://127.0.0.1:8000
+  PLAZA_SMOKE_TOKEN=... python -m deploy smoke staging
+  PLAZA_SMOKE_TOKEN=... python -m deploy smoke --url http://127.0.0.1:8000
 
 The token belongs to an admin: it offers a voucher and starts a reconciliation, which is the audit.
 What the check creates, it deletes. Exits 1 at the first answer that is wrong.
@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -20,6 +19,7 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from cli.paths import CommandError
 from deploy.deploy import (
     APPLICATION,
     BALANCER,
@@ -37,7 +37,7 @@ ORDER_S, AUDIT_S = 60, 600  # deadlines; both take seconds with an idle queue
 ORIGIN = "https://smoke.example"
 
 
-class SmokeError(Exception):
+class SmokeError(CommandError):
     """The environment answered wrongly; the text says what."""
 
 
@@ -201,22 +201,9 @@ def url_of(environment: str) -> str:
     raise DeployError(f"there is no environment {environment}")
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m deploy.smoke", description=__doc__)
-    target = parser.add_mutually_exclusive_group(required=True)
-    target.add_argument("environment", nargs="?", help="name of the environment, such as staging")
-    target.add_argument("--url", help="base URL of the API")
-    args = parser.parse_args(arguments)
+def main(args: argparse.Namespace) -> None:
+    """Check an environment. Raises SmokeError, DeployError."""
     token = os.environ.get("PLAZA_SMOKE_TOKEN", "")
     if not token:
-        parser.error("set PLAZA_SMOKE_TOKEN to the token of an admin (docs/operations.md)")
-    try:
-        check(Client(args.url or url_of(args.environment), token))
-    except (SmokeError, DeployError) as error:
-        print(f"smoke: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+        raise SmokeError("set PLAZA_SMOKE_TOKEN to the token of an admin (docs/operations.md)")
+    check(Client(args.url or url_of(args.environment), token))

@@ -3,7 +3,7 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from cli.commands import (
@@ -13,7 +13,6 @@ from cli.commands import (
     add_number,
     import_late,
     make_parser,
-    run,
     run_program,
 )
 from cli.paths import DIRECTORY
@@ -24,11 +23,6 @@ from local.stack.stack import Stack
 _JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "audit")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status."""
-    return run(build_parser(), argv)
-
-
 def build_parser() -> argparse.ArgumentParser:
     parser, commands = make_parser("local", __doc__)
     parser.add_argument(
@@ -37,8 +31,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     def add(name: str, command: Command | str, text: str) -> argparse.ArgumentParser:
         """Add a command; a text names a module that runs on the stack."""
-        run = _run_with_stack(command) if isinstance(command, str) else command
-        return add_command(commands, name, run, text)
+        if isinstance(command, str):
+            module = f"local.{command}" if "." in command else f"local.stack.{command}"
+            command = partial(_run_on_stack, module)
+        return add_command(commands, name, command, text)
 
     sub = add("up", up.main, "start the stack; Ctrl-C stops it")
     sub.add_argument(
@@ -159,15 +155,10 @@ def _packages(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_with_stack(module: str) -> Command:
-    """Return a command on the running stack, whose module is imported when it runs."""
-
-    def run(args: argparse.Namespace) -> int:
-        stack = Stack.load(args.dir)
-        package = "local" if "." in module else "local.stack"
-        return int(importlib.import_module(f"{package}.{module}").main(stack, args) or 0)
-
-    return run
+def _run_on_stack(module: str, args: argparse.Namespace) -> int:
+    """Run the command of a module on the running stack."""
+    stack = Stack.load(args.dir)
+    return int(importlib.import_module(module).main(stack, args))
 
 
 if __name__ == "__main__":

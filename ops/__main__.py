@@ -4,16 +4,10 @@ Without --environment that is the local stack.
 """
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from cli.commands import add_command, add_flag, add_number, make_parser, run, run_program
+from cli.commands import add_command, add_flag, add_number, make_parser, run_program
 from cli.paths import DIRECTORY
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status."""
-    return run(build_parser(), argv)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,16 +1,10 @@
 """``python -m tools``: generate, lock, build and check what the repository holds."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from cli.commands import add_command, add_flag, make_parser, run, run_program
+from cli.commands import add_command, add_flag, make_parser, run_program
 from cli.paths import DIRECTORY
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status."""
-    return run(build_parser(), argv)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -22,6 +16,8 @@ def build_parser() -> argparse.ArgumentParser:
 
     add("contract", "contract", "generate functions/api/system/openapi.json from the routes")
 
+    add("template", "template.blocks", "write what follows from the code into template.yaml")
+
     sub = add("alarms", "alarms", "generate alarms.json from alarms.yaml")
     add_flag(sub, "--expand", "print template.yaml with its alarms instead")
 
@@ -31,6 +27,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
     add("docs", "site.build", "build the documentation site into .site/html")
     add("how-long", "how_long", "fill in the durations of docs/how-long.md")
+
+    add("samples", "envelopes", "write the sample events of events/ from events/samples.yaml")
 
     sub = add("events", "samples", "write the sample events with tokens and ids of a local stack")
     sub.add_argument(

@@ -1,8 +1,8 @@
 """alarms.json: the alarms as CloudFormation, generated from alarms.yaml.
 
-``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test fails when
-it is out of date. ``python -m tools alarms --expand`` prints the template with its alarms
-inserted.
+``make alarms`` writes it, and the index of runbooks. template.yaml includes it (``AWS::Include``).
+A policy test fails when it is out of date. ``python -m tools alarms --expand`` prints the template
+with its alarms inserted.
 """
 
 import argparse
@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from cli.paths import ALARMS, ROOT, TEMPLATE
+from tools.template.functions import list_functions
 
 DECLARED = ROOT / "alarms.yaml"
 RUNBOOKS = "docs/runbooks"
@@ -43,7 +44,10 @@ def main(args: argparse.Namespace) -> None:
     if args.expand:
         sys.stdout.write(expand_template(TEMPLATE.read_text()))
     else:
+        from tools.runbooks import INDEX, write_index
+
         ALARMS.write_text(make_alarms())
+        INDEX.write_text(write_index(INDEX.read_text()))
 
 
 def make_alarms() -> str:
@@ -168,8 +172,8 @@ def _make_all(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             )
     for name, options in declared["error_rates"].items():
         yield name, _make_error_rate(**options)
-    for function in declared["failures"]["functions"]:
-        yield f"{function}FailuresAlarm", _make_failures(function, **declared["failures"]["each"])
+    for function in list_functions("api", {}):
+        yield f"{function.name}FailuresAlarm", _make_failures(function.name, **declared["failures"])
 
 
 def _describe(text: str, runbook: str) -> str:

@@ -1,6 +1,6 @@
 """deploy/balancer-rules.json: what the load balancer has for each function, and its alarms.
 
-``make balancer`` generates it from the routes of template.yaml and from alarms.yaml, and
+``make balancer`` generates it from the routes of the functions and from alarms.yaml, and
 deploy/balancer.yaml includes it. ``python -m tools balancer --expand`` prints that template with
 its include inserted.
 
@@ -16,17 +16,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import yaml
-
-from cli.paths import ROOT, TEMPLATE
-from deploy.deploy import Loader
+from cli.paths import ROOT
 from tools.alarms import insert_included, make_balancer_alarms
+from tools.template.routes import DEFAULT, read_operations
 
 RULES = ROOT / "deploy" / "balancer-rules.json"
 SOURCE = ROOT / "deploy" / "balancer.yaml"
-DEFAULT = "SystemApi"
-"""The function of all requests that no rule fits, as of API Gateway's ``$default`` route."""
-
 ORDER = (
     "ReactionsApi",
     "FeedApi",
@@ -63,15 +58,12 @@ def main(args: argparse.Namespace) -> None:
         RULES.write_text(make_file())
 
 
-def read_routes(template: str) -> dict[str, list[str]]:
-    """Return function -> paths of its routes, from the text of the template."""
-    routes: dict[str, list[str]] = {}
-    resources = yaml.load(template, Loader)["Resources"]  # noqa: S506 - a SafeLoader
-    for name, resource in resources.items():
-        for event in (resource.get("Properties") or {}).get("Events", {}).values():
-            if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
-                routes.setdefault(name, []).append(event["Properties"]["Path"])
-    return {name: sorted(set(paths)) for name, paths in sorted(routes.items())}
+def read_routes() -> dict[str, list[str]]:
+    """Return function -> paths of its routes."""
+    found: dict[str, set[str]] = {}
+    for operation in read_operations():
+        found.setdefault(operation.function, set()).add(operation.path)
+    return {name: sorted(paths) for name, paths in sorted(found.items())}
 
 
 def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
@@ -104,7 +96,7 @@ def count_evaluated(rules: Sequence[Rule], path: str) -> int:
 
 def make_resources() -> dict[str, Any]:
     """Return the included resources; deterministic."""
-    routes = read_routes(TEMPLATE.read_text())
+    routes = read_routes()
     resources: dict[str, Any] = {}
     for position, function in enumerate(routes):
         resources |= _make_target(function, position)

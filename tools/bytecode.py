@@ -17,7 +17,7 @@ from cli.paths import LAYER
 from local.stack.functions import load_function
 
 COMPILED = LAYER.parent / "compiled.txt"
-IMPORTING = ("api/reactions", "queue/save_reactions", "api/content")
+IMPORTING = ("api/reactions", "queue/save_reactions", "api/recommendations")
 
 
 def list_imported(functions: tuple[str, ...] = IMPORTING) -> list[str]:

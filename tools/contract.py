@@ -2,7 +2,7 @@
 
 ``make contract`` writes it; a policy test fails while it is out of date. The first line of a
 handler's docstring is the summary of its operation, the rest the description, and the handler's
-name is the operation id. Examples come from the models; examples of problems from ``DETAILS``.
+name is the operation id. Examples come from the models; examples of problems from the errors.
 """
 
 import argparse
@@ -15,15 +15,13 @@ from typing import Any
 from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, SecurityScheme
 
-from cli.paths import ROOT
+from cli.paths import CONTRACT, ROOT
 from local.stack.functions import load_function
 from plaza.infra.http.resolver import PROBLEM, PlazaResolver
-from plaza.infra.http.schemas import describe_problems
-from plaza.infra.runtime.errors import BadInput, SwitchedOff
+from plaza.infra.runtime.errors import BadInput
 from tools.release import read_version
 
 API = ROOT / "functions" / "api"
-CONTRACT = API / "system" / "openapi.json"
 
 _DESCRIPTION = """Likes, collects, follows, feeds, shops and flash sales.
 
@@ -81,38 +79,6 @@ _MISSING = {
 # 410 of operations whose path has no id of what was deleted.
 _DELETED = {"create_post": "Post 1", "create_report": "Post 1", "create_voucher": "Shop 1"}
 
-DETAILS = {
-    "already-reported": "You have an open report of post 1.",
-    "block-limit": "You block 1000 users. Unblock one first.",
-    "blocked": "A block between you and user 1 refuses this.",
-    "code-refused": "This code is wrong, used or expired: request a new one.",
-    "follow-limit": "You follow 5000 users. Unfollow one first.",
-    "already-ordered": "You have order 121007125353431041 of this voucher.",
-    "already-used": "This order was used at 2030-12-03T18:04:09Z.",
-    "forbidden": "This request requires the role admin.",
-    "hidden": "Post 1 was hidden by a moderator.",
-    "idempotency-key-reused": "This Idempotency-Key belongs to another request; send a new key.",
-    "internal": "The server failed; the error was logged.",
-    "not-cancellable": "This order was used.",
-    "not-usable": "This order has expired.",
-    "not-open": "This sale has not begun.",
-    "queue-has-consumer": "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq.",
-    "report-resolved": "Report 1 was resolved as upheld.",
-    "self-block": "User 7 is your own user. Block another one.",
-    "self-follow": "User 7 is your own user. Follow another one.",
-    "sold-out": "This voucher is sold out.",
-    "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
-    "switched-off": "Plaza is in read-only mode.",
-    "switches-changed": "The switches are newer than version 2.",
-    "type-in-use": "Shop type 3 has shops. Move or delete them first.",
-    "wrong-code": "No unused order of this voucher has this code.",
-    "units-left": "Units are left: order one.",
-    "waitlist-full": "100000 buyers wait for this voucher.",
-    "unauthenticated": "Send the header `Authorization: Bearer <token>`.",
-    "unavailable": "MySQL is unavailable; try again.",
-}
-"""The ``detail`` in the examples of problems that are the same for all operations."""
-
 _CURSOR_EXAMPLE = "WzcsMTc5NTM0ODgwMTAwMDQxN10"
 
 
@@ -165,14 +131,11 @@ def make_contract() -> str:
 
 def _describe(app: PlazaResolver) -> None:
     """Describe the operations: their ids, summaries and descriptions come from their functions."""
-    for route, _, switch, _ in app.endpoints.values():
+    for endpoint in app.endpoints.values():
+        route = endpoint.route
         summary, _, description = (inspect.getdoc(route.func) or "").partition("\n")
         route.operation_id = route.func.__name__
         route.summary, route.description = summary.removesuffix("."), _join_lines(description)
-        declared: Any = route.responses
-        responses = declared() if callable(declared) else declared
-        stopped = {} if switch is None else {503: describe_problems(SwitchedOff)[503]}
-        route.responses = responses | stopped
 
 
 def _join_lines(text: str) -> str:
@@ -214,7 +177,7 @@ def _tidy_operation(
                 )
                 for slug, example in body["examples"].items():
                     body["examples"][slug] = _complete_problem(
-                        path, slug, int(status), example["summary"], operation, shared
+                        path, slug, int(status), example, operation, shared
                     )
             else:
                 index = body.pop("x-example", 0)
@@ -352,24 +315,24 @@ def _complete_problem(
     path: str,
     slug: str,
     status: int,
-    title: str,
+    example: dict[str, str],
     operation: dict[str, Any],
     shared: dict[str, Any],
 ) -> dict[str, Any]:
     """Returns the example of a problem, or a reference to the one in ``shared``."""
     detail = _detail_of_operation(path, slug, operation)
-    example = {
-        "summary": title,
+    completed = {
+        "summary": example["summary"],
         "value": {
             "type": f"https://plaza.example/problems/{slug}",
-            "title": title,
+            "title": example["summary"],
             "status": status,
-            **(detail or {"detail": DETAILS[slug]}),
+            **(detail or {"detail": example["detail"]}),
         },
     }
     if detail:
-        return example
-    shared[slug] = example
+        return completed
+    shared[slug] = completed
     return {"$ref": f"#/components/examples/{slug}"}
 
 

@@ -61,10 +61,12 @@ def render(page: str) -> str:
         before, _, rest = page.partition(mark[0])
         page = "\n".join([before + mark[0], *rows, mark[1] + rest.partition(mark[1])[2]])
     page = ROW.sub(fill_in, page)
-    listed = {name for _, _, name, _ in ROW.findall(page)}
+    listed = [name for _, _, name, _ in ROW.findall(page)]
+    if twice := {name for name in listed if listed.count(name) > 1}:
+        raise Unknown(f"{', '.join(sorted(twice))} has two rows: one is of a constant that is gone")
     public = {name for name in constants() if not name.rpartition(".")[2].startswith("_")}
     runs = {name for name in public if name.endswith(".MAX_RUN_S")}
-    if missing := {*public, *script_constants(), *parameters()} - runs - listed:
+    if missing := {*public, *script_constants(), *parameters()} - runs - set(listed):
         raise Unknown(f"no row has {', '.join(sorted(missing))}")
     return page
 
@@ -87,9 +89,9 @@ def find(name: str) -> tuple[str, str]:
         return name, show(read_setting(name))
     if ".lua." in name and name in script_constants():
         return name, show(script_constants()[name])
-    context, module = name.split(".")[0], name.split(".")[-2]
-    moved = [key for key in constants() if key.endswith(f".{module}.{last}")]
-    moved = [key for key in moved if key.startswith(f"{context}.")]
+    moved = [key for key in constants() if key.endswith(f".{last}")]
+    for part in name.split(".")[:-1]:  # its context, and its module if that has not changed
+        moved = [key for key in moved if part in key.split(".")] or moved
     if len(moved) != 1:
         raise Unknown(f"{name} does not exist")
     return moved[0], show(constants()[moved[0]])
@@ -134,16 +136,16 @@ def assigned(module: ModuleType) -> list[str]:
 @cache
 def constants() -> Mapping[str, Any]:
     """Return module.NAME -> seconds of each constant that is a duration by its name."""
-    found: dict[str, Any] = {}
+    durations: dict[str, Any] = {}
     for name, module in modules().items():
         for constant in assigned(module):
             if (unit := DURATION.fullmatch(constant)) and not NO_DURATIONS.fullmatch(constant):
                 value, size = getattr(module, constant), SECONDS[unit[1]]
                 if isinstance(value, int | float):
-                    found[f"{name}.{constant}"] = value * size
+                    durations[f"{name}.{constant}"] = value * size
                 elif isinstance(value, dict):
-                    found[f"{name}.{constant}"] = {k: v * size for k, v in value.items()}
-    return found
+                    durations[f"{name}.{constant}"] = {k: v * size for k, v in value.items()}
+    return durations
 
 
 @cache
@@ -161,8 +163,8 @@ def read_setting(name: str) -> float:
     """Return the default of a setting that no parameter sets, seconds. Raises Unknown."""
     pattern = re.compile(rf"\b{name}\b\W+(\d[\d_.]*)")
     for file in PLAZA.rglob("*.py"):
-        if found := pattern.search(file.read_text()):
-            return float(found[1])
+        if match := pattern.search(file.read_text()):
+            return float(match[1])
     raise Unknown(f"{name} has no default")
 
 
@@ -184,19 +186,19 @@ _Loader.add_multi_constructor("!", _construct)
 @cache
 def template() -> dict[str, Any]:
     """Return template.yaml."""
-    found: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)  # noqa: S506  # it is safe
-    return found
+    resources: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)  # noqa: S506  # it is safe
+    return resources
 
 
 @cache
 def parameters() -> Mapping[str, str]:
     """Return parameter -> its default, shown as a duration."""
-    found = {}
+    defaults = {}
     for name, declared_ in template()["Parameters"].items():
         unit = SECONDS.get(declared_.get("Description", "").partition(" ")[0])
         if unit and "Default" in declared_:
-            found[name] = show(declared_["Default"] * unit)
-    return found
+            defaults[name] = show(declared_["Default"] * unit)
+    return defaults
 
 
 # ---------------------------------------------------------------- whole tables

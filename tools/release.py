@@ -8,10 +8,9 @@ import json
 import re
 import tomllib
 
-from cli.paths import ROOT, CommandError
+from cli.paths import CONTRACT, ROOT, CommandError
 
 CHANGELOG = ROOT / "CHANGELOG.md"
-CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 PACKAGES = ("clients/typescript", "web/app", "web/console")
 _SECTION = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d\d-\d\d))?\n(.*?)(?=^## |\Z)", re.M | re.S)
 

@@ -19,7 +19,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cli.paths import ROOT, CommandError
+from cli.paths import CONTRACT, ROOT, CommandError
 from local.load.crowd import send_once
 from local.load.requests import Call
 from local.load.town import make_voucher
@@ -31,7 +31,6 @@ from plaza.infra.queues.sqs import REQUEST
 T = TypeVar("T")
 
 EVENTS = ROOT / "events"
-CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 MARK = "sample-event"  # the request id of all messages, which dead letters keep
 USER, ADMIN = 7, 1  # users of the samples; each admin of a sample is ADMIN
 SAMPLED_ON = date(2026, 11, 20)  # when the samples happened
@@ -206,7 +205,7 @@ def _make_shop(world: World, _: str) -> str:
 
 def _make_type(world: World, _: str) -> str:
     name = f"Food {uuid.uuid4().hex[:8]}"
-    return world.create("/shop-types", "shops.create_type", ADMIN, name=name)
+    return world.create("/shop-types", "shops.create_shop_type", ADMIN, name=name)
 
 
 def _make_voucher(world: World, _: str, stock: int = 100) -> str:
@@ -295,37 +294,37 @@ _FORBIDDEN, _NO_SESSION = Sample(403), Sample(401)
 SAMPLES: Mapping[str, Sample] = {
     "acknowledge_reactions.batch": Sample(own={"post": "liked"}),
     "auth.send_code": Sample(fill=_fill_phone),
-    "auth.sign_in": Sample(fill=_fill_challenge),
-    "auth.sign_out": Sample(own={"user": "user"}),
-    "auth.sign_out_everywhere": Sample(own={"user": "user"}),
+    "auth.create_session": Sample(fill=_fill_challenge),
+    "auth.delete_current_session": Sample(own={"user": "user"}),
+    "auth.delete_sessions": Sample(own={"user": "user"}),
     "content.create_review": Sample(own={"shop": "shop"}),
     "content.delete_post": Sample(own={"post": "post"}),
-    "feed.without_session": _NO_SESSION,
+    "feed.list_feed_posts_without_session": _NO_SESSION,
     "flash_sales.cancel_order": Sample(own=_OWN_ORDER),
     "flash_sales.issue_code": Sample(own=_OWN_ORDER),
     "flash_sales.join_waitlist": Sample(own={"voucher": "sold out"}),
     "flash_sales.leave_waitlist": Sample(own={"voucher": "waited"}),
-    "flash_sales.offer_voucher_as_user": _FORBIDDEN,
-    "flash_sales.order_voucher": Sample(202, own={"voucher": "voucher"}),
-    "flash_sales.read_waitlist_place": Sample(own={"voucher": "waited"}),
+    "flash_sales.create_voucher_as_user": _FORBIDDEN,
+    "flash_sales.place_order": Sample(202, own={"voucher": "voucher"}),
+    "flash_sales.get_waitlist_place": Sample(own={"voucher": "waited"}),
     "flash_sales.redeem_code": Sample(own=_OWN_ORDER, fill=_fill_code),
-    "follows.follow_me": Sample(409),
+    "follows.follow_user_self": Sample(409),
     "operations.list_queues_as_user": _FORBIDDEN,
     "operations.replace_level": Sample(fill=_fill_switches),
     "operations.replace_switches": Sample(fill=_fill_switches),
-    "reactions.like_without_session": _NO_SESSION,
-    "reconciliation.list_runs_as_user": _FORBIDDEN,
+    "reactions.like_post_without_session": _NO_SESSION,
+    "reconciliation.list_reconciliations_as_user": _FORBIDDEN,
     "rotate_secret.create": Sample(fill=_fill_secret),
     "save_reactions.batch": Sample(own={"post": "post"}),
     "save_reactions.poison": Sample(own={"post": "post"}),
     "shops.create_shop_as_user": _FORBIDDEN,
     "shops.delete_shop": Sample(own={"shop": "shop"}),
-    "shops.delete_type": Sample(own={"type": "type"}),
+    "shops.delete_shop_type": Sample(own={"type": "type"}),
     "system.nothing_there": Sample(404),
     "system.wrong_method": Sample(405),
-    "users.delete_me": Sample(own={"user": "user"}),
-    "users.end_sessions": Sample(own={"user": "user"}),
-    "users.promote_me": Sample(400),
+    "users.delete_my_account": Sample(own={"user": "user"}),
+    "users.delete_user_sessions": Sample(own={"user": "user"}),
+    "users.update_my_profile_role": Sample(400),
 }
 
 

@@ -34,12 +34,12 @@ class RemoteCallers(samples.Callers):
 
     unavailable: Mapping[str, str] = {
         "auth.send_code": _SENDS_CODE,
-        "auth.sign_in": _SENDS_CODE,
-        "auth.sign_out": _ENDS_SESSION,
-        "auth.sign_out_everywhere": _ENDS_SESSION,
+        "auth.create_session": _SENDS_CODE,
+        "auth.delete_current_session": _ENDS_SESSION,
+        "auth.delete_sessions": _ENDS_SESSION,
         "rotate_secret.create": "it would begin a rotation",
-        "users.delete_me": _ENDS_SESSION,
-        "users.end_sessions": _ENDS_SESSION,
+        "users.delete_my_account": _ENDS_SESSION,
+        "users.delete_user_sessions": _ENDS_SESSION,
     }
 
     def __init__(self, base_url: str, admin_token: str, user_token: str) -> None:

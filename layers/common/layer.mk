@@ -24,4 +24,5 @@ build-CommonLayer:
 	find "$(LAYER)"/*.dist-info -type f ! -name METADATA ! -iname '*licen[cs]e*' ! -iname '*notice*' -delete
 	cp -R python/plaza "$(LAYER)"
 	find "$(LAYER)" -name __pycache__ -prune -exec rm -rf {} +
+	$(PYTHON) assemble.py "$(LAYER)"
 	$(PYTHON) compile.py compiled.txt "$(LAYER)"

@@ -314,7 +314,6 @@ def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
     for logical_id, name in deployed.functions.items():
         values[logical_id] = name
         values[f"{logical_id}.Arn"] = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
-        values[f"{logical_id}Aliaslive"] = values[f"{logical_id}.Arn"]  # the newest code
     return read_body(template["TemplateBody"], values)
 
 

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -58,11 +58,7 @@ class Match:
 
 
 class Routes:
-    """The routing table: the most specific route serves a request, ``$default`` the rest.
-
-    A HEAD without a route goes to the route of GET. API Gateway would send it to ``$default``: the
-    template has no routes of HEAD yet (docs/limits.md).
-    """
+    """The routing table: the most specific route serves a request, ``$default`` the rest."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._default: Route | None = None
@@ -89,9 +85,6 @@ class Routes:
 
     def find(self, method: str, path: str) -> Match | None:
         match = self._find(method, path)
-        if match is None and method == "HEAD" and (get := self._find("GET", path)) is not None:
-            key = get.route.key.replace("GET ", "HEAD ", 1)
-            match = replace(get, route=replace(get.route, key=key))
         if match is None and self._default is not None:
             return Match(self._default, {})
         return match

@@ -13,11 +13,11 @@ from schemathesis.checks import load_all_checks
 from schemathesis.generation.feedback import NO_FEEDBACK
 from schemathesis.pytest._test_builder import build_operation_test
 
+from cli.paths import CONTRACT
 from local.stack.stack import Stack
 from tests.e2e.client import Client
 from tests.e2e.contract_hooks import SignedIn
 from tests.support.routes import contract, operations
-from tools.contract import CONTRACT
 
 
 @pytest.fixture(scope="session", autouse=True)

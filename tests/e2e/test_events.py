@@ -101,7 +101,7 @@ def test_an_environment_gets_copies_with_the_tokens_of_an_admin_and_a_user(
     callers = shared_events.RemoteCallers(stack.base_url, *tokens)
     written = samples.write(tmp_path, callers)
     assert {*written, *callers.unavailable} == set(samples.list_samples())
-    for name in ("content.create_comment", "flash_sales.read_order", "shops.replace_shop"):
+    for name in ("content.create_comment", "flash_sales.get_order", "shops.replace_shop"):
         _, result = invoke(stack, tmp_path / f"{name}.json")
         assert result["statusCode"] == samples.status_of(name), result["body"]
 

@@ -40,12 +40,12 @@ def dead(stack: Stack) -> Iterator[Callable[..., None]]:
     sqs.purge_queue(QueueUrl=url)
 
 
-def local(stack: Stack, *command: str, house: str = "local") -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", house, "--dir", str(stack.directory), *command]
+def local(stack: Stack, *command: str, program: str = "local") -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", program, "--dir", str(stack.directory), *command]
     return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True)
 
 
-ops = partial(local, house="ops")
+ops = partial(local, program="ops")
 
 
 def shown(admin: Client) -> list[dict[str, Any]]:

@@ -82,7 +82,7 @@ IMAGE_S = 600  # the first run downloads the image of the runtime
 
 @needs_docker
 def test_sam_local_invoke_answers_as_the_stack_does(stack: Stack) -> None:
-    event = ROOT / "events" / "recommendations.list_most_liked_posts.json"
+    event = ROOT / "events" / "recommendations.list_ranked_posts.json"
     config = sam_local.write_files(stack)
     completed = subprocess.run(
         [

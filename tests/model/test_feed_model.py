@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from local.stack.queue_registry import load_queues
 from plaza.content import ListPosition, publish
 from plaza.content import commands as content_commands
 from plaza.content.model import Text
@@ -35,7 +36,6 @@ from tests.model.scheduler import Scheduler
 from tests.support.feeds import BASE_US, insert_posts, scroll, truth
 from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, decode, forget
-from tests.support.queue_registry import load_queues
 from tests.support.stores import add_users
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "80"))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import pytest
 from aws_lambda_powertools.metrics.provider import cold_start
 
+from local.stack.queue_registry import load_queues
 from plaza import reactions
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
@@ -32,7 +33,6 @@ from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import REACTIONS
 from plaza.targets import lookup
 from tests.support.keyspace import find_keys
-from tests.support.queue_registry import load_queues
 from tests.support.servers import IS_CLUSTER
 from tests.support.tables import TABLES
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from cli.paths import CONTRACT
 from local.stack.gateway import Match, Routes
-from local.stack.routes import Route
-from tests.unit.policy import template
-from tools.contract import CONTRACT
+from local.stack.routes import read_routes
+from tests.unit.policy.template import resources
 
 
 def match(method: str, path: str) -> dict[str, Any]:
@@ -55,5 +55,4 @@ def contract() -> dict[str, Any]:
 
 @cache
 def _routes() -> Routes:
-    keys = [f"{method} {path}" for method, path in template.routes()]
-    return Routes([Route(key, "", "2.0") for key in (*keys, "$default")])
+    return Routes(read_routes(resources("AWS::Serverless::HttpApi")["Api"]["DefinitionBody"]))

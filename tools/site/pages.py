@@ -9,8 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from cli.paths import ROOT, CommandError
-from tools.site.reference import CONTRACT
+from cli.paths import CONTRACT, ROOT, CommandError
 
 DOCS = ROOT / "docs"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")

@@ -6,14 +6,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cli.paths import ROOT
+from cli.paths import CONTRACT
 
 PROBLEM = re.compile(
     r"^\| (\d{3}) \| `([a-z-]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE
 )
 """A row of docs/problems.md: status, last part of the type, title, what is wrong, what to do."""
 
-CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 REDOC = "redoc.html"
 _METHODS = ("get", "put", "post", "patch", "delete")
 _PAGE = """\

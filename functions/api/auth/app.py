@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import auth
@@ -12,30 +11,17 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra.http.resolver import BEARER, PUBLIC, PlazaResolver, require_caller
-from plaza.infra.http.schemas import describe_problems, describe_response
+from plaza.infra.http.resolver import BEARER, PUBLIC, PlazaResolver, Responses, require_caller
 from plaza.infra.runtime.errors import SwitchedOff, Unauthenticated
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorIdResponse
 
 # A session that has ended may be ended again: this repeats what failed half way.
-app = PlazaResolver(identify, admits_unknown_tokens=True)
-
-_OPEN: dict[str, Any] = {"tags": ["auth"], "security": PUBLIC}
-_OWN: dict[str, Any] = {
-    "tags": ["auth"],
-    "security": BEARER,
-    "responses": {204: {"description": "Signed out."}} | describe_problems(401),
-}
+app = PlazaResolver(identify, tag="auth", admits_unknown_tokens=True)
 
 
-@app.post(
-    "/auth/codes",
-    **_OPEN,
-    responses=describe_response(202, CodeResponse, "The code is being sent.")
-    | describe_problems(400),
-)
+@app.post("/auth/codes", security=PUBLIC, responses=Responses({202: "The code is being sent."}))
 def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
     """Send a sign-in code.
 
@@ -49,9 +35,8 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
 
 @app.post(
     "/auth/sessions",
-    **_OPEN,
-    responses=describe_response(201, SessionResponse, "The new session.")
-    | describe_problems(400, CodeRefused, SwitchedOff),
+    security=PUBLIC,
+    responses=Responses({201: "The new session."}, CodeRefused, SwitchedOff),
 )
 def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     """Sign in with a code.
@@ -64,12 +49,7 @@ def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     return SessionResponse.of(signed_in), 201
 
 
-@app.post(
-    "/visitors",
-    security=PUBLIC,
-    tags=["content"],
-    responses=describe_response(200, VisitorIdResponse, "The id.") | describe_problems(),
-)
+@app.post("/visitors", security=PUBLIC, tags=["content"], responses=Responses("The id."))
 def create_visitor_id() -> VisitorIdResponse:
     """Create an anonymous id.
 
@@ -79,28 +59,28 @@ def create_visitor_id() -> VisitorIdResponse:
     return VisitorIdResponse.of(visitor_ids.issue(app.client_ip))
 
 
-@app.delete("/auth/sessions/current", **_OWN)
-def delete_current_session() -> Response[None]:
+@app.delete("/auth/sessions/current", security=BEARER, responses=Responses({204: "Signed out."}))
+def delete_current_session() -> tuple[None, int]:
     """Sign out.
 
     Ends the session of the token. The next request with the token, this one included, is a 401.
     """
     session_end.end_session(_token())
     require_caller(app)  # an unknown token is a 401, after it was ended in every store
-    return Response(204)
+    return None, 204
 
 
-@app.delete("/auth/sessions", **_OWN)
-def delete_sessions() -> Response[None]:
+@app.delete("/auth/sessions", security=BEARER, responses=Responses({204: "Signed out."}))
+def delete_sessions() -> tuple[None, int]:
     """Sign out on all devices.
 
     Ends all sessions of the caller, including the one of this request.
     """
     session_end.end_all_sessions(_token())
-    return Response(204)
+    return None, 204
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about sessions."""

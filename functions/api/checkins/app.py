@@ -10,28 +10,23 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
-from plaza.infra.http.resolver import BEARER, PlazaResolver, StoppedBy, require_caller
-from plaza.infra.http.schemas import describe_problems, describe_response
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.resolver import BEARER, WRITES, PlazaResolver, Responses, require_caller
+from plaza.infra.runtime.observability import logger, metrics
 
-app = PlazaResolver(identify)
-
-_OWN: dict[str, Any] = {"security": BEARER, "tags": ["check-ins"]}
-_PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
-_PUT = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
-    "responses": describe_response(200, CheckInsResponse, "The check-ins of this month.")
-    | describe_response(202, CheckInsResponse, _PROVISIONAL, example=1)
-    | describe_problems(401),
-}
-_GET = _OWN | {
-    "responses": describe_response(200, CheckInsResponse, "The check-ins of the month.")
-    | describe_problems(400, 401)
-}
+app = PlazaResolver(identify, tag="check-ins")
 
 
-@app.put("/checkins/today", **_PUT)
+@app.put(
+    "/checkins/today",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        {
+            200: "The check-ins of this month.",
+            202: "Accepted; not counted yet. Redis is unavailable.",
+        }
+    ),
+)
 def create_check_in() -> tuple[CheckInsResponse, int]:
     """Check in today.
 
@@ -41,7 +36,7 @@ def create_check_in() -> tuple[CheckInsResponse, int]:
     return CheckInsResponse.of(month), 200 if month.exact else 202
 
 
-@app.get("/checkins", **_GET)
+@app.get("/checkins", security=BEARER, responses=Responses("The check-ins of the month."))
 def get_check_ins(month: MonthParam = None) -> CheckInsResponse:
     """Get the check-ins of a month.
 
@@ -51,7 +46,7 @@ def get_check_ins(month: MonthParam = None) -> CheckInsResponse:
     return CheckInsResponse.of(daily_checkin.read_month(require_caller(app), first))
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about check-ins."""

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
@@ -20,25 +18,15 @@ from plaza.content.encoder import (
     encode_reacted,
     encode_review,
 )
-from plaza.content.schemas import (
-    Comment,
-    CommentRequest,
-    Liker,
-    Post,
-    PostDetails,
-    PostPreview,
-    PostRequest,
-    PostUpdateRequest,
-    ReactionListItem,
-    Review,
-    ReviewRequest,
-)
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
+    WRITES,
+    BodyOf,
     Id,
     PlazaResolver,
+    Responses,
     StoppedBy,
     encode_page,
     find_caller,
@@ -47,86 +35,41 @@ from plaza.infra.http.resolver import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdempotencyKey,
-    Ids,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-)
-from plaza.infra.runtime.errors import BadInput, PlazaError
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.errors import BadInput, Forbidden, Gone, NotFound
+from plaza.infra.runtime.lazy_modules import LazyModule
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.infra.runtime.switch_state import Switch
 from plaza.reach import visitor_ids
-from plaza.reach.schemas import VisitorId
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
 from plaza.targets import TargetHidden
 
-SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
-LikeOrder = Annotated[
-    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
-]
-Expand = Annotated[
-    Literal["post"] | None, Query(description="With `post` the items have their posts.")
-]
+if TYPE_CHECKING:
+    from plaza.content import schemas
+    from plaza.infra.http import schemas as http
+    from plaza.reach import schemas as reach_schemas
+else:  # a request without parameters needs no pydantic
+    http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
+    reach_schemas = LazyModule("plaza.reach.schemas")
 
-app = PlazaResolver(identify, names={"/posts/ranking": ["GET"]})
+app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
 
-_TAGS: dict[str, Any] = {"tags": ["content"]}
-_OWN = _TAGS | {"security": BEARER}
-_ANY = _TAGS | {"security": OPTIONAL}
-_DELETED = {204: {"description": "Deleted."}}
-_DELETE = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
-    "responses": _DELETED | describe_problems(401, 403, 404, 410),
-}
+_CREATED = "Created by this request, or by an earlier one with the same key."
+_PAGE = "A page. Long texts make it shorter than `limit`."
+_DELETED = Responses({204: "Deleted."}, Forbidden, NotFound, Gone)
+_LIKERS = Responses("A page of users.", NotFound, Gone, TargetHidden)
+_REACTED = Responses("A page of targets.")
 
 
-def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
-    created = describe_response(
-        201, model, "Created by this request, or by an earlier one with the same key.", example=1
-    )
-    return _OWN | {"responses": created | describe_problems(400, 401, KeyReused, 410, *problems)}
-
-
-_EDIT = _OWN | {
-    "middlewares": [StoppedBy(Switch.POSTS)],
-    "responses": describe_response(200, Post, "The changed post.")
-    | describe_problems(400, 401, 403, 404, 410),
-}
-_LIST_REACTED = _OWN | {
-    "tags": ["reactions"],
-    "responses": describe_response(200, Page[ReactionListItem], "A page of targets.")
-    | describe_problems(400, 401),
-}
-_LIST_LIKERS = _ANY | {
-    "tags": ["reactions"],
-    "responses": describe_response(200, Page[Liker], "A page of users.")
-    | describe_problems(400, 401, 404, 410, TargetHidden),
-}
-_LIST_BY_ID = _ANY | {
-    "responses": describe_response(200, Page[PostPreview], "The posts, in the order of `ids`.")
-    | describe_problems(400, 401)
-}
-
-
-def _get(model: Any, description: str, *problems: int) -> dict[str, Any]:
-    described = describe_response(200, model, description)
-    return _ANY | {
-        "responses": described | describe_problems(*problems, 401, 404, 410, TargetHidden)
-    }
-
-
-def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
-    page = describe_response(200, Page[model], "A page. Long texts make it shorter than `limit`.")
-    return _ANY | {"responses": page | describe_problems(400, 401, 404, *problems)}
-
-
-@app.post("/posts", **_create(Post), middlewares=[StoppedBy(Switch.POSTS)])
-def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[str, int]:
+@app.post(
+    "/posts",
+    security=BEARER,
+    middlewares=[StoppedBy(Switch.POSTS)],
+    responses=Responses({201: _CREATED}, KeyReused, Gone, example=1),
+)
+def create_post(
+    request: schemas.PostRequest, key: http.IdempotencyKey = None
+) -> tuple[Annotated[str, BodyOf(schemas.Post)], int]:
     """Create a post.
 
     The post appears in the feeds of the author's followers. With an `Idempotency-Key` the request
@@ -136,8 +79,10 @@ def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[str, 
     return encode_post(_create_content(request.to_draft(actor_id), key), actor_id), 201
 
 
-@app.get("/posts", **_LIST_BY_ID)
-def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> str:
+@app.get("/posts", security=OPTIONAL, responses=Responses("The posts, in the order of `ids`."))
+def list_posts_by_id(
+    ids: http.Ids, cursor: http.Cursor = None
+) -> Annotated[str, BodyOf(http.Page[schemas.PostPreview])]:
     """List posts by id.
 
     Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor`
@@ -154,8 +99,14 @@ def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> str:
     return encode_page(items, (end,) if end < len(post_ids) else None)
 
 
-@app.get("/posts/<post_id>", **_get(PostDetails, "The post.", 400))
-def get_post(post_id: Id, visitor_id: VisitorId = None) -> str:
+@app.get(
+    "/posts/<post_id>",
+    security=OPTIONAL,
+    responses=Responses("The post.", NotFound, Gone, TargetHidden),
+)
+def get_post(
+    post_id: Id, visitor_id: reach_schemas.VisitorId = None
+) -> Annotated[str, BodyOf(schemas.PostDetails)]:
     """Get a post.
 
     Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in
@@ -169,8 +120,15 @@ def get_post(post_id: Id, visitor_id: VisitorId = None) -> str:
     return encode_post_details(view, actor_id, likers)
 
 
-@app.patch("/posts/<post_id>", **_EDIT)
-def update_post(post_id: Id, change: PostUpdateRequest) -> str:
+@app.patch(
+    "/posts/<post_id>",
+    security=BEARER,
+    middlewares=[StoppedBy(Switch.POSTS)],
+    responses=Responses("The changed post.", Forbidden, NotFound, Gone),
+)
+def update_post(
+    post_id: Id, change: schemas.PostUpdateRequest
+) -> Annotated[str, BodyOf(schemas.Post)]:
     """Update a post of the caller.
 
     Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the
@@ -180,8 +138,8 @@ def update_post(post_id: Id, change: PostUpdateRequest) -> str:
     return encode_post(commands.edit(read_id(post_id, "post"), actor_id, change.changes), actor_id)
 
 
-@app.delete("/posts/<post_id>", **_DELETE)
-def delete_post(post_id: Id) -> Response[None]:
+@app.delete("/posts/<post_id>", security=BEARER, middlewares=WRITES, responses=_DELETED)
+def delete_post(post_id: Id) -> tuple[None, int]:
     """Delete a post of the caller.
 
     The likes and collects that it received stay in the author's totals. A repeat is a 410.
@@ -189,8 +147,10 @@ def delete_post(post_id: Id) -> Response[None]:
     return _delete(_target("post", post_id))
 
 
-@app.get("/users/<user_id>/posts", **_list(PostPreview))
-def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get("/users/<user_id>/posts", security=OPTIONAL, responses=Responses(_PAGE, NotFound))
+def list_user_posts(
+    user_id: Id, limit: http.Limit = 20, cursor: http.Cursor = None
+) -> Annotated[str, BodyOf(http.Page[schemas.PostPreview])]:
     """List the posts of a user.
 
     Newest first.
@@ -202,12 +162,15 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> st
 
 @app.post(
     "/posts/<post_id>/comments",
-    **_create(Comment, Blocked, 404, TargetHidden),
+    security=BEARER,
     middlewares=[StoppedBy(Switch.COMMENTS)],
+    responses=Responses(
+        {201: _CREATED}, Blocked, NotFound, KeyReused, Gone, TargetHidden, example=1
+    ),
 )
 def create_comment(
-    post_id: Id, request: CommentRequest, key: IdempotencyKey = None
-) -> tuple[str, int]:
+    post_id: Id, request: schemas.CommentRequest, key: http.IdempotencyKey = None
+) -> tuple[Annotated[str, BodyOf(schemas.Comment)], int]:
     """Create a comment on a post.
 
     With an `Idempotency-Key` the request can be repeated; without one, each request creates a
@@ -218,10 +181,17 @@ def create_comment(
     return encode_comment(_create_content(draft, key), actor_id), 201
 
 
-@app.get("/posts/<post_id>/comments", **_list(Comment, 410, TargetHidden))
+@app.get(
+    "/posts/<post_id>/comments",
+    security=OPTIONAL,
+    responses=Responses(_PAGE, NotFound, Gone, TargetHidden),
+)
 def list_comments(
-    post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
-) -> str:
+    post_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.SortOrder = "latest",
+) -> Annotated[str, BodyOf(http.Page[schemas.Comment])]:
     """List the comments of a post.
 
     Newest first, unless `order` says otherwise. Comments of users whom the caller blocks are left
@@ -233,8 +203,12 @@ def list_comments(
     return encode_page([encode_comment(view, actor_id) for view in page.items], page.last)
 
 
-@app.get("/comments/<comment_id>", **_get(Comment, "The comment."))
-def get_comment(comment_id: Id) -> str:
+@app.get(
+    "/comments/<comment_id>",
+    security=OPTIONAL,
+    responses=Responses("The comment.", NotFound, Gone, TargetHidden),
+)
+def get_comment(comment_id: Id) -> Annotated[str, BodyOf(schemas.Comment)]:
     """Get a comment.
 
     Returns one comment with its likes.
@@ -243,8 +217,8 @@ def get_comment(comment_id: Id) -> str:
     return encode_comment(queries.read_one(_target("comment", comment_id), actor_id), actor_id)
 
 
-@app.delete("/comments/<comment_id>", **_DELETE)
-def delete_comment(comment_id: Id) -> Response[None]:
+@app.delete("/comments/<comment_id>", security=BEARER, middlewares=WRITES, responses=_DELETED)
+def delete_comment(comment_id: Id) -> tuple[None, int]:
     """Delete a comment of the caller.
 
     A repeat is a 410.
@@ -253,11 +227,14 @@ def delete_comment(comment_id: Id) -> Response[None]:
 
 
 @app.post(
-    "/shops/<shop_id>/reviews", **_create(Review, 404), middlewares=[StoppedBy(Switch.WRITES)]
+    "/shops/<shop_id>/reviews",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses({201: _CREATED}, NotFound, KeyReused, Gone, example=1),
 )
 def create_review(
-    shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
-) -> tuple[str, int]:
+    shop_id: Id, request: schemas.ReviewRequest, key: http.IdempotencyKey = None
+) -> tuple[Annotated[str, BodyOf(schemas.Review)], int]:
     """Create a review of a shop.
 
     With an `Idempotency-Key` the request can be repeated; without one, each request creates a
@@ -268,8 +245,10 @@ def create_review(
     return encode_review(_create_content(draft, key), actor_id), 201
 
 
-@app.get("/shops/<shop_id>/reviews", **_list(Review, 410))
-def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get("/shops/<shop_id>/reviews", security=OPTIONAL, responses=Responses(_PAGE, NotFound, Gone))
+def list_reviews(
+    shop_id: Id, limit: http.Limit = 20, cursor: http.Cursor = None
+) -> Annotated[str, BodyOf(http.Page[schemas.Review])]:
     """List the reviews of a shop.
 
     Newest first. Reviews of users whom the caller blocks are left out, so a page may be shorter
@@ -280,8 +259,12 @@ def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
     return encode_page([encode_review(view, actor_id) for view in page.items], page.last)
 
 
-@app.get("/reviews/<review_id>", **_get(Review, "The review."))
-def get_review(review_id: Id) -> str:
+@app.get(
+    "/reviews/<review_id>",
+    security=OPTIONAL,
+    responses=Responses("The review.", NotFound, Gone, TargetHidden),
+)
+def get_review(review_id: Id) -> Annotated[str, BodyOf(schemas.Review)]:
     """Get a review.
 
     Returns one review with its likes.
@@ -290,8 +273,8 @@ def get_review(review_id: Id) -> str:
     return encode_review(queries.read_one(_target("review", review_id), actor_id), actor_id)
 
 
-@app.delete("/reviews/<review_id>", **_DELETE)
-def delete_review(review_id: Id) -> Response[None]:
+@app.delete("/reviews/<review_id>", security=BEARER, middlewares=WRITES, responses=_DELETED)
+def delete_review(review_id: Id) -> tuple[None, int]:
     """Delete a review of the caller.
 
     A repeat is a 410.
@@ -299,10 +282,13 @@ def delete_review(review_id: Id) -> Response[None]:
     return _delete(_target("review", review_id))
 
 
-@app.get("/posts/<post_id>/likers", **_LIST_LIKERS)
+@app.get("/posts/<post_id>/likers", security=OPTIONAL, tags=["reactions"], responses=_LIKERS)
 def list_post_likers(
-    post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: LikeOrder = "earliest"
-) -> Page[Liker]:
+    post_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.LikeOrder = "earliest",
+) -> http.Page[schemas.Liker]:
     """List the users who like a post.
 
     Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
@@ -310,10 +296,13 @@ def list_post_likers(
     return _likers(_target("post", post_id), order, limit, cursor)
 
 
-@app.get("/comments/<comment_id>/likers", **_LIST_LIKERS)
+@app.get("/comments/<comment_id>/likers", security=OPTIONAL, tags=["reactions"], responses=_LIKERS)
 def list_comment_likers(
-    comment_id: Id, limit: Limit = 20, cursor: Cursor = None, order: LikeOrder = "earliest"
-) -> Page[Liker]:
+    comment_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.LikeOrder = "earliest",
+) -> http.Page[schemas.Liker]:
     """List the users who like a comment.
 
     Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
@@ -321,10 +310,13 @@ def list_comment_likers(
     return _likers(_target("comment", comment_id), order, limit, cursor)
 
 
-@app.get("/reviews/<review_id>/likers", **_LIST_LIKERS)
+@app.get("/reviews/<review_id>/likers", security=OPTIONAL, tags=["reactions"], responses=_LIKERS)
 def list_review_likers(
-    review_id: Id, limit: Limit = 20, cursor: Cursor = None, order: LikeOrder = "earliest"
-) -> Page[Liker]:
+    review_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.LikeOrder = "earliest",
+) -> http.Page[schemas.Liker]:
     """List the users who like a review.
 
     Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
@@ -332,8 +324,10 @@ def list_review_likers(
     return _likers(_target("review", review_id), order, limit, cursor)
 
 
-@app.get("/users/me/likes", **_LIST_REACTED)
-def list_my_likes(limit: Limit = 20, cursor: Cursor = None, expand: Expand = None) -> str:
+@app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
+def list_my_likes(
+    limit: http.Limit = 20, cursor: http.Cursor = None, expand: schemas.Expand = None
+) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller likes.
 
     Latest like first. A new like appears after a second or two. With `expand=post` each item has
@@ -342,8 +336,10 @@ def list_my_likes(limit: Limit = 20, cursor: Cursor = None, expand: Expand = Non
     return _my_reactions(LIKE, limit, cursor, expand)
 
 
-@app.get("/users/me/collects", **_LIST_REACTED)
-def list_my_collects(limit: Limit = 20, cursor: Cursor = None, expand: Expand = None) -> str:
+@app.get("/users/me/collects", security=BEARER, tags=["reactions"], responses=_REACTED)
+def list_my_collects(
+    limit: http.Limit = 20, cursor: http.Cursor = None, expand: schemas.Expand = None
+) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller collects.
 
     Latest collect first. A new collect appears after a second or two. With `expand=post` each
@@ -352,7 +348,7 @@ def list_my_collects(limit: Limit = 20, cursor: Cursor = None, expand: Expand = 
     return _my_reactions(COLLECT, limit, cursor, expand)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about content."""
@@ -367,16 +363,18 @@ def _create_content(draft: Draft, key: str | None) -> ContentView:
     return commands.create(draft, IdempotentRequest.of(key, asdict(draft)) if key else None)
 
 
-def _delete(target: Target) -> Response[None]:
+def _delete(target: Target) -> tuple[None, int]:
     commands.delete(target, require_caller(app))
-    return Response(204)
+    return None, 204
 
 
-def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
+def _likers(target: Target, order: str, limit: int, cursor: str | None) -> http.Page[schemas.Liker]:
     actor_id = find_caller(app)
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
     page, last = reaction_lists.list_likers(target, after, order == "latest", limit, actor_id)
-    return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
+    return http.Page(
+        items=[schemas.Liker.of(r) for r in page], next=pack_cursor(*last) if last else None
+    )
 
 
 def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -13,27 +13,24 @@ from plaza.content.schemas import PostPreview
 from plaza.feed import queries
 from plaza.infra.http.resolver import (
     BEARER,
+    BodyOf,
     PlazaResolver,
+    Responses,
     encode_page,
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import BadInput
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 
-app = PlazaResolver(identify)
-
-_FEED: dict[str, Any] = {
-    "tags": ["feed"],
-    "security": BEARER,
-    "responses": describe_response(200, Page[PostPreview], "A page of posts.")
-    | describe_problems(400, 401),
-}
+app = PlazaResolver(identify, tag="feed")
 
 
-@app.get("/feed", **_FEED)
-def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get("/feed", security=BEARER, responses=Responses("A page of posts."))
+def list_feed_posts(
+    limit: Limit = 20, cursor: Cursor = None
+) -> Annotated[str, BodyOf(Page[PostPreview])]:
     """List the posts of the caller's feed.
 
     Returns previews of the posts of the users whom the caller follows, newest first. A new post
@@ -44,7 +41,7 @@ def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
     return encode_page([encode_preview(view, user_id) for view in page.items], page.last)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request for the feed."""

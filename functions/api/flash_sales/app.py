@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+import plaza.flash_sales.cancel_order
+import plaza.flash_sales.create_voucher
+import plaza.flash_sales.place_order
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales import (
@@ -22,8 +23,6 @@ from plaza.flash_sales import (
     waitlist,
     withdraw_vouchers,
 )
-from plaza.flash_sales.cancel_order import cancel_order as return_unit
-from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import (
     NEVER_CLOSES_US,
     AlreadyOrdered,
@@ -31,13 +30,11 @@ from plaza.flash_sales.model import (
     NotCancellable,
     NotOpen,
     NotUsable,
-    SaleState,
     SoldOut,
     UnitsLeft,
     WaitlistFull,
     WrongCode,
 )
-from plaza.flash_sales.place_order import place_order as reserve_unit
 from plaza.flash_sales.schemas import (
     OrderResponse,
     RedemptionCodeResponse,
@@ -45,6 +42,7 @@ from plaza.flash_sales.schemas import (
     RedemptionResponse,
     SaleResponse,
     SaleStatusResponse,
+    State,
     VoucherRequest,
     VoucherResponse,
     WaitlistResponse,
@@ -53,10 +51,12 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
-    JSON,
     OPTIONAL,
+    WRITES,
+    Headers,
     Id,
     PlazaResolver,
+    Responses,
     StoppedBy,
     find_caller,
     pack_cursor,
@@ -64,110 +64,23 @@ from plaza.infra.http.resolver import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdempotencyKey,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-)
+from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.mysql.sql import from_us
-from plaza.infra.runtime.errors import BadInput
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.errors import BadInput, Gone, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.infra.runtime.switch_state import Switch
 
-app = PlazaResolver(identify)
+app = PlazaResolver(identify, tag="flash sales")
 
-_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
-_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
-_ADMIN = _WRITE | {"security": ADMIN}
-_OFFER = _ADMIN | {
-    "responses": describe_response(
-        201,
-        VoucherResponse,
-        "Created by this request, or by an earlier one with the same key.",
-        example=1,
-    )
-    | describe_problems(400, 401, 403, 404, KeyReused, 410)
-}
-_WITHDRAW = _ADMIN | {
-    "responses": {204: {"description": "Withdrawn."}} | describe_problems(401, 403, 404, 410)
-}
-_GET: dict[str, Any] = {
-    "tags": ["flash sales"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, VoucherResponse, "The voucher.")
-    | describe_problems(401, 404, 410),
-}
-_LIST: dict[str, Any] = {
-    "tags": ["flash sales"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
-    | describe_problems(400, 401, 404, 410),
-}
-_STATUS: dict[str, Any] = {
-    "tags": ["flash sales"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, SaleStatusResponse, "The status, up to 1 s old.")
-    | describe_problems(401, 404),
-}
-_ORDER = _OWN | {
-    "middlewares": [StoppedBy(Switch.ORDERS)],
-    "responses": describe_response(
-        202,
-        OrderResponse,
-        "A unit is reserved. Read the order again after `Retry-After` seconds.",
-        example=1,
-    )
-    | describe_response(200, OrderResponse, "The order that the caller already has.")
-    | describe_problems(401, 404, SoldOut, NotOpen, 410),
-}
-_READ = _OWN | {
-    "responses": describe_response(200, OrderResponse, "The order.") | describe_problems(401, 404)
-}
-_CANCEL = _WRITE | {
-    "responses": describe_response(200, OrderResponse, "The order, which is cancelled.", example=2)
-    | describe_problems(401, 404, NotCancellable)
-}
-_CODE = _WRITE | {
-    "responses": describe_response(200, RedemptionCodeResponse, "The new code of the order.")
-    | describe_problems(401, 404, NotUsable)
-}
-_REDEEM = _ADMIN | {
-    "responses": describe_response(
-        201, RedemptionResponse, "Used by this request, or by an earlier one with the same key."
-    )
-    | describe_problems(400, 401, 403, WrongCode, AlreadyUsed, NotUsable, KeyReused)
-}
-_JOIN = _WRITE | {
-    "responses": describe_response(200, WaitlistResponse, "The caller's position.")
-    | describe_problems(401, 404, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, 410)
-}
-_PLACE = _OWN | {
-    "responses": describe_response(200, WaitlistResponse, "The caller's position.", example=1)
-    | describe_problems(401, 404, NotOpen, 410)
-}
-_LEAVE = _WRITE | {
-    "responses": {204: {"description": "The caller does not wait."}} | describe_problems(401, 404)
-}
-_LIST_OWN = _OWN | {
-    "responses": describe_response(200, Page[OrderResponse], "A page of orders.")
-    | describe_problems(400, 401)
-}
-
-_SALES: dict[str, Any] = {
-    "tags": ["operations"],
-    "security": ADMIN,
-    "responses": describe_response(200, Page[SaleResponse], "A page of sales.")
-    | describe_problems(400, 401, 403),
-}
-State = Annotated[
-    SaleState, Query(description="State of the sales. `coming`: not open yet; `ended`: closed.")
-]
+_CREATED = "Created by this request, or by an earlier one with the same key."
 
 
-@app.post("/vouchers", **_OFFER)
+@app.post(
+    "/vouchers",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({201: _CREATED}, NotFound, KeyReused, Gone, example=1),
+)
 def create_voucher(
     request: VoucherRequest, key: IdempotencyKey = None
 ) -> tuple[VoucherResponse, int]:
@@ -179,11 +92,13 @@ def create_voucher(
     admin_id = require_caller(app)
     terms = request.terms(read_id(request.shop_id, "shop"))
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
-    voucher = store_voucher(terms, admin_id, attempt)
+    voucher = plaza.flash_sales.create_voucher.create_voucher(terms, admin_id, attempt)
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
 
 
-@app.get("/vouchers/<voucher_id>", **_GET)
+@app.get(
+    "/vouchers/<voucher_id>", security=OPTIONAL, responses=Responses("The voucher.", NotFound, Gone)
+)
 def get_voucher(voucher_id: Id) -> VoucherResponse:
     """Get a voucher.
 
@@ -193,18 +108,27 @@ def get_voucher(voucher_id: Id) -> VoucherResponse:
     return VoucherResponse.of(queries.read_voucher(read_id(voucher_id, "voucher")))
 
 
-@app.delete("/vouchers/<voucher_id>", **_WITHDRAW)
-def withdraw_voucher(voucher_id: Id) -> Response[None]:
+@app.delete(
+    "/vouchers/<voucher_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({204: "Withdrawn."}, NotFound, Gone),
+)
+def withdraw_voucher(voucher_id: Id) -> tuple[None, int]:
     """Withdraw a voucher.
 
     No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones
     stay. A repeat is a 410. For admins.
     """
     withdraw_vouchers.withdraw_voucher(read_id(voucher_id, "voucher"), require_caller(app))
-    return Response(204)
+    return None, 204
 
 
-@app.get("/shops/<shop_id>/vouchers", **_LIST)
+@app.get(
+    "/shops/<shop_id>/vouchers",
+    security=OPTIONAL,
+    responses=Responses("A page of vouchers.", NotFound, Gone),
+)
 def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[VoucherResponse]:
     """List the vouchers of a shop.
 
@@ -215,8 +139,12 @@ def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page
     return Page(items=[VoucherResponse.of(offer) for offer in page], next=_pack_next(last))
 
 
-@app.get("/vouchers/<voucher_id>/status", **_STATUS)
-def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
+@app.get(
+    "/vouchers/<voucher_id>/status",
+    security=OPTIONAL,
+    responses=Responses("The status, up to 1 s old.", NotFound),
+)
+def get_sale_status(voucher_id: Id) -> tuple[SaleStatusResponse, int, Headers]:
     """Get the status of a sale.
 
     For a countdown and the units left. Without a token, the response can be cached for a second.
@@ -224,11 +152,25 @@ def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
     find_caller(app)  # refuses invalid tokens
     status = sale_status.read_status(read_id(voucher_id, "voucher"))
     headers = {"cache-control": "public, max-age=1"}
-    return Response(200, JSON, SaleStatusResponse.of(voucher_id, status), headers=headers)
+    return SaleStatusResponse.of(voucher_id, status), 200, headers
 
 
-@app.post("/vouchers/<voucher_id>/orders", **_ORDER)
-def place_order(voucher_id: Id) -> Response[OrderResponse]:
+@app.post(
+    "/vouchers/<voucher_id>/orders",
+    security=BEARER,
+    middlewares=[StoppedBy(Switch.ORDERS)],
+    responses=Responses(
+        {
+            200: "The order that the caller already has.",
+            202: "A unit is reserved. Read the order again after `Retry-After` seconds.",
+        },
+        NotFound,
+        SoldOut,
+        NotOpen,
+        Gone,
+    ),
+)
+def place_order(voucher_id: Id) -> tuple[OrderResponse, int, Headers]:
     """Order a voucher.
 
     Reserves one unit. A buyer has at most one order of a voucher: a repeat returns it. A 503
@@ -236,12 +178,14 @@ def place_order(voucher_id: Id) -> Response[OrderResponse]:
     are also limited by the rate at which they can be stored; beyond it the response is a 429.
     """
     buyer_id = require_caller(app)
-    order, made = reserve_unit(read_id(voucher_id, "voucher"), buyer_id)
+    order, made = plaza.flash_sales.place_order.place_order(
+        read_id(voucher_id, "voucher"), buyer_id
+    )
     return _respond(order, 202 if made else 200)
 
 
-@app.get("/orders/<order_id>", **_READ)
-def get_order(order_id: Id) -> Response[OrderResponse]:
+@app.get("/orders/<order_id>", security=BEARER, responses=Responses("The order.", NotFound))
+def get_order(order_id: Id) -> tuple[OrderResponse, int, Headers]:
     """Get an order of the caller.
 
     A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be
@@ -251,7 +195,14 @@ def get_order(order_id: Id) -> Response[OrderResponse]:
     return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
 
 
-@app.put("/vouchers/<voucher_id>/waitlist/me", **_JOIN)
+@app.put(
+    "/vouchers/<voucher_id>/waitlist/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        "The caller's position.", NotFound, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, Gone
+    ),
+)
 def join_waitlist(voucher_id: Id) -> WaitlistResponse:
     """Wait for a unit of a voucher.
 
@@ -262,7 +213,11 @@ def join_waitlist(voucher_id: Id) -> WaitlistResponse:
     return WaitlistResponse.of(voucher_id, position)
 
 
-@app.get("/vouchers/<voucher_id>/waitlist/me", **_PLACE)
+@app.get(
+    "/vouchers/<voucher_id>/waitlist/me",
+    security=BEARER,
+    responses=Responses("The caller's position.", NotFound, NotOpen, Gone, example=1),
+)
 def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
     """Get the caller's position in a waitlist.
 
@@ -272,17 +227,27 @@ def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
     return WaitlistResponse.of(voucher_id, position)
 
 
-@app.delete("/vouchers/<voucher_id>/waitlist/me", **_LEAVE)
-def leave_waitlist(voucher_id: Id) -> Response[None]:
+@app.delete(
+    "/vouchers/<voucher_id>/waitlist/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses({204: "The caller does not wait."}, NotFound),
+)
+def leave_waitlist(voucher_id: Id) -> tuple[None, int]:
     """Leave the waitlist of a voucher.
 
     A unit that was offered to the caller goes to the next one.
     """
     waitlist.leave_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
-    return Response(204)
+    return None, 204
 
 
-@app.delete("/orders/<order_id>", **_CANCEL)
+@app.delete(
+    "/orders/<order_id>",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The order, which is cancelled.", NotFound, NotCancellable, example=2),
+)
 def cancel_order(order_id: Id) -> OrderResponse:
     """Cancel an order of the caller.
 
@@ -290,10 +255,17 @@ def cancel_order(order_id: Id) -> OrderResponse:
     order can be cancelled too. Repeats return the cancelled order.
     """
     buyer_id = require_caller(app)
-    return OrderResponse.of(return_unit(read_id(order_id, "order"), buyer_id))
+    return OrderResponse.of(
+        plaza.flash_sales.cancel_order.cancel_order(read_id(order_id, "order"), buyer_id)
+    )
 
 
-@app.put("/orders/<order_id>/code", **_CODE)
+@app.put(
+    "/orders/<order_id>/code",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The new code of the order.", NotFound, NotUsable),
+)
 def issue_code(order_id: Id) -> RedemptionCodeResponse:
     """Issue the code of an order.
 
@@ -305,7 +277,18 @@ def issue_code(order_id: Id) -> RedemptionCodeResponse:
     return RedemptionCodeResponse(order_id=order_id, code=code)
 
 
-@app.post("/vouchers/<voucher_id>/redemptions", **_REDEEM)
+@app.post(
+    "/vouchers/<voucher_id>/redemptions",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses(
+        {201: "Used by this request, or by an earlier one with the same key."},
+        WrongCode,
+        AlreadyUsed,
+        NotUsable,
+        KeyReused,
+    ),
+)
 def redeem_code(
     voucher_id: Id, request: RedemptionRequest, key: IdempotencyKey = None
 ) -> tuple[RedemptionResponse, int]:
@@ -326,7 +309,7 @@ def redeem_code(
     return response, 201
 
 
-@app.get("/users/me/orders", **_LIST_OWN)
+@app.get("/users/me/orders", security=BEARER, responses=Responses("A page of orders."))
 def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderResponse]:
     """List the caller's orders.
 
@@ -336,7 +319,9 @@ def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderRespon
     return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))
 
 
-@app.get("/ops/vouchers", **_SALES)
+@app.get(
+    "/ops/vouchers", security=ADMIN, tags=["operations"], responses=Responses("A page of sales.")
+)
 def list_sales(
     state: State = "running", limit: Limit = 20, cursor: Cursor = None
 ) -> Page[SaleResponse]:
@@ -351,17 +336,17 @@ def list_sales(
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about flash sales."""
     return app.resolve(event, context)
 
 
-def _respond(order: flash_sales.Order, status: int) -> Response[OrderResponse]:
+def _respond(order: flash_sales.Order, status: int) -> tuple[OrderResponse, int, Headers]:
     pending = order.status == PENDING
     headers = {"retry-after": str(backlog.poll_after_s())} if pending else {}
-    return Response(status, JSON, OrderResponse.of(order), headers=headers)
+    return OrderResponse.of(order), status, headers
 
 
 def _parse_cursor(cursor: str | None) -> int | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import follows
@@ -13,69 +12,43 @@ from plaza.blocks import Blocked, BlockLimit, BlockPosition, SelfBlock, queries
 from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
-from plaza.follows.schemas import FollowListItem, FollowResponse
+from plaza.follows.schemas import FollowListItem, FollowResponse, SortOrder
 from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
+    WRITES,
     Id,
     PlazaResolver,
-    StoppedBy,
+    Responses,
     find_caller,
     pack_cursor,
     read_id,
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.runtime.errors import BadInput
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.runtime.errors import BadInput, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import Outcome
 
-SortOrder = Annotated[
-    Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
-]
+app = PlazaResolver(identify, tag="follows")
 
-app = PlazaResolver(identify)
-
-_OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
-_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
-_FOLLOW = _WRITE | {
-    "responses": describe_response(200, FollowResponse, "The caller follows the user.")
-    | describe_response(202, FollowResponse, _PROVISIONAL, example=1)
-    | describe_problems(401, Blocked, 404, SelfFollow, FollowLimit)
-}
-_UNFOLLOW = _WRITE | {
-    "responses": describe_response(
-        200, FollowResponse, "The caller does not follow the user.", example=2
-    )
-    | describe_response(202, FollowResponse, _PROVISIONAL, example=3)
-    | describe_problems(401, 404)
-}
-_PAGE = {
-    "responses": describe_response(200, Page[FollowListItem], "A page of users.")
-    | describe_problems(400, 401, 404)
-}
-_BLOCK = _WRITE | {
-    "responses": describe_response(200, BlockResponse, "The caller blocks the user.")
-    | describe_problems(401, 404, SelfBlock, BlockLimit)
-}
-_UNBLOCK = _WRITE | {
-    "responses": describe_response(
-        200, BlockResponse, "The caller does not block the user.", example=1
-    )
-    | describe_problems(401, 404)
-}
-_LIST_BLOCKS = _OWN | {
-    "responses": describe_response(200, Page[BlockListItem], "A page of users.")
-    | describe_problems(400, 401)
-}
-_LIST: dict[str, Any] = _PAGE | {"security": OPTIONAL, "tags": ["follows"]}
-_LIST_OWN: dict[str, Any] = _PAGE | _OWN
+_PAGE_OF_USERS = Responses("A page of users.", NotFound)
 
 
-@app.put("/users/<user_id>/followers/me", **_FOLLOW)
+@app.put(
+    "/users/<user_id>/followers/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        {200: "The caller follows the user.", 202: _PROVISIONAL},
+        Blocked,
+        NotFound,
+        SelfFollow,
+        FollowLimit,
+    ),
+)
 def follow_user(user_id: Id) -> tuple[FollowResponse, int]:
     """Follow a user.
 
@@ -86,7 +59,14 @@ def follow_user(user_id: Id) -> tuple[FollowResponse, int]:
     return _followed(follows.follow(read_id(user_id, "user"), actor_id))
 
 
-@app.delete("/users/<user_id>/followers/me", **_UNFOLLOW)
+@app.delete(
+    "/users/<user_id>/followers/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        {200: "The caller does not follow the user.", 202: _PROVISIONAL}, NotFound, example=2
+    ),
+)
 def unfollow_user(user_id: Id) -> tuple[FollowResponse, int]:
     """Unfollow a user.
 
@@ -96,7 +76,7 @@ def unfollow_user(user_id: Id) -> tuple[FollowResponse, int]:
     return _followed(follows.unfollow(read_id(user_id, "user"), actor_id))
 
 
-@app.get("/users/<user_id>/followers", **_LIST)
+@app.get("/users/<user_id>/followers", security=OPTIONAL, responses=_PAGE_OF_USERS)
 def list_followers(
     user_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
 ) -> Page[FollowListItem]:
@@ -109,7 +89,7 @@ def list_followers(
     return _page(follows.list_followers(of_id, actor_id, _parse_cursor(cursor), latest, limit))
 
 
-@app.get("/users/<user_id>/following", **_LIST)
+@app.get("/users/<user_id>/following", security=OPTIONAL, responses=_PAGE_OF_USERS)
 def list_following(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[FollowListItem]:
     """List the users whom a user follows.
 
@@ -119,7 +99,7 @@ def list_following(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pag
     return _page(follows.list_following(of_id, actor_id, _parse_cursor(cursor), limit))
 
 
-@app.get("/users/<user_id>/common-follows", **_LIST_OWN)
+@app.get("/users/<user_id>/common-follows", security=BEARER, responses=_PAGE_OF_USERS)
 def list_common_follows(
     user_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Page[FollowListItem]:
@@ -131,7 +111,12 @@ def list_common_follows(
     return _page(follows.list_common(of_id, actor_id, _parse_cursor(cursor), limit))
 
 
-@app.put("/users/<user_id>/blocks/me", **_BLOCK)
+@app.put(
+    "/users/<user_id>/blocks/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The caller blocks the user.", NotFound, SelfBlock, BlockLimit),
+)
 def block_user(user_id: Id) -> BlockResponse:
     """Block a user.
 
@@ -144,7 +129,12 @@ def block_user(user_id: Id) -> BlockResponse:
     return BlockResponse(blocked=True, changed=changed)
 
 
-@app.delete("/users/<user_id>/blocks/me", **_UNBLOCK)
+@app.delete(
+    "/users/<user_id>/blocks/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The caller does not block the user.", NotFound, example=1),
+)
 def unblock_user(user_id: Id) -> BlockResponse:
     """Unblock a user.
 
@@ -155,7 +145,7 @@ def unblock_user(user_id: Id) -> BlockResponse:
     return BlockResponse(blocked=False, changed=changed)
 
 
-@app.get("/users/me/blocks", **_LIST_BLOCKS)
+@app.get("/users/me/blocks", security=BEARER, responses=Responses("A page of users."))
 def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListItem]:
     """List the users whom the caller blocks.
 
@@ -170,7 +160,7 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about follows."""

@@ -13,24 +13,18 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
+    WRITES,
     Id,
     PlazaResolver,
-    StoppedBy,
+    Responses,
     pack_cursor,
     read_id,
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdempotencyKey,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-)
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
+from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
 from plaza.moderation.schemas import (
@@ -42,39 +36,19 @@ from plaza.moderation.schemas import (
 )
 from plaza.reactions import Target
 
-app = PlazaResolver(identify)
+app = PlazaResolver(identify, tag="moderation")
 
-_OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
-_ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
-_CREATE = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
-    "responses": describe_response(
-        201, ReportResponse, "Created by this request, or by an earlier one with the same key."
-    )
-    | describe_problems(400, 401, 404, AlreadyReported, KeyReused, 410),
-}
-_READ = _OWN | {
-    "responses": describe_response(200, ReportResponse, "The report.") | describe_problems(401, 404)
-}
-_LIST = _ADMIN | {
-    "responses": describe_response(200, Page[OpenReport], "A page of open reports.")
-    | describe_problems(400, 401, 403)
-}
-_RESOLVE = _ADMIN | {
-    "responses": describe_response(200, ReportResponse, "The resolved report.")
-    | describe_problems(400, 401, 403, 404, ReportResolved)
-}
-_HIDE = _ADMIN | {
-    "responses": describe_response(200, HiddenResponse, "It is hidden.")
-    | describe_problems(401, 403, 404, 410)
-}
-_SHOW = _ADMIN | {
-    "responses": describe_response(200, HiddenResponse, "It is not hidden.", example=1)
-    | describe_problems(401, 403, 404, 410)
-}
+_CREATED = "Created by this request, or by an earlier one with the same key."
+_HIDDEN = Responses("It is hidden.", NotFound, Gone)
+_SHOWN = Responses("It is not hidden.", NotFound, Gone, example=1)
 
 
-@app.post("/reports", **_CREATE)
+@app.post(
+    "/reports",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses({201: _CREATED}, NotFound, AlreadyReported, KeyReused, Gone),
+)
 def create_report(request: ReportRequest, key: IdempotencyKey = None) -> tuple[ReportResponse, int]:
     """Report content or a user.
 
@@ -86,7 +60,7 @@ def create_report(request: ReportRequest, key: IdempotencyKey = None) -> tuple[R
     return ReportResponse.of(reports.create(draft, attempt)), 201
 
 
-@app.get("/reports/<report_id>", **_READ)
+@app.get("/reports/<report_id>", security=BEARER, responses=Responses("The report.", NotFound))
 def get_report(report_id: Id) -> ReportResponse:
     """Get a report of the caller.
 
@@ -96,7 +70,7 @@ def get_report(report_id: Id) -> ReportResponse:
     return ReportResponse.of(reports.read_own(read_id(report_id, "report"), reporter_id))
 
 
-@app.get("/ops/reports", **_LIST)
+@app.get("/ops/reports", security=ADMIN, responses=Responses("A page of open reports."))
 def list_open_reports(limit: Limit = 20, cursor: Cursor = None) -> Page[OpenReport]:
     """List open reports.
 
@@ -110,7 +84,11 @@ def list_open_reports(limit: Limit = 20, cursor: Cursor = None) -> Page[OpenRepo
     )
 
 
-@app.put("/ops/reports/<report_id>/outcome", **_RESOLVE)
+@app.put(
+    "/ops/reports/<report_id>/outcome",
+    security=ADMIN,
+    responses=Responses("The resolved report.", NotFound, ReportResolved),
+)
 def resolve_report(report_id: Id, request: OutcomeRequest) -> ReportResponse:
     """Resolve a report.
 
@@ -123,7 +101,7 @@ def resolve_report(report_id: Id, request: OutcomeRequest) -> ReportResponse:
     )
 
 
-@app.put("/ops/posts/<post_id>/hidden", **_HIDE)
+@app.put("/ops/posts/<post_id>/hidden", security=ADMIN, responses=_HIDDEN)
 def hide_post(post_id: Id) -> HiddenResponse:
     """Hide a post.
 
@@ -133,7 +111,7 @@ def hide_post(post_id: Id) -> HiddenResponse:
     return _hide("post", post_id)
 
 
-@app.delete("/ops/posts/<post_id>/hidden", **_SHOW)
+@app.delete("/ops/posts/<post_id>/hidden", security=ADMIN, responses=_SHOWN)
 def show_post(post_id: Id) -> HiddenResponse:
     """Show a hidden post again.
 
@@ -142,7 +120,7 @@ def show_post(post_id: Id) -> HiddenResponse:
     return _show("post", post_id)
 
 
-@app.put("/ops/comments/<comment_id>/hidden", **_HIDE)
+@app.put("/ops/comments/<comment_id>/hidden", security=ADMIN, responses=_HIDDEN)
 def hide_comment(comment_id: Id) -> HiddenResponse:
     """Hide a comment.
 
@@ -152,7 +130,7 @@ def hide_comment(comment_id: Id) -> HiddenResponse:
     return _hide("comment", comment_id)
 
 
-@app.delete("/ops/comments/<comment_id>/hidden", **_SHOW)
+@app.delete("/ops/comments/<comment_id>/hidden", security=ADMIN, responses=_SHOWN)
 def show_comment(comment_id: Id) -> HiddenResponse:
     """Show a hidden comment again.
 
@@ -161,7 +139,7 @@ def show_comment(comment_id: Id) -> HiddenResponse:
     return _show("comment", comment_id)
 
 
-@app.put("/ops/reviews/<review_id>/hidden", **_HIDE)
+@app.put("/ops/reviews/<review_id>/hidden", security=ADMIN, responses=_HIDDEN)
 def hide_review(review_id: Id) -> HiddenResponse:
     """Hide a review.
 
@@ -171,7 +149,7 @@ def hide_review(review_id: Id) -> HiddenResponse:
     return _hide("review", review_id)
 
 
-@app.delete("/ops/reviews/<review_id>/hidden", **_SHOW)
+@app.delete("/ops/reviews/<review_id>/hidden", security=ADMIN, responses=_SHOWN)
 def show_review(review_id: Id) -> HiddenResponse:
     """Show a hidden review again.
 
@@ -180,7 +158,7 @@ def show_review(review_id: Id) -> HiddenResponse:
     return _show("review", review_id)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about moderation."""

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Path
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.changes.gauges import read_lag as read_binlog_lag
-from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.changes.gauges import read_binlog_lag
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.infra.http.resolver import (
     ADMIN,
     MAX_ID,
     PlazaResolver,
+    Responses,
     pack_cursor,
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.jobs import health
 from plaza.infra.queues import spill
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.errors import NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
 from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
@@ -31,6 +32,7 @@ from plaza.operations.schemas import (
     HealthResponse,
     LagResponse,
     Minutes,
+    QueueName,
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
@@ -47,65 +49,15 @@ from plaza.switches.schemas import (
     SwitchesResponse,
 )
 
-QueueName = Annotated[
-    str,
-    Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
-]
+app = PlazaResolver(identify, tag="operations")
 
-app = PlazaResolver(identify)
+_CHANGED = Responses("The new switches.", SwitchesChanged)
 
-_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
-_HEALTH = _ADMIN | {
-    "responses": describe_response(200, HealthResponse, "The state of the stores.")
-    | describe_problems(401, 403)
-}
-_KEYS = _ADMIN | {
-    "responses": describe_response(200, KeysResponse, "The keys.") | describe_problems(401, 403)
-}
-_REACH = _ADMIN | {
-    "responses": describe_response(200, ReachResponse, "The visitors.")
-    | describe_problems(400, 401, 403)
-}
-_QUEUES = _ADMIN | {
-    "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
-    | describe_problems(401, 403)
-}
-_DEAD_LETTERS = _ADMIN | {
-    "responses": describe_response(200, Page[DeadLetterResponse], "Dead letters, oldest first.")
-    | describe_problems(400, 401, 403, 404, DlqHasConsumer)
-}
-_REDRIVE = _ADMIN | {
-    "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
-    | describe_problems(400, 401, 403, 404, DlqHasConsumer)
-}
 
-_BREAKERS = _ADMIN | {
-    "responses": describe_response(200, BreakersResponse, "A report of each dependency.")
-    | describe_problems(401, 403)
-}
-_LAG = _ADMIN | {
-    "responses": describe_response(200, LagResponse, "The lag.") | describe_problems(401, 403)
-}
-_SERIES = _ADMIN | {
-    "responses": describe_response(200, SeriesResponse, "The series.")
-    | describe_problems(400, 401, 403)
-}
 _METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
-_SWITCHES = _ADMIN | {
-    "responses": describe_response(200, SwitchesResponse, "The current switches.")
-    | describe_problems(401, 403)
-}
-_CHANGE = _ADMIN | {
-    "responses": describe_response(200, SwitchesResponse, "The new switches.")
-    | describe_problems(400, 401, 403, SwitchesChanged)
-}
-_CHANGES = _ADMIN | {
-    "responses": describe_response(200, Page[SwitchChangeResponse], "A page of changes.")
-    | describe_problems(400, 401, 403)
-}
 
 
-@app.get("/ops/health", **_HEALTH)
+@app.get("/ops/health", security=ADMIN, responses=Responses("The state of the stores."))
 def get_store_health() -> HealthResponse:
     """Get the state of Redis, MySQL and SQS.
 
@@ -116,7 +68,7 @@ def get_store_health() -> HealthResponse:
     return HealthResponse.model_validate(health.check("reactions"))
 
 
-@app.get("/ops/keys", **_KEYS)
+@app.get("/ops/keys", security=ADMIN, responses=Responses("The keys."))
 def get_keys() -> KeysResponse:
     """Get the largest and the hottest keys of Redis.
 
@@ -125,7 +77,7 @@ def get_keys() -> KeysResponse:
     return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
 
 
-@app.get("/ops/reach", **_REACH)
+@app.get("/ops/reach", security=ADMIN, responses=Responses("The visitors."))
 def get_reach(days: Days = 7) -> ReachResponse:
     """Get the numbers of visitors.
 
@@ -135,7 +87,7 @@ def get_reach(days: Days = 7) -> ReachResponse:
     return ReachResponse.of(report.read_reach(days))
 
 
-@app.get("/ops/queues", **_QUEUES)
+@app.get("/ops/queues", security=ADMIN, responses=Responses("All queues, by name."))
 def list_queues() -> Page[QueueResponse]:
     """List queues.
 
@@ -144,7 +96,11 @@ def list_queues() -> Page[QueueResponse]:
     return Page(items=[QueueResponse.of(queue) for queue in queue_admin.read_queues()], next=None)
 
 
-@app.get("/ops/queues/<queue>/dead-letters", **_DEAD_LETTERS)
+@app.get(
+    "/ops/queues/<queue>/dead-letters",
+    security=ADMIN,
+    responses=Responses("Dead letters, oldest first.", NotFound, DlqHasConsumer),
+)
 def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterResponse]:
     """List the dead letters of a queue.
 
@@ -156,7 +112,11 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     return Page(items=[DeadLetterResponse.of(letter) for letter in letters], next=None)
 
 
-@app.post("/ops/queues/<queue>/redrives", **_REDRIVE)
+@app.post(
+    "/ops/queues/<queue>/redrives",
+    security=ADMIN,
+    responses=Responses("The result of the redrive.", NotFound, DlqHasConsumer),
+)
 def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveResponse:
     """Redrive the dead letters of a queue.
 
@@ -168,7 +128,7 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     return RedriveResponse.of(redriven)
 
 
-@app.get("/ops/breakers", **_BREAKERS)
+@app.get("/ops/breakers", security=ADMIN, responses=Responses("A report of each dependency."))
 def get_breakers() -> BreakersResponse:
     """Get the circuit breakers of all processes.
 
@@ -178,7 +138,7 @@ def get_breakers() -> BreakersResponse:
     return BreakersResponse.of(*breakers.read_breakers())
 
 
-@app.get("/ops/lag", **_LAG)
+@app.get("/ops/lag", security=ADMIN, responses=Responses("The lag."))
 def get_lag() -> LagResponse:
     """Get the lag of queues, outboxes and schedules.
 
@@ -188,7 +148,7 @@ def get_lag() -> LagResponse:
     return LagResponse.of(lag.read_lag(_METERS))
 
 
-@app.get("/ops/series", **_SERIES)
+@app.get("/ops/series", security=ADMIN, responses=Responses("The series."))
 def list_series(minutes: Minutes = 60) -> SeriesResponse:
     """List gauges by minute, for plots.
 
@@ -198,7 +158,7 @@ def list_series(minutes: Minutes = 60) -> SeriesResponse:
     return SeriesResponse.of(first_minute, minutes, series)
 
 
-@app.get("/ops/switches", **_SWITCHES)
+@app.get("/ops/switches", security=ADMIN, responses=Responses("The current switches."))
 def get_switches() -> SwitchesResponse:
     """Get the switches.
 
@@ -207,7 +167,7 @@ def get_switches() -> SwitchesResponse:
     return SwitchesResponse.of(change_switches.read_newest())
 
 
-@app.put("/ops/switches", **_CHANGE)
+@app.put("/ops/switches", security=ADMIN, responses=_CHANGED)
 def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
     """Replace the switches.
 
@@ -220,7 +180,7 @@ def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
     return SwitchesResponse.of(changed)
 
 
-@app.put("/ops/switches/level", **_CHANGE)
+@app.put("/ops/switches/level", security=ADMIN, responses=_CHANGED)
 def replace_level(request: LevelRequest) -> SwitchesResponse:
     """Set a level of degradation.
 
@@ -233,7 +193,7 @@ def replace_level(request: LevelRequest) -> SwitchesResponse:
     return SwitchesResponse.of(changed)
 
 
-@app.get("/ops/switches/changes", **_CHANGES)
+@app.get("/ops/switches/changes", security=ADMIN, responses=Responses("A page of changes."))
 def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[SwitchChangeResponse]:
     """List the changes of the switches.
 
@@ -247,7 +207,7 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request of an operator."""

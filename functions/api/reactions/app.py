@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -11,17 +10,18 @@ from plaza.auth.caller_identity import identify
 from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
+    WRITES,
+    BodyOf,
     Id,
     PlazaResolver,
-    StoppedBy,
+    Responses,
     find_caller,
     read_id,
     require_caller,
 )
-from plaza.infra.runtime.errors import PlazaError
+from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
 from plaza.targets import TargetHidden
@@ -32,39 +32,17 @@ if TYPE_CHECKING:
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
 
-app = PlazaResolver(identify)
+app = PlazaResolver(identify, tag="reactions")
 
-_OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
+_LIKED = Responses({200: "The caller likes it.", 202: _PROVISIONAL}, NotFound, Gone, TargetHidden)
+_UNLIKED = Responses(
+    {200: "The caller does not like it.", 202: _PROVISIONAL}, NotFound, Gone, example=2
+)
 
 
-def _change(
-    model: Callable[[], Any], description: str, *problems: type[PlazaError], example: int = 0
-) -> dict[str, Any]:
-    def describe() -> dict[int, Any]:
-        decided = http.describe_response(200, model(), description, example=example)
-        provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
-        return decided | provisional | http.describe_problems(401, 404, 410, *problems)
-
-    return _OWN | {"middlewares": [StoppedBy(Switch.WRITES)], "responses": describe}
-
-
-_LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.", TargetHidden)
-_UNLIKE = _change(lambda: schemas.LikeResponse, "The caller does not like it.", example=2)
-_COLLECT = _change(lambda: schemas.CollectResponse, "The caller collects it.", TargetHidden)
-_UNCOLLECT = _change(lambda: schemas.CollectResponse, "The caller does not collect it.", example=2)
-
-
-def _describe_query() -> dict[int, Any]:
-    described = http.describe_response(200, schemas.ReactionQueryResponse, "The totals.")
-    return described | http.describe_problems(400, 401)
-
-
-_QUERY: dict[str, Any] = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
-
-
-@app.put("/posts/<post_id>/likes/me", **_LIKE)
-def like_post(post_id: Id) -> tuple[dict[str, Any], int]:
+@app.put("/posts/<post_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
+def like_post(post_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Like a post.
 
     Idempotent: a like counts once.
@@ -72,8 +50,8 @@ def like_post(post_id: Id) -> tuple[dict[str, Any], int]:
     return _like("post", post_id, True)
 
 
-@app.delete("/posts/<post_id>/likes/me", **_UNLIKE)
-def unlike_post(post_id: Id) -> tuple[dict[str, Any], int]:
+@app.delete("/posts/<post_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED)
+def unlike_post(post_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Unlike a post.
 
     Idempotent.
@@ -81,8 +59,10 @@ def unlike_post(post_id: Id) -> tuple[dict[str, Any], int]:
     return _like("post", post_id, False)
 
 
-@app.put("/comments/<comment_id>/likes/me", **_LIKE)
-def like_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
+@app.put("/comments/<comment_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
+def like_comment(
+    comment_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Like a comment.
 
     Idempotent: a like counts once.
@@ -90,8 +70,12 @@ def like_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
     return _like("comment", comment_id, True)
 
 
-@app.delete("/comments/<comment_id>/likes/me", **_UNLIKE)
-def unlike_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
+@app.delete(
+    "/comments/<comment_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED
+)
+def unlike_comment(
+    comment_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Unlike a comment.
 
     Idempotent.
@@ -99,8 +83,10 @@ def unlike_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
     return _like("comment", comment_id, False)
 
 
-@app.put("/reviews/<review_id>/likes/me", **_LIKE)
-def like_review(review_id: Id) -> tuple[dict[str, Any], int]:
+@app.put("/reviews/<review_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
+def like_review(
+    review_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Like a review.
 
     Idempotent: a like counts once.
@@ -108,8 +94,12 @@ def like_review(review_id: Id) -> tuple[dict[str, Any], int]:
     return _like("review", review_id, True)
 
 
-@app.delete("/reviews/<review_id>/likes/me", **_UNLIKE)
-def unlike_review(review_id: Id) -> tuple[dict[str, Any], int]:
+@app.delete(
+    "/reviews/<review_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED
+)
+def unlike_review(
+    review_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Unlike a review.
 
     Idempotent.
@@ -117,8 +107,17 @@ def unlike_review(review_id: Id) -> tuple[dict[str, Any], int]:
     return _like("review", review_id, False)
 
 
-@app.put("/posts/<post_id>/collects/me", **_COLLECT)
-def collect_post(post_id: Id) -> tuple[dict[str, Any], int]:
+@app.put(
+    "/posts/<post_id>/collects/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        {200: "The caller collects it.", 202: _PROVISIONAL}, NotFound, Gone, TargetHidden
+    ),
+)
+def collect_post(
+    post_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.CollectResponse)], int]:
     """Collect a post.
 
     Saves the post in the caller's private list. Idempotent: a collect counts once.
@@ -126,8 +125,17 @@ def collect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     return _collect("post", post_id, True)
 
 
-@app.delete("/posts/<post_id>/collects/me", **_UNCOLLECT)
-def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
+@app.delete(
+    "/posts/<post_id>/collects/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        {200: "The caller does not collect it.", 202: _PROVISIONAL}, NotFound, Gone, example=2
+    ),
+)
+def uncollect_post(
+    post_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.CollectResponse)], int]:
     """Remove a post from the caller's collects.
 
     Idempotent.
@@ -135,8 +143,10 @@ def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     return _collect("post", post_id, False)
 
 
-@app.post("/reactions/query", **_QUERY)
-def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
+@app.post("/reactions/query", security=OPTIONAL, responses=Responses("The totals."))
+def query_reactions(
+    request: schemas.ReactionQueryRequest,
+) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionQueryResponse)]:
     """Query the totals of up to 100 targets.
 
     Returns likes, collects and the caller's state of each target. A target that does not exist has
@@ -164,7 +174,7 @@ def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     return {"items": items, "exact": exact}
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reactions."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
@@ -13,54 +12,36 @@ from plaza.content.schemas import Review
 from plaza.infra.http.resolver import (
     ADMIN,
     OPTIONAL,
+    BodyOf,
     Id,
     PlazaResolver,
+    Responses,
     encode_page,
     find_caller,
     read_id,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.runtime.errors import BadInput, SwitchedOff
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.reactions.model import PostRank, Window
+from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.runtime.errors import BadInput, Gone, NotFound, SwitchedOff
+from plaza.infra.runtime.observability import logger, metrics
+from plaza.reactions.model import PostRank
 from plaza.recommendations import post_rankings, recommend
 from plaza.recommendations.model import RecommendedPosition
-from plaza.recommendations.schemas import RankedPostResponse, ReviewScoreResponse
+from plaza.recommendations.schemas import InWindow, RankedPostResponse, ReviewScoreResponse
 
-InWindow = Annotated[
-    Window,
-    Query(
-        description=(
-            "Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer "
-            "a like, the more it counts."
-        )
+app = PlazaResolver(identify, tag="recommendations")
+
+
+@app.get(
+    "/shops/<shop_id>/reviews/recommended",
+    security=OPTIONAL,
+    responses=Responses(
+        "A page of reviews. Empty until the first list is computed.", NotFound, Gone, SwitchedOff
     ),
-]
-
-app = PlazaResolver(identify)
-
-_ANY: dict[str, Any] = {"tags": ["recommendations"], "security": OPTIONAL}
-_RECOMMENDED = _ANY | {
-    "responses": describe_response(
-        200, Page[Review], "A page of reviews. Empty until the first list is computed."
-    )
-    | describe_problems(400, 401, 404, 410, SwitchedOff)
-}
-_RANKING = _ANY | {
-    "responses": describe_response(200, Page[RankedPostResponse], "A page of posts.")
-    | describe_problems(400, 401, SwitchedOff)
-}
-_SCORE: dict[str, Any] = {
-    "tags": ["operations"],
-    "security": ADMIN,
-    "responses": describe_response(200, ReviewScoreResponse, "The score and its components.")
-    | describe_problems(401, 403, 404, 410),
-}
-
-
-@app.get("/shops/<shop_id>/reviews/recommended", **_RECOMMENDED)
-def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
+)
+def list_recommended_reviews(
+    shop_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Annotated[str, BodyOf(Page[Review])]:
     """List the recommended reviews of a shop.
 
     Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and
@@ -79,7 +60,12 @@ def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = No
     return encode_page([encode_review(view, actor_id) for view in page.reviews], page.next)
 
 
-@app.get("/ops/reviews/<review_id>/score", **_SCORE)
+@app.get(
+    "/ops/reviews/<review_id>/score",
+    security=ADMIN,
+    tags=["operations"],
+    responses=Responses("The score and its components.", NotFound, Gone),
+)
 def get_review_score(review_id: Id) -> ReviewScoreResponse:
     """Get the score of a review.
 
@@ -88,8 +74,10 @@ def get_review_score(review_id: Id) -> ReviewScoreResponse:
     return ReviewScoreResponse.of(recommend.explain_score(read_id(review_id, "review")))
 
 
-@app.get("/posts/ranking", **_RANKING)
-def list_ranked_posts(window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get("/posts/ranking", security=OPTIONAL, responses=Responses("A page of posts.", SwitchedOff))
+def list_ranked_posts(
+    window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None
+) -> Annotated[str, BodyOf(Page[RankedPostResponse])]:
     """List the most liked posts.
 
     Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each
@@ -103,7 +91,7 @@ def list_ranked_posts(window: InWindow = "all", limit: Limit = 20, cursor: Curso
     return encode_page(items, page.last)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about recommendations."""

@@ -7,11 +7,11 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import ADMIN, PlazaResolver, pack_cursor, unpack_cursor
-from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.http.resolver import ADMIN, PlazaResolver, Responses, pack_cursor, unpack_cursor
+from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
 from plaza.reconciliation.schemas import (
     AuditResponse,
@@ -20,27 +20,10 @@ from plaza.reconciliation.schemas import (
     parse_targets,
 )
 
-app = PlazaResolver(identify)
-
-_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
-_LIST = _ADMIN | {
-    "responses": describe_response(200, Page[ReconciliationResponse], "A page of reconciliations.")
-    | describe_problems(400, 401, 403)
-}
-_START = _ADMIN | {
-    "responses": describe_response(
-        202, ReconciliationResponse, "The reconciliation, which is running.", example=1
-    )
-    | describe_problems(401, 403)
-}
-
-_AUDIT = _ADMIN | {
-    "responses": describe_response(200, AuditResponse, "The audit.")
-    | describe_problems(400, 401, 403)
-}
+app = PlazaResolver(identify, tag="operations")
 
 
-@app.get("/ops/audit", **_AUDIT)
+@app.get("/ops/audit", security=ADMIN, responses=Responses("The audit."))
 def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
     """Get an audit of the most active targets.
 
@@ -54,7 +37,7 @@ def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
     return AuditResponse.of(audits, clock.now_us())
 
 
-@app.get("/ops/reconciliations", **_LIST)
+@app.get("/ops/reconciliations", security=ADMIN, responses=Responses("A page of reconciliations."))
 def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[ReconciliationResponse]:
     """List reconciliations.
 
@@ -68,7 +51,11 @@ def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[Recon
     )
 
 
-@app.post("/ops/reconciliations", **_START)
+@app.post(
+    "/ops/reconciliations",
+    security=ADMIN,
+    responses=Responses({202: "The reconciliation, which is running."}, example=1),
+)
 def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     """Start a reconciliation.
 
@@ -78,7 +65,7 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reconciliation."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
@@ -15,29 +12,19 @@ from plaza.infra.http.cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.http.resolver import (
     ADMIN,
     OPTIONAL,
+    WRITES,
     Id,
     PlazaResolver,
-    StoppedBy,
+    Responses,
     find_caller,
     pack_cursor,
     read_id,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdText,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-)
-from plaza.infra.http.texts import VISIBLE, check_line
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import (
-    MAX_LATITUDE,
-    MAX_LONGITUDE,
-    MAX_RADIUS_M,
     Area,
     NearPosition,
     Place,
@@ -49,88 +36,22 @@ from plaza.shops import (
 )
 from plaza.shops.model import TypeInUse
 from plaza.shops.schemas import (
+    NamePrefix,
     NearbyShopResponse,
+    Radius,
     ShopRequest,
     ShopResponse,
     ShopTypeRequest,
     ShopTypeResponse,
+    TypeId,
+    X,
+    Y,
 )
 
-X = Annotated[
-    float, Query(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude in degrees.")
-]
-Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
-Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
-TypeId = Annotated[
-    IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
-]
-NamePrefix = Annotated[
-    str,
-    Query(
-        min_length=1,
-        max_length=200,
-        description="Beginning of the name, of any case, without control characters.",
-        json_schema_extra={"pattern": VISIBLE},
-    ),
-    AfterValidator(check_line),
-]
-
-app = PlazaResolver(identify)
-
-_TAGS: dict[str, Any] = {"tags": ["shops"]}
-_ANY = _TAGS | {"security": OPTIONAL}
-_WRITE = _TAGS | {"security": ADMIN, "middlewares": [StoppedBy(Switch.WRITES)]}
-_TYPES = _ANY | {
-    "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
-    | describe_problems(401)
-}
-_GET_TYPE = _ANY | {
-    "responses": describe_response(200, ShopTypeResponse, "The shop type.")
-    | describe_problems(401, 404)
-}
-_CREATE_TYPE = _WRITE | {
-    "responses": describe_response(201, ShopTypeResponse, "The new shop type.")
-    | describe_problems(400, 401, 403)
-}
-_REPLACE_TYPE = _WRITE | {
-    "responses": describe_response(200, ShopTypeResponse, "The shop type.")
-    | describe_problems(400, 401, 403, 404)
-}
-_DELETE_TYPE = _WRITE | {
-    "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, TypeInUse)
-}
-_READ = _ANY | {
-    "responses": describe_response(200, ShopResponse, "The shop.")
-    | describe_problems(401, 404, 410)
-}
-_NEAR = _ANY | {
-    "responses": describe_response(
-        200, Page[NearbyShopResponse], "A page of shops. It may be shorter than `limit`."
-    )
-    | describe_problems(400, 401, 404)
-}
-_LIST_OF_TYPE = _ANY | {
-    "responses": describe_response(200, Page[ShopResponse], "A page of shops.")
-    | describe_problems(400, 401, 404)
-}
-_SEARCH = _ANY | {
-    "responses": describe_response(200, Page[ShopResponse], "The shops. `next` is null.")
-    | describe_problems(400, 401, 404)
-}
-_CREATE = _WRITE | {
-    "responses": describe_response(201, ShopResponse, "The new shop.")
-    | describe_problems(400, 401, 403)
-}
-_REPLACE = _WRITE | {
-    "responses": describe_response(200, ShopResponse, "The shop.")
-    | describe_problems(400, 401, 403, 404, 410)
-}
-_DELETE = _WRITE | {
-    "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, 410)
-}
+app = PlazaResolver(identify, tag="shops")
 
 
-@app.get("/shop-types", **_TYPES)
+@app.get("/shop-types", security=OPTIONAL, responses=Responses("All shop types."))
 def list_shop_types() -> Page[ShopTypeResponse]:
     """List shop types.
 
@@ -142,7 +63,9 @@ def list_shop_types() -> Page[ShopTypeResponse]:
     )
 
 
-@app.get("/shop-types/<type_id>", **_GET_TYPE)
+@app.get(
+    "/shop-types/<type_id>", security=OPTIONAL, responses=Responses("The shop type.", NotFound)
+)
 def get_shop_type(type_id: Id) -> ShopTypeResponse:
     """Get a shop type.
 
@@ -152,7 +75,12 @@ def get_shop_type(type_id: Id) -> ShopTypeResponse:
     return ShopTypeResponse.of(queries.read_type(read_id(type_id, "shop type")))
 
 
-@app.post("/shop-types", **_CREATE_TYPE)
+@app.post(
+    "/shop-types",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({201: "The new shop type."}),
+)
 def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
     """Create a shop type.
 
@@ -161,7 +89,12 @@ def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
     return ShopTypeResponse.of(shop_types.create_type(request.to_draft())), 201
 
 
-@app.put("/shop-types/<type_id>", **_REPLACE_TYPE)
+@app.put(
+    "/shop-types/<type_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses("The shop type.", NotFound),
+)
 def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse:
     """Replace a shop type.
 
@@ -172,17 +105,26 @@ def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse
     )
 
 
-@app.delete("/shop-types/<type_id>", **_DELETE_TYPE)
-def delete_shop_type(type_id: Id) -> Response[None]:
+@app.delete(
+    "/shop-types/<type_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({204: "Deleted."}, NotFound, TypeInUse),
+)
+def delete_shop_type(type_id: Id) -> tuple[None, int]:
     """Delete a shop type.
 
     A type that shops have is not deleted. For admins.
     """
     shop_types.delete_type(read_id(type_id, "shop type"))
-    return Response(204)
+    return None, 204
 
 
-@app.get("/shop-types/<type_id>/shops", **_LIST_OF_TYPE)
+@app.get(
+    "/shop-types/<type_id>/shops",
+    security=OPTIONAL,
+    responses=Responses("A page of shops.", NotFound),
+)
 def list_shops_of_type(type_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[ShopResponse]:
     """List the shops of a type.
 
@@ -196,7 +138,9 @@ def list_shops_of_type(type_id: Id, limit: Limit = 20, cursor: Cursor = None) ->
     )
 
 
-@app.get("/shops/search", **_SEARCH)
+@app.get(
+    "/shops/search", security=OPTIONAL, responses=Responses("The shops. `next` is null.", NotFound)
+)
 def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) -> Page[ShopResponse]:
     """Search shops by name.
 
@@ -208,7 +152,7 @@ def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) ->
     return Page(items=[ShopResponse.of(shop) for shop in shops], next=None)
 
 
-@app.get("/shops/<shop_id>", **_READ)
+@app.get("/shops/<shop_id>", security=OPTIONAL, responses=Responses("The shop.", NotFound, Gone))
 def get_shop(shop_id: Id) -> ShopResponse:
     """Get a shop.
 
@@ -218,7 +162,11 @@ def get_shop(shop_id: Id) -> ShopResponse:
     return ShopResponse.of(queries.read(read_id(shop_id, "shop"), is_anonymous=is_anonymous))
 
 
-@app.get("/shops", **_NEAR)
+@app.get(
+    "/shops",
+    security=OPTIONAL,
+    responses=Responses("A page of shops. It may be shorter than `limit`.", NotFound),
+)
 def list_nearby_shops(
     x: X,
     y: Y,
@@ -241,7 +189,7 @@ def list_nearby_shops(
     )
 
 
-@app.post("/shops", **_CREATE)
+@app.post("/shops", security=ADMIN, middlewares=WRITES, responses=Responses({201: "The new shop."}))
 def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
     """Create a shop.
 
@@ -250,7 +198,12 @@ def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
     return ShopResponse.of(commands.create(request.to_draft())), 201
 
 
-@app.put("/shops/<shop_id>", **_REPLACE)
+@app.put(
+    "/shops/<shop_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses("The shop.", NotFound, Gone),
+)
 def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
     """Replace a shop.
 
@@ -259,8 +212,13 @@ def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
     return ShopResponse.of(commands.replace(read_id(shop_id, "shop"), request.to_draft()))
 
 
-@app.delete("/shops/<shop_id>", **_DELETE)
-def delete_shop(shop_id: Id) -> Response[None]:
+@app.delete(
+    "/shops/<shop_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({204: "Deleted."}, NotFound, Gone),
+)
+def delete_shop(shop_id: Id) -> tuple[None, int]:
     """Delete a shop.
 
     Its vouchers can no longer be ordered. A repeat is a 410. For admins.
@@ -268,10 +226,10 @@ def delete_shop(shop_id: Id) -> Response[None]:
     deleted_id = read_id(shop_id, "shop")
     commands.delete(deleted_id)
     withdraw_vouchers(deleted_id)
-    return Response(204)
+    return None, 204
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about shops."""

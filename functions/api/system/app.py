@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import JSON, PUBLIC, PlazaResolver, as_get, drop_body
-from plaza.infra.http.schemas import ResponseModel, describe_problems, describe_response
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.resolver import (
+    JSON,
+    PUBLIC,
+    BodyOf,
+    PlazaResolver,
+    Responses,
+    as_get,
+    drop_body,
+)
+from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.runtime.observability import logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
 
@@ -23,7 +30,7 @@ _HEALTH = {
     "body": json.dumps({"status": "up"}),
 }
 
-app = PlazaResolver(identify, paths=json.loads(_CONTRACT)["paths"])
+app = PlazaResolver(identify, tag="system", paths=json.loads(_CONTRACT)["paths"])
 
 
 class Health(ResponseModel):
@@ -36,9 +43,8 @@ class Health(ResponseModel):
 
 @app.get(
     "/health",
-    tags=["system"],
     security=PUBLIC,
-    responses=describe_response(200, Health, "Plaza answers."),
+    responses={200: {"description": "Plaza answers.", "content": {JSON: {"model": Health}}}},
 )
 def get_health() -> Health:
     """Check that Plaza answers.
@@ -49,22 +55,16 @@ def get_health() -> Health:
     return Health(status="up")
 
 
-@app.get(
-    "/openapi.json",
-    tags=["system"],
-    security=PUBLIC,
-    responses=describe_response(200, dict[str, Any], "An OpenAPI 3.1 document.")
-    | describe_problems(),
-)
-def get_contract() -> Response[str]:
+@app.get("/openapi.json", security=PUBLIC, responses=Responses("An OpenAPI 3.1 document."))
+def get_contract() -> Annotated[str, BodyOf(dict[str, Any])]:
     """Get this contract.
 
     Returns the OpenAPI document of the API.
     """
-    return Response(200, "application/json", _CONTRACT)
+    return _CONTRACT
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
@@ -72,6 +72,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         from plaza.infra.http import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
-    if as_get(app, event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
+    if as_get(event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
         return drop_body(event, _HEALTH)
     return app.resolve(event, context)

@@ -15,72 +15,24 @@ from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
     OPTIONAL,
+    WRITES,
     Id,
     PlazaResolver,
-    StoppedBy,
+    Responses,
     find_caller,
     read_id,
     require_caller,
 )
-from plaza.infra.http.schemas import Cursor, Ids, Limit, Page, describe_problems, describe_response
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
+from plaza.infra.runtime.errors import NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.users import profiles
-from plaza.users.schemas import (
-    EndSessionsResponse,
-    OwnProfile,
-    ProfileUpdateRequest,
-    UserProfile,
-)
+from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
 
-app = PlazaResolver(identify)
-
-_OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
-_GET_OWN = _OWN | {
-    "responses": describe_response(200, OwnProfile, "The caller's profile.")
-    | describe_problems(401, 404)
-}
-_CHANGE_OWN = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
-    "responses": describe_response(200, OwnProfile, "The changed profile.")
-    | describe_problems(400, 401, 404),
-}
-_ERASE_OWN = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
-    "responses": describe_response(202, ErasureResponse, "The account is being erased.")
-    | describe_problems(401),
-}
-_EXPORT_OWN = _OWN | {
-    "responses": describe_response(200, Page[ExportedRowResponse], "Rows about the caller.")
-    | describe_problems(400, 401)
-}
-_LIST_ERASURES: dict[str, Any] = {
-    "tags": ["users"],
-    "security": ADMIN,
-    "responses": describe_response(200, Page[ErasureResponse], "The latest erasures.", example=1)
-    | describe_problems(400, 401, 403),
-}
-_GET: dict[str, Any] = {
-    "tags": ["users"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, UserProfile, "The profile of the user.")
-    | describe_problems(401, 404),
-}
-_LIST_BY_ID: dict[str, Any] = {
-    "tags": ["users"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, Page[UserProfile], "The profiles, in the order of `ids`.")
-    | describe_problems(400, 401),
-}
-_END_SESSIONS: dict[str, Any] = {
-    "tags": ["users"],
-    "security": ADMIN,
-    "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
-    | describe_problems(401, 403, 404),
-}
+app = PlazaResolver(identify, tag="users")
 
 
-@app.get("/users/me", **_GET_OWN)
+@app.get("/users/me", security=BEARER, responses=Responses("The caller's profile.", NotFound))
 def get_my_profile() -> OwnProfile:
     """Get the caller's profile.
 
@@ -89,7 +41,12 @@ def get_my_profile() -> OwnProfile:
     return OwnProfile.of(profiles.read_own_profile(require_caller(app)))
 
 
-@app.patch("/users/me", **_CHANGE_OWN)
+@app.patch(
+    "/users/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The changed profile.", NotFound),
+)
 def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
     """Update the caller's profile.
 
@@ -98,7 +55,12 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
     return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
 
 
-@app.delete("/users/me", **_ERASE_OWN)
+@app.delete(
+    "/users/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses({202: "The account is being erased."}),
+)
 def delete_my_account() -> tuple[ErasureResponse, int]:
     """Erase the caller's account.
 
@@ -109,7 +71,7 @@ def delete_my_account() -> tuple[ErasureResponse, int]:
     return ErasureResponse.of(request_erasure(require_caller(app))), 202
 
 
-@app.get("/users/me/export", **_EXPORT_OWN)
+@app.get("/users/me/export", security=BEARER, responses=Responses("Rows about the caller."))
 def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
     """Get what is stored about the caller.
 
@@ -119,7 +81,7 @@ def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRow
     return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
 
 
-@app.get("/ops/erasures", **_LIST_ERASURES)
+@app.get("/ops/erasures", security=ADMIN, responses=Responses("The latest erasures.", example=1))
 def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
     """List erasures of accounts.
 
@@ -128,7 +90,7 @@ def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
     return Page(items=[ErasureResponse.of(erasure) for erasure in read_latest(limit)], next=None)
 
 
-@app.get("/users", **_LIST_BY_ID)
+@app.get("/users", security=OPTIONAL, responses=Responses("The profiles, in the order of `ids`."))
 def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     """List users by id.
 
@@ -139,7 +101,9 @@ def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     return Page(items=[UserProfile.of(profile) for profile in found_profiles], next=None)
 
 
-@app.get("/users/<user_id>", **_GET)
+@app.get(
+    "/users/<user_id>", security=OPTIONAL, responses=Responses("The profile of the user.", NotFound)
+)
 def get_user(user_id: Id) -> UserProfile:
     """Get a user's profile.
 
@@ -149,7 +113,11 @@ def get_user(user_id: Id) -> UserProfile:
     return UserProfile.of(profiles.read_profile(read_id(user_id, "user"), actor_id))
 
 
-@app.delete("/users/<user_id>/sessions", **_END_SESSIONS)
+@app.delete(
+    "/users/<user_id>/sessions",
+    security=ADMIN,
+    responses=Responses("All sessions have ended.", NotFound),
+)
 def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     """End all sessions of a user.
 
@@ -161,7 +129,7 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about users."""

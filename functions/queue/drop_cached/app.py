@@ -1,19 +1,5 @@
 """Drop changed values from caches a second time: a reader may have refilled them."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.infra.derived.cache import DROPS, drop_again
-from plaza.infra.runtime.observability import logger, metrics
 
-processor = DROPS.processor(drop_again)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = DROPS.processor(drop_again).lambda_handler()

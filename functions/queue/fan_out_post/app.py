@@ -1,19 +1,5 @@
 """Push posts to the inboxes of followers, one page of followers a message."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.feed.fan_out import FANOUTS, fan_out
-from plaza.infra.runtime.observability import logger, metrics
 
-processor = FANOUTS.processor(fan_out)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = FANOUTS.processor(fan_out).lambda_handler()

@@ -1,19 +1,5 @@
 """Rebuild inboxes and lists of stars' posts that Redis lacks, from MySQL."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.feed.rebuild import INBOXES, rebuild
-from plaza.infra.runtime.observability import logger, metrics
 
-processor = INBOXES.processor(rebuild)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = INBOXES.processor(rebuild).lambda_handler()

@@ -1,19 +1,5 @@
 """Rebuild the recommended reviews of shops from MySQL."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from plaza.infra.runtime.observability import logger, metrics
 from plaza.recommendations.recommend import RECOMMENDATIONS, rebuild_recommendations
 
-processor = RECOMMENDATIONS.processor(rebuild_recommendations)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = RECOMMENDATIONS.processor(rebuild_recommendations).lambda_handler()

@@ -1,19 +1,5 @@
 """Project announced writes to Redis as MySQL has them now."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.content.refresh import REFRESHES, refresh
-from plaza.infra.runtime.observability import logger, metrics
 
-processor = REFRESHES.processor(refresh)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = REFRESHES.processor(refresh).lambda_handler()

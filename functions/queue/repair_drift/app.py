@@ -1,19 +1,5 @@
 """Repair what a reconciliation run found, if it still differs."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from plaza.infra.runtime.observability import logger, metrics
 from plaza.reconciliation.repair import REPAIRS, repair
 
-processor = REPAIRS.processor(repair)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = REPAIRS.processor(repair).lambda_handler()

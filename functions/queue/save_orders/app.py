@@ -1,19 +1,5 @@
 """Decide reserved orders in MySQL: successes while there is stock."""
 
-from typing import Any
-
-from aws_lambda_powertools.utilities.batch import process_partial_response
-from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.flash_sales.persist import ORDERS, persist_orders
-from plaza.infra.runtime.observability import logger, metrics
 
-processor = ORDERS.processor(persist_orders)
-
-
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
-def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
-    """Handle one batch."""
-    return process_partial_response(event, processor.record_handler, processor, context)
+handler = ORDERS.processor(persist_orders).lambda_handler()

@@ -1,12 +1,10 @@
 """Delete expired rows, every hour."""
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza import idempotency
 from plaza.auth import expired_sessions
 from plaza.infra.jobs.expiry import delete_in_steps
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.infra.runtime.observability import logger, metrics, record
+from plaza.infra.runtime.observability import record
 from plaza.operations import gauges
 
 _DELETES = {
@@ -16,10 +14,8 @@ _DELETES = {
 }
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("delete_expired")
-def handler(event: object, context: LambdaContext) -> dict[str, int]:
+def handler(event: object, context: object) -> dict[str, int]:
     """Delete for less than a minute; the next run continues."""
     deleted = delete_in_steps(_DELETES)
     metrics = {

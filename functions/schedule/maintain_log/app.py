@@ -1,18 +1,13 @@
 """Add partitions for the coming days to the reaction log; archive closed days and orders in S3."""
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.observability import logger, metrics
 from plaza.reaction_log.maintenance import MAX_MOVED, maintain_log
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("maintain_log")
-def handler(event: dict[str, object], context: LambdaContext) -> dict[str, int]:
+def handler(event: dict[str, object], context: object) -> dict[str, int]:
     """Run for twelve minutes at most. An operator may limit the rows of the log that are moved,
     ``{"max_moved": rows}``, and archive few orders: ``{"min_orders": 1}``."""
     max_moved = int(str(event.get("max_moved", MAX_MOVED)))

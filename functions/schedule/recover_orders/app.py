@@ -2,19 +2,14 @@
 
 from functools import partial
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.flash_sales.filter_build import build_filter
 from plaza.flash_sales.recover_orders import recover_orders
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.observability import logger, metrics
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("recover_orders")
-def handler(event: dict[str, object], context: LambdaContext) -> dict[str, int]:
+def handler(event: dict[str, object], context: object) -> dict[str, int]:
     """Run once over all sales that are not finalized. An operator who is going to empty Redis
     decides all pending orders: ``{"everything": true}``."""
     after_s = 0 if event.get("everything") is True else None

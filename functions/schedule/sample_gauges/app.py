@@ -1,13 +1,10 @@
 """Sample the gauges of all contexts for plots, every minute."""
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
-from plaza.changes.gauges import read_lag
-from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.changes.gauges import read_binlog_lag
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.flash_sales.gauges import read_orders
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.queues import spill
-from plaza.infra.runtime.observability import logger, metrics
 from plaza.operations import gauges
 from plaza.operations.queue_admin import read_depth_gauges
 from plaza.reactions.gauges import read_outboxes, read_saved
@@ -18,7 +15,7 @@ _METERS = (
     read_outboxes,
     read_checkin_outboxes,
     spill.read_gauges,
-    read_lag,
+    read_binlog_lag,
     read_saved,
     read_orders,
     audit_active,
@@ -26,9 +23,7 @@ _METERS = (
 )
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("sample_gauges")
-def handler(event: object, context: LambdaContext) -> dict[str, int]:
+def handler(event: object, context: object) -> dict[str, int]:
     """Store one sample."""
     return {"gauges": gauges.take_sample(_METERS)}

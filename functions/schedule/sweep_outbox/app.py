@@ -2,20 +2,15 @@
 
 from functools import partial
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.checkins.sweep import sweep_checkins
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions.failover_recovery import acknowledge_after_failover
 from plaza.reactions.sweep import sweep_outbox
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("sweep_outbox")
-def handler(event: dict[str, object], context: LambdaContext) -> dict[str, int]:
+def handler(event: dict[str, object], context: object) -> dict[str, int]:
     """Run once; return how many entries of each kind were sent. An operator who is going to empty
     Redis sends all reactions of outboxes: ``{"everything": true}``."""
     everything = event.get("everything") is True

@@ -16,11 +16,11 @@ from urllib.parse import quote
 import jsonschema_rs
 import pytest
 
+from cli.paths import CONTRACT
 from plaza.infra.http.resolver import MAX_ID, pack_cursor
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import Reply, ask
 from tests.support.plaza import World
-from tools.contract import CONTRACT
 
 DOCUMENT = json.loads(CONTRACT.read_text())
 SCHEMAS = DOCUMENT["components"]["schemas"]

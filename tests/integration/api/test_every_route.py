@@ -22,7 +22,6 @@ from tests.support.plaza import World
 from tests.support.routes import contract
 from tests.support.sign_in_client import HOME, Reply, send
 from tests.unit.policy import template
-from tests.unit.policy.template import FUNCTION, resources
 
 
 class Route(NamedTuple):
@@ -56,15 +55,10 @@ class Route(NamedTuple):
 def find_routes() -> list[Route]:
     paths = contract()["paths"]
     results = []
-    for name, function in resources(FUNCTION).items():
+    for (method, path), name in (template.routes() | {("GET", "/nowhere"): "SystemApi"}).items():
         folder = "/".join(template.folder_of(name).parts[-2:])
-        for event in function.get("Events", {}).values():
-            if event["Type"] != "HttpApi":
-                continue
-            properties = event["Properties"]
-            method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
-            security = paths.get(path, {}).get(method.lower(), {}).get("security", [])
-            results.append(Route(method, path, folder, security))
+        security = paths.get(path, {}).get(method.lower(), {}).get("security", [])
+        results.append(Route(method, path, folder, security))
     return sorted(results)
 
 

@@ -53,7 +53,7 @@ def test_a_comment_is_liked_and_a_post_is_collected(content: World) -> None:
 
 
 def test_a_like_needs_a_session_and_a_post(plaza: World) -> None:
-    assert ask("reactions.like_without_session")[0] == 401
+    assert ask("reactions.like_post_without_session")[0] == 401
     assert ask("reactions.like_post")[0] == 404
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
@@ -97,7 +97,7 @@ def test_a_forged_cursor_is_a_400_or_a_page(content: World, of_type: str) -> Non
 
 def test_totals_of_many_targets_come_in_one_response(content: World) -> None:
     react.react(LIKE, POST, 7, True)
-    assert ask("reactions.query") == (
+    assert ask("reactions.query_reactions") == (
         200,
         {
             "items": [
@@ -134,7 +134,7 @@ def test_a_like_while_redis_is_unavailable_is_a_202(content: World, redis_away: 
 
 def test_health_is_constant_and_asks_no_store(plaza: World) -> None:
     with count_round_trips() as counter:
-        assert ask("system.health", "api/system") == (200, {"status": "up"})
+        assert ask("system.get_health", "api/system") == (200, {"status": "up"})
     assert counter.sent == 0
 
 
@@ -150,7 +150,7 @@ def test_an_admin_reads_the_state_of_each_store(plaza: World, mysql_away: Away) 
 
 
 def test_the_contract_is_served_and_other_paths_and_methods_are_refused(plaza: World) -> None:
-    status, contract = ask("system.contract", "api/system")
+    status, contract = ask("system.get_contract", "api/system")
     assert (status, contract["openapi"][:3]) == (200, "3.1")
     assert ask("system.nothing_there", "api/system")[0] == 404
     answer = handler("api/system")(event("system.wrong_method"), None)
@@ -242,10 +242,10 @@ def test_the_functions_of_the_feed_accept_their_samples(
     plaza.add(POST)
     asked: dict[str, list[Any]] = {"batchItemFailures": []}
     for _ in range(2):
-        status, page = ask("feed.first_page", "api/feed")
+        status, page = ask("feed.list_feed_posts", "api/feed")
         assert (status, page) == (200, {"items": [], "next": None})
-    assert ask("feed.next_page", "api/feed")[0] == 200
-    assert ask("feed.without_session", "api/feed")[0] == 401
+    assert ask("feed.list_feed_posts_next_page", "api/feed")[0] == 200
+    assert ask("feed.list_feed_posts_without_session", "api/feed")[0] == 401
     for name in ("rebuild_inboxes.asked", "apply_follow_changes.batch", "fan_out_post.batch"):
         folder = f"queue/{name.partition('.')[0]}"
         assert handler(folder)(event(name), None) == asked

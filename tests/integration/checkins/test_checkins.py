@@ -13,7 +13,7 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza.checkins import CheckInEvent, daily_checkin, mysql_store, persist, redis_store, sweep
-from plaza.checkins.gauges import read_outboxes
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
@@ -210,15 +210,15 @@ def test_the_day_is_the_date_in_the_time_zone_of_the_profile(clock: Clock) -> No
 
 
 def test_users_read_and_change_only_their_own_time_zone(clock: Clock) -> None:
-    assert ask("users.get_me", "api/users")[1]["time_zone"] == "UTC"
-    request = event("users.change_me") | {"body": '{"time_zone": "Europe/Berlin"}'}
+    assert ask("users.get_my_profile", "api/users")[1]["time_zone"] == "UTC"
+    request = event("users.update_my_profile") | {"body": '{"time_zone": "Europe/Berlin"}'}
     assert '"time_zone":"Europe/Berlin"' in handler("api/users")(request, None)["body"]
     for _ in ("from Redis", "from MySQL"):
-        assert ask("users.get_me", "api/users")[1]["time_zone"] == "Europe/Berlin"
+        assert ask("users.get_my_profile", "api/users")[1]["time_zone"] == "Europe/Berlin"
         redis.execute("FLUSHALL")
     assert "time_zone" not in ask("users.get_user_without_session", "api/users")[1]
     for bad in ("Mars/Base", "", "../UTC"):
-        request = event("users.change_me") | {"body": f'{{"time_zone": "{bad}"}}'}
+        request = event("users.update_my_profile") | {"body": f'{{"time_zone": "{bad}"}}'}
         assert handler("api/users")(request, None)["statusCode"] == 400
 
 
@@ -439,7 +439,7 @@ def test_a_new_day_is_due_after_the_grace_although_the_others_wait_for_long(
     assert sweep.sweep_checkins() == 1
     [body] = plaza.queues.take(CHECKINS)
     assert json.loads(body)["day"] == "2026-11-22"
-    assert read_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
+    assert read_checkin_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
 
 
 def test_a_day_that_was_accepted_ahead_of_the_clock_is_swept(clock: Clock, plaza: World) -> None:
@@ -661,7 +661,7 @@ def test_without_redis_a_check_in_is_provisional(
     move_to("Asia/Tokyo")
     insert_run("2026-11-20", 3)
     with redis_away():
-        status, body = ask("checkins.check_in", "api/checkins")
+        status, body = ask("checkins.create_check_in", "api/checkins")
         fields = [body[name] for name in ("today", "streak", "days", "exact")]
         assert (status, fields) == (202, ["2026-11-21", None, None, False])
         month = read_month()
@@ -749,13 +749,13 @@ def test_the_keys_of_a_user_are_small_and_expire(clock: Clock, plaza: World) -> 
 
 def test_the_routes_return_the_documented_bodies(clock: Clock) -> None:
     month = {"today": "2026-11-21", "month": "2026-11", "days": [21], "total": 1, "streak": 1}
-    assert ask("checkins.check_in", "api/checkins") == (200, month | {"exact": True})
-    assert ask("checkins.check_in", "api/checkins") == (200, month | {"exact": True})
-    assert ask("checkins.list_checkins", "api/checkins") == (200, month | {"exact": True})
+    assert ask("checkins.create_check_in", "api/checkins") == (200, month | {"exact": True})
+    assert ask("checkins.create_check_in", "api/checkins") == (200, month | {"exact": True})
+    assert ask("checkins.get_check_ins", "api/checkins") == (200, month | {"exact": True})
 
 
 def ask_without_month() -> dict[str, Any]:
-    request = event("checkins.list_checkins")
+    request = event("checkins.get_check_ins")
     del request["queryStringParameters"]
     response = handler("api/checkins")(request | {"rawQueryString": ""}, None)
     assert response["statusCode"] == 200, response["body"]
@@ -787,12 +787,12 @@ def test_the_present_month_is_that_of_the_time_zone(clock: Clock) -> None:
 
 @pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-1", "0000-01", "2026-11-21", "x"])
 def test_an_invalid_month_is_400(clock: Clock, month: str) -> None:
-    request = event("checkins.list_checkins")
+    request = event("checkins.get_check_ins")
     request |= {"rawQueryString": f"month={month}", "queryStringParameters": {"month": month}}
     assert handler("api/checkins")(request, None)["statusCode"] == 400
 
 
-@pytest.mark.parametrize("name", ["check_in", "list_checkins"])
+@pytest.mark.parametrize("name", ["create_check_in", "get_check_ins"])
 def test_the_routes_need_a_session(clock: Clock, name: str) -> None:
     request = event(f"checkins.{name}")
     del request["headers"]["authorization"]

@@ -65,17 +65,17 @@ def with_path(name: str, path: str, **parameters: str) -> dict[str, Any]:
 
 
 def order(voucher_id: str, user_id: int = 7) -> tuple[int, Any, dict[str, str]]:
-    changed = with_path("order_voucher", f"/vouchers/{voucher_id}/orders", voucher_id=voucher_id)
-    return call("order_voucher", **changed, user_id=user_id)
+    changed = with_path("place_order", f"/vouchers/{voucher_id}/orders", voucher_id=voucher_id)
+    return call("place_order", **changed, user_id=user_id)
 
 
 def read(order_id: str, user_id: int = 7) -> tuple[int, Any, dict[str, str]]:
-    changed = with_path("read_order", f"/orders/{order_id}", order_id=order_id)
-    return call("read_order", **changed, user_id=user_id)
+    changed = with_path("get_order", f"/orders/{order_id}", order_id=order_id)
+    return call("get_order", **changed, user_id=user_id)
 
 
 def test_an_admin_creates_a_voucher_and_its_shop_lists_it(shop: World) -> None:
-    status, created, _ = call("offer_voucher")
+    status, created, _ = call("create_voucher")
     assert status == 201
     assert created | VOUCHER == created
     assert (created["left"], created["exact"]) == (500, True)
@@ -85,27 +85,27 @@ def test_an_admin_creates_a_voucher_and_its_shop_lists_it(shop: World) -> None:
 
 
 def test_the_status_of_a_sale_can_be_cached_for_a_second(shop: World) -> None:
-    _, created, _ = call("offer_voucher")
+    _, created, _ = call("create_voucher")
     path = f"/vouchers/{created['id']}/status"
     status, body, headers = call(
-        "read_sale_status", **with_path("read_sale_status", path, voucher_id=created["id"])
+        "get_sale_status", **with_path("get_sale_status", path, voucher_id=created["id"])
     )
     assert (status, body["left"], headers["cache-control"]) == (200, 500, "public, max-age=1")
     assert body["phase"] in ("upcoming", "open")
 
 
 def test_only_an_admin_creates_vouchers_and_only_for_an_existing_shop(plaza: World) -> None:
-    status, problem, _ = call("offer_voucher_as_user")
+    status, problem, _ = call("create_voucher_as_user")
     assert (status, problem["type"].rpartition("/")[2]) == (403, "forbidden")
-    assert call("offer_voucher")[0] == 404
+    assert call("create_voucher")[0] == 404
     assert call("list_vouchers")[0] == 404
 
 
 def test_a_voucher_is_created_once_per_idempotency_key(shop: World) -> None:
     key = {"headers": {"idempotency-key": "k1"}}
-    _, created, _ = call("offer_voucher", **key)
-    assert call("offer_voucher", **key)[:2] == (201, created)
-    status, problem, _ = call("offer_voucher", body=VOUCHER | {"stock": 1}, **key)
+    _, created, _ = call("create_voucher", **key)
+    assert call("create_voucher", **key)[:2] == (201, created)
+    status, problem, _ = call("create_voucher", body=VOUCHER | {"stock": 1}, **key)
     assert (status, problem["type"].rpartition("/")[2]) == (409, "idempotency-key-reused")
     assert mysql.fetch_all("SELECT COUNT(*) FROM voucher") == [(1,)]
 
@@ -140,18 +140,18 @@ def test_a_voucher_is_created_once_per_idempotency_key(shop: World) -> None:
 def test_an_invalid_voucher_is_400_and_names_the_field(
     shop: World, changed: dict[str, Any], field: str
 ) -> None:
-    status, problem, _ = call("offer_voucher", body=VOUCHER | changed)
+    status, problem, _ = call("create_voucher", body=VOUCHER | changed)
     assert (status, problem["type"].rpartition("/")[2]) == (400, "invalid-request")
     assert field in json.dumps(problem.get("errors") or problem["detail"])
 
 
 def test_a_time_with_an_offset_is_the_same_instant(shop: World) -> None:
     body = VOUCHER | {"opens_at": "2026-11-20T12:00:00.25+02:00"}
-    assert call("offer_voucher", body=body)[1]["opens_at"] == "2026-11-20T10:00:00.250000Z"
+    assert call("create_voucher", body=body)[1]["opens_at"] == "2026-11-20T10:00:00.250000Z"
 
 
 def test_an_order_is_202_then_200_then_decided(shop: World) -> None:
-    voucher = call("offer_voucher")[1]["id"]
+    voucher = call("create_voucher")[1]["id"]
     status, created, headers = order(voucher)
     assert status == 202
     assert created == {
@@ -181,15 +181,15 @@ def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., Non
         status, problem, _ = order(voucher_id, user_id)
         return status, problem["type"].rpartition("/")[2]
 
-    item = call("offer_voucher", body=VOUCHER | {"stock": 1})[1]["id"]
-    later = call("offer_voucher", body=VOUCHER | {"opens_at": "2036-01-01T00:00:00Z"})[1]["id"]
+    item = call("create_voucher", body=VOUCHER | {"stock": 1})[1]["id"]
+    later = call("create_voucher", body=VOUCHER | {"opens_at": "2036-01-01T00:00:00Z"})[1]["id"]
     order(item)
     assert refusal(item, 8) == (409, "sold-out")
     assert refusal(later, 8) == (409, "not-open")
     assert refusal("31", 8) == (404, "not-found")
     assert refusal("x", 8) == (404, "not-found")
     set_up(orders_per_s=1)
-    many = call("offer_voucher")[1]["id"]
+    many = call("create_voucher")[1]["id"]
     responses = [order(many, user_id) for user_id in range(20, 40)]
     limited = [(problem, headers) for status, problem, headers in responses if status == 429]
     assert limited
@@ -271,10 +271,10 @@ def test_an_event_with_the_id_of_another_order_alone_is_dead_lettered_at_once(
 
 
 def test_orders_and_vouchers_of_a_deleted_shop_are_410(shop: World) -> None:
-    voucher = call("offer_voucher")[1]["id"]
+    voucher = call("create_voucher")[1]["id"]
     assert order(voucher)[0] == 202
     assert handler("api/shops")(event("shops.delete_shop"), None)["statusCode"] == 204
-    for status, problem, _ in (order(voucher, 8), call("offer_voucher"), call("list_vouchers")):
+    for status, problem, _ in (order(voucher, 8), call("create_voucher"), call("list_vouchers")):
         assert (status, problem["type"].rpartition("/")[2]) == (410, "gone")
 
 

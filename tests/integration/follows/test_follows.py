@@ -85,19 +85,19 @@ def claims(actor_id: int = ME) -> list[str]:
 
 def test_a_follow_is_counted_and_an_unfollow_uncounts_it(world: World) -> None:
     on = {"following": True, "followers": 1, "changed": True}
-    assert ask("follows.follow", "api/follows") == (200, on)
-    assert ask("follows.follow", "api/follows") == (200, on | {"changed": False})
+    assert ask("follows.follow_user", "api/follows") == (200, on)
+    assert ask("follows.follow_user", "api/follows") == (200, on | {"changed": False})
     world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == ({ADA}, 1, 1, [])
     off = {"following": False, "followers": 0, "changed": True}
-    assert ask("follows.unfollow", "api/follows") == (200, off)
-    assert ask("follows.unfollow", "api/follows") == (200, off | {"changed": False})
+    assert ask("follows.unfollow_user", "api/follows") == (200, off)
+    assert ask("follows.unfollow_user", "api/follows") == (200, off | {"changed": False})
     world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == (set(), 0, 0, [])
 
 
 def test_following_yourself_is_a_409(world: World) -> None:
-    status, problem = ask("follows.follow_me", "api/follows")
+    status, problem = ask("follows.follow_user_self", "api/follows")
     assert (status, problem["type"].rpartition("/")[2]) == (409, "self-follow")
     assert follows.unfollow(ME, ME).changed is False
     world.queues.drain()
@@ -108,7 +108,8 @@ def test_following_yourself_is_a_409(world: World) -> None:
     "user_id", [str(MISSING_USER), "0", "9223372036854775808", "me", "1.0", "é"]
 )
 @pytest.mark.parametrize(
-    "name", ["follow", "unfollow", "list_followers", "list_following", "list_common_follows"]
+    "name",
+    ["follow_user", "unfollow_user", "list_followers", "list_following", "list_common_follows"],
 )
 def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id: str) -> None:
     request = event(f"follows.{name}")
@@ -119,7 +120,7 @@ def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id
     assert claims() == []
 
 
-@pytest.mark.parametrize("name", ["follow", "unfollow", "list_common_follows"])
+@pytest.mark.parametrize("name", ["follow_user", "unfollow_user", "list_common_follows"])
 def test_routes_about_the_caller_require_a_session(world: World, name: str) -> None:
     request = event(f"follows.{name}")
     del request["headers"]["authorization"]
@@ -140,7 +141,7 @@ def test_without_redis_a_follow_is_provisional_and_stored_later(
 ) -> None:
     with redis_away():
         provisional = {"following": True, "followers": None, "changed": None}
-        assert ask("follows.follow", "api/follows") == (202, provisional)
+        assert ask("follows.follow_user", "api/follows") == (202, provisional)
     world.queues.drain()
     assert (followed(), total(), claims()) == ({ADA}, 1, [])
 
@@ -177,7 +178,7 @@ def test_a_user_follows_at_most_the_limit(limit_5: World) -> None:
 
 def test_the_limit_is_a_409_with_its_own_type(limit_5: World) -> None:
     follow_many(range(11, 16))
-    status, problem = ask("follows.follow", "api/follows")
+    status, problem = ask("follows.follow_user", "api/follows")
     assert (status, problem["type"].rpartition("/")[2]) == (409, "follow-limit")
 
 

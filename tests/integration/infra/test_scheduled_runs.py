@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from local.stack.functions import CONTEXT
 from plaza.infra.jobs import scheduled_jobs
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
 from tests.integration.conftest import Away
 from tests.support.plaza import World
 
 
-def test_a_run_is_stored_with_its_result(plaza: World) -> None:
+def test_a_run_is_stored_with_its_result(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert scheduled_jobs.read_runs() == {}
     before_ms = clock.now_ms()
-    assert scheduled("work")(lambda *_: {"done": 3})({}, None) == {"done": 3}
+    capsys.readouterr()
+
+    @scheduled("work")
+    def work(event: object, context: object) -> dict[str, int]:
+        record("worked")
+        return {"done": 3}
+
+    assert work({}, CONTEXT) == {"done": 3}
+    line = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert (line["event"], line["function_request_id"]) == ("worked", CONTEXT.aws_request_id)
     run = scheduled_jobs.read_runs()["work"]
     assert (run.error, run.result) == (None, {"done": 3})
     assert before_ms <= run.ended_ms <= clock.now_ms()
@@ -32,10 +45,10 @@ def test_a_failed_run_is_stored_and_its_error_raised(plaza: World) -> None:
             raise ZeroDivisionError("an error of the test")
         return result
 
-    work({}, None)
+    work({}, CONTEXT)
     success = scheduled_jobs.read_runs()["work"]
     with pytest.raises(ZeroDivisionError):
-        work({}, None)
+        work({}, CONTEXT)
     run = scheduled_jobs.read_runs()["work"]
     assert run.error == "ZeroDivisionError"
     assert (run.succeeded_ms, run.result) == (success.ended_ms, {"done": 3})
@@ -43,5 +56,5 @@ def test_a_failed_run_is_stored_and_its_error_raised(plaza: World) -> None:
 
 def test_a_run_without_redis_is_not_stored_and_succeeds(plaza: World, redis_away: Away) -> None:
     with redis_away():
-        assert scheduled("work")(lambda *_: {"done": 3})({}, None) == {"done": 3}
+        assert scheduled("work")(lambda *_: {"done": 3})({}, CONTEXT) == {"done": 3}
     assert scheduled_jobs.read_runs() == {}

@@ -10,7 +10,7 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza.checkins import daily_checkin
-from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.flash_sales import place_order
 from plaza.flash_sales.gauges import read_orders
 from plaza.infra.derived import ids

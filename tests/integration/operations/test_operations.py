@@ -378,7 +378,7 @@ def test_admins_may_list_queues_and_users_may_not(sqs: Sqs) -> None:
     assert call("list_queues_as_user")[0] == 403
 
 
-@pytest.mark.parametrize("name", ["list_queues", "list_dead_letters", "redrive"])
+@pytest.mark.parametrize("name", ["list_queues", "list_dead_letters", "redrive_dead_letters"])
 @pytest.mark.parametrize(
     ("caller", "status"),
     [({}, 401), (authorization(7), 403), ({"authorization": "Bearer unknown"}, 401)],
@@ -399,7 +399,10 @@ def test_dead_letters_are_listed_and_redriven_over_http(sqs: Sqs) -> None:
     [item] = page["items"]
     assert (status, item["cause"], item["body"]) == (200, "no event", {"phone": "…"})
     assert item["sent_at"].endswith("Z")
-    assert call("redrive") == (200, {"moved": 1, "remaining": 0, "missing": [], "delayed": False})
+    assert call("redrive_dead_letters") == (
+        200,
+        {"moved": 1, "remaining": 0, "missing": [], "delayed": False},
+    )
 
 
 @pytest.mark.parametrize(
@@ -409,7 +412,7 @@ def test_dead_letters_are_listed_and_redriven_over_http(sqs: Sqs) -> None:
 def test_unknown_queues_and_dlqs_with_a_consumer_are_refused(
     sqs: Sqs, queue: str, status: int
 ) -> None:
-    for name, rest in (("list_dead_letters", "dead-letters"), ("redrive", "redrives")):
+    for name, rest in (("list_dead_letters", "dead-letters"), ("redrive_dead_letters", "redrives")):
         path = f"/ops/queues/{queue}/{rest}"
         context = event(f"operations.{name}")["requestContext"]
         context["http"]["path"] = path
@@ -435,5 +438,5 @@ def test_unknown_queues_and_dlqs_with_a_consumer_are_refused(
 )
 def test_an_invalid_redrive_request_moves_nothing(sqs: Sqs, body: str) -> None:
     sqs.put("reactions_dlq", EVENT)
-    assert call("redrive", body=body)[0] == 400
+    assert call("redrive_dead_letters", body=body)[0] == 400
     assert len(sqs.take("reactions_dlq")) == 1

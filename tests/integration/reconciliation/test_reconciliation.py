@@ -828,12 +828,12 @@ OPS = "api/reconciliation"
 
 
 def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
-    assert ask("reconciliation.list_runs", OPS) == (200, {"items": [], "next": None})
+    assert ask("reconciliation.list_reconciliations", OPS) == (200, {"items": [], "next": None})
     mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
-    status, begun = ask("reconciliation.start_run", OPS)
+    status, begun = ask("reconciliation.start_reconciliation", OPS)
     assert (status, begun["ended_at"], begun["differences"]) == (202, None, 0)
     crowd.queues.drain()
-    status, page = ask("reconciliation.list_runs", OPS)
+    status, page = ask("reconciliation.list_reconciliations", OPS)
     [items] = page["items"]
     assert (status, items["id"], items["reasons"]) == (200, begun["id"], {"counter": 1, "total": 1})
     assert (items["differences"], items["repaired"], items["relations"]) == (2, 2, 18)
@@ -846,7 +846,7 @@ def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
 
 def test_runs_are_listed_page_by_page(crowd: World) -> None:
     ids = [str(run(crowd).run_id) for _ in range(3)][::-1]
-    request = event("reconciliation.list_runs")
+    request = event("reconciliation.list_reconciliations")
     request["queryStringParameters"], request["rawQueryString"] = {"limit": "2"}, "limit=2"
     first = json.loads(handler(OPS)(request, None)["body"])
     assert [items["id"] for items in first["items"]] == ids[:2]
@@ -858,8 +858,8 @@ def test_runs_are_listed_page_by_page(crowd: World) -> None:
 
 
 def test_callers_other_than_admins_are_refused(plaza: World) -> None:
-    assert ask("reconciliation.list_runs_as_user", OPS)[0] == 403
-    request = event("reconciliation.start_run")
+    assert ask("reconciliation.list_reconciliations_as_user", OPS)[0] == 403
+    request = event("reconciliation.start_reconciliation")
     request["headers"] |= authorization(7)
     assert handler(OPS)(request, None)["statusCode"] == 403
     del request["headers"]["authorization"]

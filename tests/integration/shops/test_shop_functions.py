@@ -26,10 +26,10 @@ def shop(plaza: World) -> World:
 
 
 def test_the_sample_events_read_and_write_shops(shop: World) -> None:
-    status, types = ask("shops.list_types", SHOPS)
+    status, types = ask("shops.list_shop_types", SHOPS)
     assert (status, [items["id"] for items in types["items"]]) == (200, [str(SPA), str(FOOD)])
-    assert ask("shops.read_shop", SHOPS)[1]["name"] == "shop 5"
-    assert [items["id"] for items in ask("shops.find_near", SHOPS)[1]["items"]] == ["5"]
+    assert ask("shops.get_shop", SHOPS)[1]["name"] == "shop 5"
+    assert [items["id"] for items in ask("shops.list_nearby_shops", SHOPS)[1]["items"]] == ["5"]
     assert ask("shops.create_shop_as_user", SHOPS)[0] == 403
     status, created = ask("shops.create_shop", SHOPS)
     body = json.loads(event("shops.create_shop")["body"])
@@ -37,11 +37,11 @@ def test_the_sample_events_read_and_write_shops(shop: World) -> None:
     assert ask("shops.replace_shop", SHOPS)[1]["name"] == body["name"]
     response = handler(SHOPS)(event("shops.delete_shop"), None)
     assert (response["statusCode"], response["body"]) == (204, "")
-    assert ask("shops.read_shop", SHOPS)[0] == 410
+    assert ask("shops.get_shop", SHOPS)[0] == 410
 
 
 def test_shops_are_refreshed_and_jobs_run(shop: World) -> None:
-    ask("shops.read_shop", SHOPS)
+    ask("shops.get_shop", SHOPS)
     mysql.write("UPDATE shop SET name = 'Soup', version = version + 1")
     response = handler("queue/rebuild_shops")(event("rebuild_shops.batch"), None)
     assert response == {"batchItemFailures": []}
@@ -52,7 +52,7 @@ def test_shops_are_refreshed_and_jobs_run(shop: World) -> None:
 
 
 def test_a_page_is_dropped_a_second_time(shop: World) -> None:
-    ask("shops.read_shop", SHOPS)
+    ask("shops.get_shop", SHOPS)
     assert page(5)
     response = handler("queue/drop_cached")(event("drop_cached.batch"), None)
     assert response == {"batchItemFailures": []}
@@ -72,10 +72,10 @@ def test_only_the_invalid_message_of_a_batch_is_reported(
 def test_the_binlog_is_followed(shop: World) -> None:
     sample = event("follow_binlog.schedule")
     assert handler("schedule/follow_binlog")(sample, None) == {"rows": 0, "lost": 1, "lag_s": 0}
-    ask("shops.read_shop", SHOPS)
+    ask("shops.get_shop", SHOPS)
     mysql.write("UPDATE shop SET name = 'Soup'")
     assert handler("schedule/follow_binlog")(sample, None) == {"rows": 1, "lost": 0, "lag_s": 0}
-    assert ask("shops.read_shop", SHOPS)[1]["name"] == "Soup"
+    assert ask("shops.get_shop", SHOPS)[1]["name"] == "Soup"
 
 
 def test_a_drop_without_redis_is_retried(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,8 +74,8 @@ def test_an_invalid_type_is_a_400(plaza: World, body: dict[str, str]) -> None:
 
 def test_the_sample_events_write_types(plaza: World) -> None:
     add_types()
-    status, created = ask_sample("shops.create_type", "api/shops")
+    status, created = ask_sample("shops.create_shop_type", "api/shops")
     assert (status, created["name"]) == (201, "Food")
-    assert ask_sample("shops.replace_type", "api/shops")[1]["id"] == str(FOOD)
-    response = handler("api/shops")(event("shops.delete_type"), None)
+    assert ask_sample("shops.replace_shop_type", "api/shops")[1]["id"] == str(FOOD)
+    response = handler("api/shops")(event("shops.delete_shop_type"), None)
     assert (response["statusCode"], response["body"]) == (204, "")

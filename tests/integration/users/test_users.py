@@ -86,12 +86,12 @@ def test_a_profile_has_the_card_and_the_totals(people: World) -> None:
 def test_mine_is_null_without_a_session_and_in_ones_own_profile(people: World) -> None:
     status, profile = ask("users.get_user_without_session", "api/users")
     assert (status, profile["nickname"], profile["mine"]) == (200, "Ada", None)
-    status, profile = ask("users.get_me", "api/users")
+    status, profile = ask("users.get_my_profile", "api/users")
     assert (status, profile["id"], profile["nickname"], profile["mine"]) == (200, "7", "me", None)
 
 
 def test_users_me_needs_a_session(people: World) -> None:
-    request = event("users.get_me")
+    request = event("users.get_my_profile")
     del request["headers"]["authorization"]
     assert handler("api/users")(request, None)["statusCode"] == 401
 
@@ -199,7 +199,7 @@ def test_a_nickname_of_any_characters_survives_storage(people: World, nickname: 
 
 def test_a_changed_profile_is_stored_and_projected(people: World) -> None:
     cards.read_cards([ME])
-    status, profile = ask("users.change_me", "api/users")
+    status, profile = ask("users.update_my_profile", "api/users")
     assert (status, profile["nickname"], profile["avatar"]) == (200, "Ada", PICTURE)
     assert (profile["id"], profile["following"], profile["mine"]) == ("7", 1, None)
     assert read_card(ME) == ("Ada", PICTURE)
@@ -209,7 +209,7 @@ def test_a_changed_profile_is_stored_and_projected(people: World) -> None:
 
 def change(**body: Any) -> tuple[int, dict[str, Any]]:
     """PATCH /users/me by user 8."""
-    request = event("users.change_me")
+    request = event("users.update_my_profile")
     request["headers"] |= authorization(ADA)
     response = handler("api/users")(request | {"body": json.dumps(body)}, None)
     return response["statusCode"], json.loads(response["body"])
@@ -244,7 +244,7 @@ def test_an_invalid_change_is_rejected_and_changes_nothing(
 
 
 def test_a_role_in_a_profile_change_is_rejected(people: World) -> None:
-    status, problem = ask("users.promote_me", "api/users")
+    status, problem = ask("users.update_my_profile_role", "api/users")
     assert status == 400
     assert [error["field"] for error in problem["errors"]] == ["body.role"]
     assert in_mysql(ME)[2] == "user"

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.paths import ROOT, TOOLS
-from tools.contract import CONTRACT
+from cli.paths import CONTRACT, ROOT, TOOLS
 
 GENERATOR = TOOLS / "openapi-generator-cli"
 

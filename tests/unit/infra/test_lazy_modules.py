@@ -53,3 +53,24 @@ def test_the_version_of_redis_py_is_known() -> None:
 def test_a_package_that_was_imported_before_stays() -> None:
     code = "import redis.asyncio as r, plaza.infra.redis.redis, redis; print(redis.asyncio is r)"
     assert run(code) == "True"
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "is_deferred"),
+    [
+        ("Response", "api_gateway", True),
+        ("content_types", "content_types", True),
+        ("AppSyncResolver", "appsync", False),
+    ],
+)
+def test_a_name_of_the_main_submodule_does_not_run_its_package(
+    name: str, module: str, is_deferred: bool
+) -> None:
+    package = "aws_lambda_powertools.event_handler"
+    ran = run(
+        f"import sys, plaza.infra.http.resolver, {package}.{module} as expected\n"
+        f"from {package} import {name} as used\n"
+        f"assert used is getattr(expected, '{name}', expected)\n"
+        f"print(sys.modules['{package}'].__spec__ is None)"
+    )
+    assert ran == str(is_deferred)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.logging import correlation_paths
 from aws_lambda_powertools.metrics.provider import cold_start
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from local.stack.functions import CONTEXT
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import (
-    CORRELATION_ID,
     SERVICE,
     error_fields,
     logger,
@@ -50,7 +50,7 @@ def warn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run_handler(body: Callable[[], object], event: dict[str, Any] | None = None) -> None:
-    @logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+    @logger.inject_lambda_context(correlation_id_path=correlation_paths.API_GATEWAY_HTTP)
     @metrics.log_metrics(capture_cold_start_metric=True)
     def handler(event: dict[str, Any], context: LambdaContext) -> None:
         body()

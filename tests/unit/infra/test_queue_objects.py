@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from local.stack.functions import CONTEXT
 from plaza.infra.queues import queue
 from plaza.infra.queues.messages import MessageCodec
 from plaza.infra.queues.queue import Queue
@@ -48,8 +50,18 @@ def test_backlog_and_unfinished_messages_are_counted(
 
 
 def process(queue: Queue[str], event: dict[str, Any]) -> PartialItemFailureResponse:
-    processor = queue.processor(queue.handle)
-    return process_partial_response(event, processor.record_handler, processor)
+    handler = queue.processor(queue.handle).lambda_handler()
+    return handler(event, cast("LambdaContext", CONTEXT))
+
+
+def test_the_lines_of_a_consumer_have_the_context_of_its_function(
+    work: Queue[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    work.consumer(lambda batch: None)
+    process(work, batch_of("a"))
+    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert line["event"] == "batch_consumed"
+    assert line["function_request_id"] == CONTEXT.aws_request_id
 
 
 def test_the_processor_decodes_a_batch_and_applies_the_retry_policy(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 from aws_lambda_powertools.event_handler import Response
@@ -14,20 +14,27 @@ from aws_lambda_powertools.event_handler.api_gateway import (
 )
 from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
+from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 
 from local.stack.functions import CONTEXT
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.resolver import (
+    ADMIN,
     BEARER,
     ID_PATTERN,
     OPTIONAL,
+    PROBLEM,
+    WRITES,
+    BodyOf,
     Id,
     PlazaResolver,
+    Responses,
     StoppedBy,
     require_caller,
 )
+from plaza.infra.http.schemas import FieldProblem
 from plaza.infra.runtime import switch_state
-from plaza.infra.runtime.errors import SwitchedOff
+from plaza.infra.runtime.errors import Forbidden, Gone, SwitchedOff
 from plaza.infra.runtime.switch_state import Switch
 
 pytestmark = pytest.mark.usefixtures("configured")
@@ -110,6 +117,31 @@ def test_middlewares_run_around_a_route_whose_caller_is_admitted() -> None:
     assert app.context == {}
 
 
+@pytest.mark.parametrize("sent", [{}, {"x-visitor-id": "a"}, {"idempotency-key": "b"}])
+def test_a_request_without_parameters_gets_the_defaults(sent: dict[str, str]) -> None:
+    app = make_app()
+
+    @app.get("/things/<thing_id>", security=OPTIONAL)
+    def get_thing(
+        thing_id: Id,
+        limit: Annotated[int, Query(ge=2)] = 20,
+        key: Annotated[str | None, Header(alias="Idempotency-Key")] = None,
+    ) -> dict[str, Any]:
+        return {"id": thing_id, "limit": limit, "key": key}
+
+    def ask_with(query: dict[str, str] | None, thing_id: str = "7") -> tuple[int, Any]:
+        request = event("GET /things/{thing_id}", thing_id=thing_id)
+        request |= {"headers": sent, "queryStringParameters": query}
+        response = app.resolve(request, CONTEXT)
+        return response["statusCode"], json.loads(response["body"])
+
+    key = sent.get("idempotency-key")
+    assert ask_with(None) == (200, {"id": "7", "limit": 20, "key": key})
+    assert ask_with({"limit": "3"}) == (200, {"id": "7", "limit": 3, "key": key})
+    assert [ask_with(query)[0] for query in ({"limit": "1"}, {"other": "3"})] == [400, 400]
+    assert ask_with(None, "x")[0] == 404
+
+
 def test_a_handler_of_an_exception_answers_instead_of_the_problem() -> None:
     app = make_app(Caller())
 
@@ -147,16 +179,40 @@ def test_a_switch_is_a_middleware_of_any_resolver(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_schema_is_that_of_powertools() -> None:
-    app = make_app()
-    responses: Any = lambda: {200: {"description": "A thing."}}  # noqa: E731
+    app = make_app(Caller(9, "admin"))
 
-    @app.get("/things/<thing_id>", security=OPTIONAL, responses=responses)
-    def get_thing(thing_id: Id) -> dict[str, Any]:
-        return {"id": thing_id}
+    @app.get(
+        "/things/<thing_id>",
+        security=OPTIONAL,
+        middlewares=WRITES,
+        responses=Responses({200: "A thing.", 202: "A later thing."}, Gone, Forbidden, example=1),
+    )
+    def get_thing(thing_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(FieldProblem)], int]:
+        return {"id": thing_id}, 200
 
+    @app.delete("/things/<thing_id>", security=ADMIN, responses=Responses({204: "Deleted."}))
+    def delete_thing(thing_id: Id) -> tuple[None, int]:
+        return None, 204
+
+    assert app.resolve(event("DELETE /things/{thing_id}", thing_id="7"), CONTEXT)["body"] == ""
     schema = json.loads(app.get_openapi_json_schema(security_schemes={"bearer": HTTPBearer()}))
-    operation = schema["paths"]["/things/{thing_id}"]["get"]
+    path = schema["paths"]["/things/{thing_id}"]
+    assert {"204", "401", "403", "429", "500", "503"} == set(path["delete"]["responses"]) - {"422"}
+    operation = path["get"]
     assert operation["responses"]["200"]["description"] == "A thing."
+    for number, status in enumerate(("200", "202"), 1):
+        [body] = operation["responses"][status]["content"].values()
+        assert body["schema"]["$ref"].endswith("/FieldProblem")
+        assert body["x-example"] == number
+    problems = {
+        status: set(response["content"][PROBLEM]["examples"])
+        for status, response in operation["responses"].items()
+        if PROBLEM in response.get("content", {})
+    }
+    assert problems == {
+        "401": {"unauthenticated"}, "403": {"forbidden"}, "410": {"gone"},
+        "429": {"too-many-requests"}, "500": {"internal"}, "503": {"switched-off", "unavailable"},
+    }  # fmt: skip
     [parameter] = operation["parameters"]
     assert (parameter["name"], parameter["in"]) == ("thing_id", "path")
     assert parameter["schema"]["pattern"] == ID_PATTERN

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands import run
 from cli.paths import CommandError
-from local.__main__ import main
+from local.__main__ import build_parser
 from local.stack import packages
 from local.stack.logs import find_function
 from local.stack.stack import Stack
@@ -39,12 +40,12 @@ def test_ambiguous_name_lists_all_functions(asked: str) -> None:
 def test_commands_report_that_no_stack_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--dir", str(tmp_path / "none"), "status"]) == 1
+    assert run(build_parser(), ["--dir", str(tmp_path / "none"), "status"]) == 1
     assert "make run" in capsys.readouterr().err
 
 
 def test_down_without_a_stack_succeeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--dir", str(tmp_path / "none"), "down"]) == 0
+    assert run(build_parser(), ["--dir", str(tmp_path / "none"), "down"]) == 0
     assert capsys.readouterr().out == "no stack was running\n"
 
 
@@ -52,7 +53,7 @@ def test_incomplete_directory_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "stack.json").write_text('{"base_url": ')
-    assert main(["--dir", str(tmp_path), "token", "--user", "7"]) == 1
+    assert run(build_parser(), ["--dir", str(tmp_path), "token", "--user", "7"]) == 1
     assert "is incomplete" in capsys.readouterr().err
 
 

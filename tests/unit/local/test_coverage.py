@@ -1,4 +1,4 @@
-"""The printed coverage includes all modules that ran."""
+"""The printed coverage counts all modules that ran."""
 
 from __future__ import annotations
 

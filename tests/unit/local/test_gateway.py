@@ -230,18 +230,6 @@ def test_most_specific_route_serves(
     assert (result.route.key, result.parameters) == (key, parameters)
 
 
-def test_head_without_a_route_is_sent_to_the_route_of_get() -> None:
-    routes = table("$default", "GET /users/{id}", "PUT /users/{id}/tags", "HEAD /feed", "GET /feed")
-    result = routes.find("HEAD", "/users/7")
-    assert result is not None
-    assert (result.route.key, result.parameters) == ("HEAD /users/{id}", {"id": "7"})
-    assert result.route.uri == "GET /users/{id}"
-    for path, uri in (("/feed", "HEAD /feed"), ("/users/7/tags", "$default"), ("/x", "$default")):
-        result = routes.find("HEAD", path)
-        assert result is not None
-        assert result.route.uri == uri
-
-
 def test_path_without_a_route_has_no_match() -> None:
     assert table("GET /a").find("GET", "/b") is None
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
+from local.stack.routes import read_routes
+from tools.template.text import load
 
 ROOT = Path(__file__).parents[3]
 FUNCTIONS = ROOT / "functions"
@@ -19,25 +20,6 @@ FUNCTION = "AWS::Serverless::Function"
 QUEUE = "AWS::SQS::Queue"
 ALARM = "AWS::CloudWatch::Alarm"
 EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
-
-
-class _Loader(yaml.CSafeLoader):
-    """Loads ``!Ref x`` as ``{"Ref": "x"}`` and ``!GetAtt a.b`` as ``{"Fn::GetAtt": "a.b"}``."""
-
-
-def _tag(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
-    if isinstance(node, yaml.ScalarNode):
-        value = loader.construct_scalar(node)
-    elif isinstance(node, yaml.SequenceNode):
-        value = loader.construct_sequence(node, deep=True)
-    else:
-        assert isinstance(node, yaml.MappingNode)
-        value = loader.construct_mapping(node, deep=True)
-    return {suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}": value}
-
-
-_Loader.add_multi_constructor("!", _tag)
 
 
 Template = dict[str, Any]
@@ -53,7 +35,7 @@ class EventSource(NamedTuple):
 
 def load_template(text: str) -> Template:
     """Parse a template without its transforms."""
-    template: Template = yaml.load(text, _Loader)
+    template: Template = load(text)
     return template
 
 
@@ -134,15 +116,17 @@ def event_sources(template: Template = TEMPLATE) -> Iterator[EventSource]:
 
 
 def routes(template: Template = TEMPLATE) -> dict[tuple[str, str], str]:
-    """Return (method, path) -> function of every route except $default."""
-    results = {}
-    for name, function in resources(FUNCTION, template).items():
+    """Return (method, path) -> function of every route except $default and those of HEAD."""
+    found = {}
+    for route in read_routes(template["Resources"]["Api"]["Properties"].get("DefinitionBody", {})):
+        method, _, path = route.key.partition(" ")
+        if path and method != "HEAD":
+            found[method, path] = re.findall(r"{(\w+)\.Arn}:live", str(route.uri))[0]
+    for name, function in resources(FUNCTION, template).items():  # of versions before 0.4.0
         for event in function.get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
-                key = event["Properties"]["Method"].upper(), event["Properties"]["Path"]
-                assert key not in results, f"{key} is declared twice"
-                results[key] = name
-    return results
+                found[event["Properties"]["Method"], event["Properties"]["Path"]] = name
+    return found
 
 
 def folder_of(function: str, template: Template = TEMPLATE) -> Path:

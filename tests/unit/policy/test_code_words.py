@@ -14,7 +14,7 @@ from tests.unit.policy.test_lua import SCRIPTS, code_of, header_of
 
 DOCUMENTS = sorted(
     file
-    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[a-z]*/README.md")]
     if file.name not in ("CHANGELOG.md", "mutants.md")  # the past; generated
 )
 NO_CODE = {"docs", "events", "tests", "bench", "web", "clients"}
@@ -29,7 +29,7 @@ NO_NAME = re.compile(
     r"|(?:[A-Z][a-z]*-)+[A-Z][A-Za-z]+(?:: .*)?|[A-Z][a-z]+: .*"
     r"|.*://.*"
 )
-KEYWORD = re.compile(r"[A-Z0-9]+")  # of SQL and Redis, and a placeholder: ID, FILE
+KEYWORD = re.compile(r"[A-Z0-9]+|v\d")  # of SQL and Redis, and a placeholder: ID, FILE
 
 FOREIGN = {
     "MySQL and MariaDB": (
@@ -46,7 +46,8 @@ FOREIGN = {
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
     "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
     "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",
-    "tests and benches": "round, trips, PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
+    "tests": "PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
+    "benches": "round, trips, quick",
     "the marks of headers and migrations": "Bounded, outside, initial",
 }
 """Words that are not of this code."""
@@ -90,19 +91,19 @@ def paths() -> list[str]:
 @pytest.fixture(scope="module")
 def words() -> set[str]:
     """The names in the product, its tools, its schema and its templates."""
-    found: set[str] = set()
+    names: set[str] = set()
     for file in tracked():
-        found |= {file.stem, *file.relative_to(ROOT).parts}
+        names |= {file.stem, *file.relative_to(ROOT).parts}
         if file.relative_to(ROOT).parts[0] in NO_CODE:
             continue
         if file.suffix == ".py":
-            found.update(words_of_python(file))
+            names.update(words_of_python(file))
         elif file.name == "openapi.json":
-            found.update(re.findall(r'"(\w+)":', file.read_text()))
+            names.update(re.findall(r'"(\w+)":', file.read_text()))
         elif file.suffix in COMMENTS and file.name != "LICENSE":
             text = file.read_text(errors="replace")
-            found.update(WORD.findall(COMMENTS[file.suffix].sub("", text)))
-    return {word for word in found if len(word) > 1} | FOREIGN_WORDS
+            names.update(WORD.findall(COMMENTS[file.suffix].sub("", text)))
+    return {word for word in names if len(word) > 1} | FOREIGN_WORDS
 
 
 def unknown(span: str, words: set[str]) -> list[str]:
@@ -119,8 +120,8 @@ def unknown(span: str, words: set[str]) -> list[str]:
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
 def test_words_in_code_style_exist(file: Path, words: set[str]) -> None:
     spans = SPAN.findall(BLOCK.sub("", file.read_text()))
-    found = {span: unknown(span.replace("\n", " "), words) for span in spans}
-    assert {span: missing for span, missing in found.items() if missing} == {}
+    unknown_words = {span: unknown(span.replace("\n", " "), words) for span in spans}
+    assert {span: missing for span, missing in unknown_words.items() if missing} == {}
 
 
 def test_a_name_that_is_gone_is_found(words: set[str]) -> None:
@@ -157,14 +158,14 @@ CALL = re.compile(r"redis\.call\((?='H\w+')|\b(?:read_meta|begin_build|touch_bui
 
 def fields_of(code: str) -> set[str]:
     """Return the texts in commands on hashes."""
-    found: set[str] = set()
+    fields: set[str] = set()
     for call in CALL.finditer(code):
         end, depth = call.end(), 1
         while depth:
             depth += {"(": 1, ")": -1}.get(code[end], 0)
             end += 1
-        found.update(re.findall(r"'(\w+)'", code[call.end() : end]))
-    return found
+        fields.update(re.findall(r"'(\w+)'", code[call.end() : end]))
+    return fields
 
 
 def test_names_in_headers_exist(words: set[str]) -> None:
@@ -173,7 +174,9 @@ def test_names_in_headers_exist(words: set[str]) -> None:
         file.name: re.findall(r"\b[a-z]+_[a-z_]+\b", header_of(file).partition("\n  Returns ")[0])
         for file in SCRIPTS
     }
-    assert {name: missing for name, found in named.items() if (missing := set(found) - words)} == {}
+    assert {
+        name: missing for name, listed in named.items() if (missing := set(listed) - words)
+    } == {}
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)

@@ -18,11 +18,19 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import pytest
 
-from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
+from cli.paths import CONTRACT
+from plaza.infra.http.resolver import (
+    ADMIN,
+    BEARER,
+    OPTIONAL,
+    PARAMETER_HEADERS,
+    PROBLEM,
+    PROBLEM_TYPES,
+    PUBLIC,
+)
 from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources
-from tools.contract import CONTRACT, DETAILS
 from tools.site.reference import PROBLEM as PROBLEM_ROW
 
 TEXT = CONTRACT.read_text()
@@ -280,8 +288,11 @@ def test_what_a_201_created_can_be_read_where_its_location_leads() -> None:
         ), operation.id
 
 
-def test_details_of_examples_belong_to_problems() -> None:
-    assert set(DETAILS) <= {error.slug for error in errors()}
+def test_an_error_with_a_slug_has_an_example_of_its_own() -> None:
+    """Clients get the one of its base else. The examples of three differ by operation."""
+    without = {e.slug for e in errors() if "slug" in vars(e) and "example" not in vars(e)}
+    assert without == {"invalid-request", "not-found", "gone", "conflict", "method-not-allowed"}
+    assert all("slug" in vars(error) for error in errors() if "example" in vars(error))
 
 
 def errors() -> Iterator[type[PlazaError]]:
@@ -407,3 +418,10 @@ def test_types_of_typescript_are_generated_without_a_warning(tmp_path: Path) -> 
     assert "warn" not in (completed.stdout + completed.stderr).lower(), completed.stderr
     generated = target.read_text()
     assert all(f"    {operation.id}: {{" in generated for operation in OPERATIONS)
+
+
+def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
+    """It gives a function its defaults, without pydantic, if a request has none of them."""
+    parameters = [one for operation in OPERATIONS for one in operation.spec.get("parameters", ())]
+    headers = {one["name"].lower() for one in parameters if one["in"] == "header"}
+    assert headers == set(PARAMETER_HEADERS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import deploy.__main__
 import local.__main__
 import ops.__main__
 import tools.__main__
@@ -23,7 +24,7 @@ DOCUMENTS = sorted(
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"\b(make|python -m [a-z0-9_.]+)((?: [^\s`|]+)?)")
 OURS = tuple(
-    f"python -m {house}" for house in ("bench", "deploy", "local", "ops", "tests", "tools")
+    f"python -m {package}" for package in ("bench", "deploy", "local", "ops", "tests", "tools")
 )
 
 
@@ -33,6 +34,7 @@ def list_commands(parser: ArgumentParser) -> set[str]:
 
 VERBS: dict[str, Container[str]] = {
     "make": re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE),
+    "python -m deploy": list_commands(deploy.__main__.build_parser()),
     "python -m local": list_commands(local.__main__.build_parser()),
     "python -m ops": list_commands(ops.__main__.build_parser()),
     "python -m tools": list_commands(tools.__main__.build_parser()),
@@ -143,14 +145,14 @@ def test_each_number_is_that_of_a_decision_of_the_index_or_explained() -> None:
 
 def imports_between_contexts() -> set[tuple[str, str]]:
     """Return (context, context that it imports)."""
-    found = set()
+    arrows = set()
     for context in CONTEXTS:
         for file in (PLAZA / context).rglob("*.py"):
             for module, name, _ in imports_of(file):
                 package, _, rest = module.partition(".")
                 if package == "plaza":
-                    found.add((context, rest.partition(".")[0] or name))
-    return {(above, below) for above, below in found if below in CONTEXTS and above != below}
+                    arrows.add((context, rest.partition(".")[0] or name))
+    return {(above, below) for above, below in arrows if below in CONTEXTS and above != below}
 
 
 def reduce_transitively(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:

@@ -29,6 +29,12 @@ def test_a_constant_that_moved_is_found_by_its_module() -> None:
     assert (name, duration) == ("reactions.react.HYDRATE_WAIT_S", "0.5 s")
 
 
+def test_a_constant_that_is_gone_is_not_taken_for_another() -> None:
+    page = PAGE.read_text().replace("cache.WAIT_S", "gone.MAX_AGE_S")
+    with pytest.raises(Unknown, match=r"two rows|does not exist"):
+        render(page)
+
+
 def test_each_row_says_what_happens_then() -> None:
     assert len(ROW.findall(PAGE.read_text())) > 100
     assert not re.findall(r"^\|.*\|\s*\|$", PAGE.read_text(), re.MULTILINE)

@@ -36,8 +36,8 @@ HANDLERS = sorted(
 )
 
 
-# house -> the houses and packages of Plaza that it may import besides itself
-HOUSES = {
+# top-level package -> the ones that it may import besides itself
+PACKAGES = {
     "cli": set[str](),
     "deploy": {"cli"},
     "ops": {"cli", "plaza"},
@@ -46,9 +46,9 @@ HOUSES = {
     "bench": {"cli", "deploy", "local", "ops", "plaza", "tools"},
     "tests": {"bench", "cli", "deploy", "functions", "local", "ops", "plaza", "tools"},
 }
-IN_HOUSES = sorted(file for house in HOUSES for file in (ROOT / house).rglob("*.py"))
-FLOORS = ("stack", "audit", "load")
-"""Rooms of local/; each imports those before it. Modules of local/ itself import all."""
+IN_PACKAGES = sorted(file for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
+LAYERS = ("stack", "audit", "load")
+"""Packages of local/; each imports those before it. Modules of local/ itself import all."""
 
 SCHEDULES = sorted((FUNCTIONS / "schedule").rglob("*.py"))
 
@@ -73,29 +73,29 @@ def test_contexts_and_handlers_are_found() -> None:
     assert HANDLERS
 
 
-@pytest.mark.parametrize("file", IN_HOUSES, ids=shown)
-def test_a_house_imports_what_it_may(file: Path) -> None:
+@pytest.mark.parametrize("file", IN_PACKAGES, ids=shown)
+def test_a_package_imports_what_it_may(file: Path) -> None:
     own = file.relative_to(ROOT).parts[0]
-    ours = {"functions", "plaza", *HOUSES}
+    ours = {"functions", "plaza", *PACKAGES}
     imported = {item.module.partition(".")[0] for item in imports_of(file)}
-    assert imported & ours <= HOUSES[own] | {own}
+    assert imported & ours <= PACKAGES[own] | {own}
 
 
-def test_houses_import_without_a_circle() -> None:
-    order = list(HOUSES)
-    for house, imported in HOUSES.items():
-        assert imported.isdisjoint(order[order.index(house) :])
+def test_packages_import_without_a_cycle() -> None:
+    order = list(PACKAGES)
+    for package, imported in PACKAGES.items():
+        assert imported.isdisjoint(order[order.index(package) :])
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_a_room_of_the_local_stack_imports_those_below(floor: str) -> None:
-    above = FLOORS[FLOORS.index(floor) + 1 :]
-    for file in (ROOT / "local" / floor).rglob("*.py"):
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_package_of_the_local_stack_imports_those_below(layer: str) -> None:
+    above = LAYERS[LAYERS.index(layer) + 1 :]
+    for file in (ROOT / "local" / layer).rglob("*.py"):
         for imported in imports_of(file):
-            package, _, room = f"{imported.module}.{imported.name}".partition(".")
+            package, _, module = f"{imported.module}.{imported.name}".partition(".")
             if package == "local":
-                assert room.partition(".")[0] in FLOORS, f"{shown(file)} imports {room}"
-                assert room.partition(".")[0] not in above, f"{shown(file)} imports {room}"
+                assert module.partition(".")[0] in LAYERS, f"{shown(file)} imports {module}"
+                assert module.partition(".")[0] not in above, f"{shown(file)} imports {module}"
 
 
 def test_only_the_emulator_of_the_local_stack_is_called_by_aws_clients() -> None:
@@ -112,7 +112,7 @@ def test_only_the_emulator_of_the_local_stack_is_called_by_aws_clients() -> None
 @pytest.mark.parametrize("file", product_files(), ids=shown)
 def test_the_product_imports_no_tool_or_test(file: Path) -> None:
     for imported in imports_of(file):
-        assert imported.module.partition(".")[0] not in {*HOUSES, "functions"}
+        assert imported.module.partition(".")[0] not in {*PACKAGES, "functions"}
 
 
 def test_one_module_creates_tls_contexts() -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plaza.infra.redis.scripts import find_include, load_script
+from plaza.infra.redis.script_assembly import find_include
+from plaza.infra.redis.scripts import load_script
 from plaza.shops.redis_store import SearchArguments
 from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 

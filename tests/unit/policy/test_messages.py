@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from local.stack.queue_registry import load_queues
 from plaza.checkins import CheckInEvent
 from plaza.content.queues import FanOut
 from plaza.feed.model import INBOX, POSTS, Timeline
@@ -23,7 +24,6 @@ from plaza.recommendations import RebuildLists
 from plaza.reconciliation import ComparePart, RepairFindings
 from plaza.shops.model import ShopJobStep, ShopRefresh
 from plaza.targets.queues import TargetRefresh
-from tests.support.queue_registry import load_queues
 from tests.unit.policy.template import ROOT
 
 QUEUES = load_queues()

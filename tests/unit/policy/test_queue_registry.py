@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from plaza.infra.queues.dead_letters import dlq_of
+from local.stack.queue_registry import load_queues
 from tests.support.plaza import FakeQueues
-from tests.support.queue_registry import load_queues
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     FUNCTIONS,
@@ -29,41 +28,29 @@ SOURCES = {queue_name(source.queue): source for source in template.event_sources
 every_queue = pytest.mark.parametrize("name", sorted(QUEUES))
 
 
-def test_the_template_has_each_declared_queue_with_one_consumer() -> None:
-    assert {queue_name(resource) for resource in template.working_queues()} == set(QUEUES)
-    assert set(SOURCES) == set(QUEUES)
-    assert len(list(template.event_sources())) == len(QUEUES)
-
-
-@every_queue
-def test_the_template_configures_a_queue_as_declared(name: str) -> None:
-    queue, source = QUEUES[name], SOURCES[name]
-    properties = resources(QUEUE)[source.queue]
-    redrive = properties["RedrivePolicy"]
-    assert source.properties["BatchSize"] == queue.batch_size
-    assert source.properties.get("MaximumBatchingWindowInSeconds", 0) == queue.window_s
-    assert properties["VisibilityTimeout"] == queue.visibility_s
-    assert redrive["maxReceiveCount"] == queue.retry.max_receives
-    assert queue_name(template.name_in(redrive["deadLetterTargetArn"])) == dlq_of(name)
-
-
 @every_queue
 def test_the_function_of_a_queue_has_its_processor_with_its_consumer(name: str) -> None:
     app = app_of(SOURCES[name])
-    *_, assignment, _ = tree_of(app).body
-    match assignment:
+    match tree_of(app).body[-1]:
         case ast.Assign(
-            targets=[ast.Name(id="processor")],
+            targets=[ast.Name(id="handler")],
             value=ast.Call(
-                func=ast.Attribute(value=ast.Name(id=constant), attr="processor"),
-                args=[ast.Name(id=handle)],
+                func=ast.Attribute(
+                    value=ast.Call(
+                        func=ast.Attribute(value=ast.Name(id=constant), attr="processor"),
+                        args=[ast.Name(id=handle)],
+                    ),
+                    attr="lambda_handler",
+                )
             ),
         ):
             queue = queue_named(app, constant)
             assert queue is QUEUES[name]
             assert queue.handle.__name__ == handle
         case _:
-            raise AssertionError(f"{app} has no `processor = QUEUE.processor(consumer)`")
+            raise AssertionError(
+                f"{app} has no `handler = QUEUE.processor(consumer).lambda_handler()`"
+            )
     assert module_file(queue.handle.__module__) in loaded_by(app)
 
 

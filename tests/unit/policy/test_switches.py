@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from cli.paths import CONTRACT
 from local.stack.functions import load_function
 from plaza.infra.http.resolver import Endpoint
 from plaza.infra.runtime.switch_state import Switch
-from tools.contract import API, CONTRACT
+from tools.contract import API
 
 ROUTES = [
     route

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.paths import LAYER, ROOT
+from plaza.infra.redis.scripts import load_script
 from tools.bytecode import COMPILED, IMPORTING
 
 LAYERS = LAYER.parent
@@ -55,6 +57,26 @@ def test_bytecode_is_unchecked_and_names_no_directory_of_the_build(built: Path) 
         assert int.from_bytes(bytecode[4:8], "little") == UNCHECKED
         assert f"/opt/python/{file}".encode() in bytecode
         assert str(built).encode() not in bytecode
+
+
+def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> None:
+    here = sorted(path for path in LAYER.rglob("*.lua") if not path.name.endswith(".inc.lua"))
+    assert sorted(built.rglob("*.lua")) == [built / path.relative_to(LAYER) for path in here]
+    code = (
+        "import json, sys; from pathlib import Path\n"
+        "from plaza.infra.redis.scripts import load_script\n"
+        "print(json.dumps([load_script(Path(path)).sha for path in json.load(sys.stdin)]))\n"
+        "assert 'plaza.infra.redis.script_assembly' not in sys.modules"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps([str(built / path.relative_to(LAYER)) for path in here]),
+        env={"PYTHONPATH": str(built)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == [load_script(path).sha for path in here]
 
 
 def test_the_layer_with_its_bytecode_is_at_most_23_mb(built: Path) -> None:

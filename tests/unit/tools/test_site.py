@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.paths import ROOT, CommandError
+from cli.paths import CONTRACT, ROOT, CommandError
 from tools.site import pages as site
 from tools.site import reference
 from tools.site.build import CONFIGURATION
@@ -79,7 +79,7 @@ def test_a_broken_link_is_reported(link: str) -> None:
 
 
 def test_the_reference_lists_every_operation_once(pages: Path) -> None:
-    contract = json.loads(reference.CONTRACT.read_text())
+    contract = json.loads(CONTRACT.read_text())
     ids = [o["operationId"] for item in contract["paths"].values() for o in item.values()]
     text = (pages / "reference.md").read_text()
     assert sorted(re.findall(r"/operation/(\w+)\)", text)) == sorted(ids)
@@ -91,7 +91,7 @@ def test_the_page_of_the_reference_contains_the_contract_and_asks_no_other_host(
     page = (pages / "redoc.html").read_text()
     assert not re.search(r"(?:src|href)=\"https?:", page)
     [values] = re.findall(r"Redoc\.init\((\{.*\}), \{\.\.\.", page)
-    assert json.loads(values) == json.loads(reference.CONTRACT.read_text())
+    assert json.loads(values) == json.loads(CONTRACT.read_text())
 
 
 def test_text_of_the_contract_cannot_end_the_script() -> None:

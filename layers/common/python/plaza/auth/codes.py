@@ -27,6 +27,7 @@ class CodeRefused(Unauthenticated):
 
     slug = "code-refused"
     title = "Sign-in code refused"
+    example = "This code is wrong, used or expired: request a new one."
 
 
 class TooSoon(TooManyRequests):

@@ -76,7 +76,7 @@ def sign_in(challenge: str, code: str, address: str) -> SignedIn:
     encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))
     if encrypted is None:
         record("code_refused", {"codes_refused": 1})
-        raise CodeRefused("This code is wrong, used or expired: request a new one.")
+        raise CodeRefused
     phone = hasher.decrypt_phone(challenge, encrypted)
     try:
         user = sign_up(phone)

@@ -15,6 +15,7 @@ class SelfBlock(Conflict):
 
     slug = "self-block"
     title = "Users cannot block themselves"
+    example = "User 7 is your own user. Block another one."
 
 
 class BlockLimit(Conflict):
@@ -22,6 +23,7 @@ class BlockLimit(Conflict):
 
     slug = "block-limit"
     title = "Block limit reached"
+    example = "You block 1000 users. Unblock one first."
 
 
 class Blocked(Forbidden):
@@ -29,6 +31,7 @@ class Blocked(Forbidden):
 
     slug = "blocked"
     title = "Blocked"
+    example = "A block between you and user 1 refuses this."
 
 
 class BlockPosition(NamedTuple):

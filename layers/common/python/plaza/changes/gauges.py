@@ -7,7 +7,7 @@ from plaza.infra.jobs import scheduled_jobs
 FOLLOWER = "follow_binlog"
 
 
-def read_lag() -> dict[str, float]:
+def read_binlog_lag() -> dict[str, float]:
     """Return the lag that the last successful run of FollowBinlog ended with, nothing before the
     first one. One round trip. Raises RedisDown."""
     run = scheduled_jobs.read_runs().get(FOLLOWER)

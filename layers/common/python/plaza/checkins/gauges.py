@@ -6,7 +6,7 @@ from plaza.checkins.redis_store import outboxes_key
 from plaza.infra.derived import outbox
 
 
-def read_outboxes() -> dict[str, float]:
+def read_checkin_outboxes() -> dict[str, float]:
     """Return the number of outboxes and the age of the oldest entry. One round trip. Raises
     RedisDown."""
     depth = outbox.measure(outboxes_key)

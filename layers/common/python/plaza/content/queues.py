@@ -20,5 +20,5 @@ class FanOut(Struct, frozen=True, omit_defaults=True):
     announce: bool = False
 
 
-FANOUTS: Queue[FanOut] = Queue(message_codec("fanouts", FanOut))
+FANOUTS: Queue[FanOut] = Queue(message_codec("fanouts", FanOut), max_concurrency=8)
 """One page of followers a message; consumed by the feed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.content.model import MAX_PREVIEW, Draft
@@ -14,6 +15,14 @@ from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, che
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions.schemas import TargetType
 from plaza.users.schemas import UserCard
+
+SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
+LikeOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
+]
+Expand = Annotated[
+    Literal["post"] | None, Query(description="With `post` the items have their posts.")
+]
 
 PostKind = Annotated[
     Literal["note", "blog"], Field(description="A `note` is short, a `blog` is long.")

@@ -16,5 +16,6 @@ INBOXES: Queue[Sequence[Timeline]] = Queue(
         "inboxes", Annotated[list[Timeline], Meta(min_length=1, max_length=MAX_TIMELINES)]
     ),
     batch_size=1,
+    max_concurrency=8,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next reader requests the rebuild again
 )

@@ -81,7 +81,7 @@ def redeem_code(
     digest = _digest(code)
     row = mysql_orders.read_by_code(voucher_id, digest)
     if row is None:
-        raise WrongCode("No unused order of this voucher has this code.")
+        raise WrongCode
     _withdraw(guess)
     if row.order.status == USED:
         used_us = mysql_orders.read_used_at(row.order_id)
@@ -107,7 +107,7 @@ def redeem_code(
 def _read_redemption(created_type: str, order_id: int, voucher_id: int) -> Redemption:
     used_us = mysql_orders.read_used_at(order_id) if created_type == "redemption" else None
     if used_us is None:
-        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
+        raise KeyReused
     return Redemption(order_id, voucher_id, used_us)
 
 

@@ -67,7 +67,7 @@ def create_voucher(
 def _read_created(created_type: str, created_id: int) -> Voucher:
     voucher = mysql_vouchers.read(created_id) if created_type == "voucher" else None
     if voucher is None:
-        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
+        raise KeyReused
     if voucher.withdrawn:
         raise VoucherWithdrawn(f"Voucher {voucher.id} was withdrawn.")
     return voucher

@@ -63,6 +63,7 @@ class SoldOut(Conflict):
 
     slug = "sold-out"
     title = "Sold out"
+    example = "This voucher is sold out."
 
 
 class NotOpen(Conflict):
@@ -70,6 +71,7 @@ class NotOpen(Conflict):
 
     slug = "not-open"
     title = "Sale not open"
+    example = "This sale has not begun."
 
 
 class UnitsLeft(Conflict):
@@ -77,6 +79,7 @@ class UnitsLeft(Conflict):
 
     slug = "units-left"
     title = "Units left"
+    example = "Units are left: order one."
 
 
 class AlreadyOrdered(Conflict):
@@ -84,6 +87,7 @@ class AlreadyOrdered(Conflict):
 
     slug = "already-ordered"
     title = "Already ordered"
+    example = "You have order 121007125353431041 of this voucher."
 
 
 class WaitlistFull(Conflict):
@@ -91,6 +95,7 @@ class WaitlistFull(Conflict):
 
     slug = "waitlist-full"
     title = "Waitlist full"
+    example = "100000 buyers wait for this voucher."
 
 
 class NotWaiting(NotFound):
@@ -102,6 +107,7 @@ class NotCancellable(Conflict):
 
     slug = "not-cancellable"
     title = "Order cannot be cancelled"
+    example = "This order was used."
 
 
 class NotUsable(Conflict):
@@ -109,6 +115,7 @@ class NotUsable(Conflict):
 
     slug = "not-usable"
     title = "Order cannot be used"
+    example = "This order has expired."
 
 
 class AlreadyUsed(Conflict):
@@ -116,6 +123,7 @@ class AlreadyUsed(Conflict):
 
     slug = "already-used"
     title = "Order already used"
+    example = "This order was used at 2030-12-03T18:04:09Z."
 
 
 class WrongCode(NotFound):
@@ -123,6 +131,7 @@ class WrongCode(NotFound):
 
     slug = "wrong-code"
     title = "Wrong code"
+    example = "No unused order of this voucher has this code."
 
 
 class TooManyCodes(TooManyRequests):

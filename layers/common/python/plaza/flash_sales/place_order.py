@@ -126,7 +126,7 @@ def _check_refusal(voucher_id: int, code: str, detail: str) -> None:
     """Raise the refusal of a reply of reserve.lua; cached, unless it is one of the rate limit."""
     match code:
         case "SOLD_OUT":
-            raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
+            raise _cache_refusal(voucher_id, SoldOut())
         case "WITHDRAWN":
             raise _cache_refusal(voucher_id, VoucherWithdrawn("This voucher was withdrawn."))
         case "CLOSED":

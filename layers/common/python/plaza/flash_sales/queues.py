@@ -29,10 +29,10 @@ ORDERS = Queue(
     _codec("orders"),
     batch_size=1_000,
     window_s=1,
-    visibility_s=61,
+    visibility_s=61,  # the batch of a killed consumer; orders of one voucher are serialized anyway
     # The first delays are short because a buyer waits for each order.
     retry=RetryPolicy(back_off_s=(1, 2, 3, 3, 3, 3, 3, 3, 5, 10, 30, 120, 600)),
 )
 
-ORDERS_DLQ = Queue(_codec("orders_dlq"), batch_size=100, window_s=1)
+ORDERS_DLQ = Queue(_codec("orders_dlq"), batch_size=100, window_s=1, max_concurrency=2)
 """The dead letters of ORDERS. They are decided too, so it has a consumer and its own DLQ."""

@@ -6,15 +6,20 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
 
 from plaza.flash_sales import model
-from plaza.flash_sales.model import MAX_STOCK, Terms, VoucherAvailability
+from plaza.flash_sales.model import MAX_STOCK, SaleState, Terms, VoucherAvailability
 from plaza.flash_sales.sale_report import SaleReport
 from plaza.flash_sales.sale_status import SaleStatus
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
 from plaza.infra.mysql.sql import from_us, to_us
+
+State = Annotated[
+    SaleState, Query(description="State of the sales. `coming`: not open yet; `ended`: closed.")
+]
 
 _RFC_3339 = (
     r"^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"

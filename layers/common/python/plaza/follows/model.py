@@ -15,6 +15,7 @@ class SelfFollow(Conflict):
 
     slug = "self-follow"
     title = "Users cannot follow themselves"
+    example = "User 7 is your own user. Follow another one."
 
 
 class FollowLimit(Conflict):
@@ -22,6 +23,7 @@ class FollowLimit(Conflict):
 
     slug = "follow-limit"
     title = "Follow limit reached"
+    example = "You follow 5000 users. Unfollow one first."
 
 
 class Person(NamedTuple):

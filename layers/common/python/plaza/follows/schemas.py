@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.follows.model import Person
@@ -12,6 +13,10 @@ from plaza.infra.http.schemas import ResponseModel
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Outcome
 from plaza.users.schemas import UserCard, UserViewerState
+
+SortOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
+]
 
 
 class FollowResponse(ResponseModel):

@@ -15,6 +15,7 @@ class KeyReused(Conflict):
 
     slug = "idempotency-key-reused"
     title = "Idempotency key reused"
+    example = "This Idempotency-Key belongs to another request; send a new key."
 
 
 class IdempotentRequest(NamedTuple):

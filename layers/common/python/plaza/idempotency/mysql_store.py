@@ -23,7 +23,7 @@ def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:
         return None
     request_sha256, resource_type, resource_id = rows[0]
     if request_sha256 != request.request_sha256:
-        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
+        raise KeyReused
     return resource_type, resource_id
 
 

@@ -22,6 +22,7 @@ class AlreadyReported(Conflict):
 
     slug = "already-reported"
     title = "Already reported"
+    example = "You have an open report of post 1."
 
 
 class ReportResolved(Conflict):
@@ -29,6 +30,7 @@ class ReportResolved(Conflict):
 
     slug = "report-resolved"
     title = "Report resolved"
+    example = "Report 1 was resolved as upheld."
 
 
 @dataclass(frozen=True, slots=True)

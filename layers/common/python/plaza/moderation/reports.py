@@ -98,7 +98,7 @@ def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
 def _read_created(created_type: str, created_id: int) -> Report:
     report = mysql_store.read(created_id) if created_type == "report" else None
     if report is None:
-        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
+        raise KeyReused
     return report
 
 

@@ -39,6 +39,7 @@ class DlqHasConsumer(Conflict):
 
     slug = "queue-has-consumer"
     title = "Dead-letter queue has a consumer"
+    example = "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq."
 
 
 class QueueState(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
@@ -15,6 +15,11 @@ from plaza.operations.breakers import BreakerReport
 from plaza.operations.gauges import RETAINED_MIN, Series
 from plaza.operations.lag import Lag
 from plaza.operations.model import DeadLetter, QueueState, RedriveResult
+
+QueueName = Annotated[
+    str,
+    Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
+]
 
 State = Literal["up", "down"]
 

@@ -143,8 +143,9 @@ def _unpack_step(body: _StepBody) -> BloomBuildStep:
 
 REACTIONS: Queue[ReactionEvent] = Queue(
     message_codec("reactions", _ReactionBody, _unpack_event, _pack_event, protocol=PROTOCOL),
-    batch_size=4_000,
+    batch_size=4_000,  # several transactions, between which Redis and MySQL overlap
     window_s=1,
+    max_concurrency=8,
 )
 """Events, in any order: versions order them."""
 
@@ -163,6 +164,8 @@ REBUILDS: Queue[BloomBuildStep] = Queue(
     message_codec("rebuilds", _StepBody, _unpack_step, _pack_step),
     batch_size=1,
     visibility_s=361,
+    max_concurrency=2,
+    retention_days=4,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the gate requests the build again
 )
 """Targets whose Bloom filter has to be built."""

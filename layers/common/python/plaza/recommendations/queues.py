@@ -9,5 +9,7 @@ from plaza.recommendations.model import RebuildLists
 
 RECOMMENDATIONS: Queue[RebuildLists] = Queue(
     message_codec("recommendations", RebuildLists),
+    max_concurrency=2,
+    retention_days=4,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # a schedule requests it again
 )

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.content.schemas import PREVIEW_EXAMPLE, PostPreview
 from plaza.infra.http.schemas import ResponseModel
+from plaza.reactions.model import Window
 from plaza.recommendations.model import ReviewScore
+
+InWindow = Annotated[
+    Window,
+    Query(
+        description=(
+            "Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer "
+            "a like, the more it counts."
+        )
+    ),
+]
 
 
 class RankedPostResponse(PostPreview):

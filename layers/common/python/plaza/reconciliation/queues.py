@@ -11,11 +11,12 @@ COMPARISONS: Queue[ComparePart] = Queue(
     message_codec("comparisons", ComparePart),
     batch_size=1,
     visibility_s=541,
+    retention_days=4,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next night resumes the run
 )
 """Parts of runs to process."""
 
 REPAIRS: Queue[RepairFindings] = Queue(
-    message_codec("repairs", RepairFindings), batch_size=1, visibility_s=361
+    message_codec("repairs", RepairFindings), batch_size=1, visibility_s=361, max_concurrency=2
 )
 """Findings to repair."""

@@ -41,6 +41,7 @@ class TypeInUse(Conflict):
 
     slug = "type-in-use"
     title = "Shop type in use"
+    example = "Shop type 3 has shops. Move or delete them first."
 
 
 class ShopType(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
@@ -13,12 +14,32 @@ from plaza.infra.mysql.sql import from_us
 from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,
+    MAX_RADIUS_M,
     NearShop,
     Shop,
     ShopDraft,
     ShopType,
     ShopTypeDraft,
 )
+
+X = Annotated[
+    float, Query(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude in degrees.")
+]
+Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
+Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
+TypeId = Annotated[
+    IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
+]
+NamePrefix = Annotated[
+    str,
+    Query(
+        min_length=1,
+        max_length=200,
+        description="Beginning of the name, of any case, without control characters.",
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    AfterValidator(check_line),
+]
 
 _Line = Annotated[
     str,

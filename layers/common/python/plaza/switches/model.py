@@ -32,6 +32,7 @@ class SwitchesChanged(Conflict):
 
     slug = "switches-changed"
     title = "Switches changed"
+    example = "The switches are newer than version 2."
 
 
 class SwitchChange(NamedTuple):

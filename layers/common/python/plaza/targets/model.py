@@ -13,6 +13,7 @@ class TargetHidden(Gone):
 
     slug = "hidden"
     title = "Hidden"
+    example = "Post 1 was hidden by a moderator."
 
 
 class Existence(Enum):

@@ -89,7 +89,7 @@ class CacheDrops(Struct, frozen=True):
     ]
 
 
-DROPS: Queue[CacheDrops] = Queue(message_codec("drops", CacheDrops))
+DROPS: Queue[CacheDrops] = Queue(message_codec("drops", CacheDrops), max_concurrency=2)
 """Values to drop a second time."""
 
 

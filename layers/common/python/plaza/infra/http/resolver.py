@@ -2,15 +2,14 @@
 
     app = PlazaResolver(identify)
 
-    @app.put("/posts/<post_id>/likes/me", security=BEARER, tags=["reactions"], responses=...)
-    def like_post(post_id: Id) -> tuple[dict[str, Any], int]: ...
+    @app.get("/vouchers/<voucher_id>", security=OPTIONAL, responses=Responses("The voucher.", Gone))
+    def get_voucher(voucher_id: Id) -> VoucherResponse: ...
 
 It is a resolver of Powertools. Only ``resolve`` is replaced: API Gateway has matched the request,
 so its event names the route and has the parameters of the path. For an event of a load balancer
 ``infra.http.balancer_events`` does that.
 A function starts without what only some requests need. The parameters of a route are analysed, and
-pydantic is imported, at its first request (``infra.http.arguments``); a route whose parameters are
-ids needs neither.
+pydantic is imported, at its first request that has some beside ids (``infra.http.arguments``).
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from aws_lambda_powertools.event_handler.api_gateway import (
     APIGatewayHttpResolver,
-    BaseRouter,
     Response,
     Route,
 )
@@ -86,6 +84,9 @@ _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)
 # Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
 
+Headers = dict[str, str]
+"""Headers of a response, with names in lower case: the third part of what a route returns."""
+
 Security = list[dict[str, list[str]]]
 """What a route declares about sessions, as OpenAPI's ``security``."""
 
@@ -100,6 +101,9 @@ OPTIONAL: Security = [{}, *BEARER]
 
 PUBLIC: Security = []
 """The route reads no token; its callers are limited by network."""
+
+PARAMETER_HEADERS = ("idempotency-key", "x-visitor-id")
+"""The headers that are parameters of routes."""
 
 ID_PATTERN = r"^[1-9][0-9]{0,18}$"
 ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
@@ -130,6 +134,34 @@ class StoppedBy(BaseMiddlewareHandler[APIGatewayHttpResolver]):
         return next_middleware(app)
 
 
+WRITES: list[Callable[..., Any]] = [StoppedBy(Switch.WRITES)]
+"""The middlewares of a route that is stopped while Plaza is read-only."""
+
+
+class BodyOf(NamedTuple):
+    """The type of a body that a function returns as JSON or as a dict, for the contract:
+    ``Annotated[str, BodyOf(Post)]``."""
+
+    type: Any
+
+
+class Responses(dict[int, Any]):
+    """What a route returns: a text for each status, and its ``errors``. For the contract.
+
+    A text alone is that of the status 200. The body is of the type that the function returns, and
+    its example is that number ``example`` of the type, the next one for the next status. Not
+    declared are the errors of its ``security`` and of its switch, and those that every route may
+    raise: 400, 429, 500, 503.
+    """
+
+    def __init__(
+        self, texts: str | Mapping[int, str], *errors: type[PlazaError], example: int = 0
+    ) -> None:
+        super().__init__({200: texts} if isinstance(texts, str) else texts)
+        self.errors = errors
+        self.example = example
+
+
 class InvalidRequest(BadInput):
     """Parameters or fields of the body are invalid: ``errors`` has their paths and details."""
 
@@ -158,8 +190,9 @@ class PlazaResolver(APIGatewayHttpResolver):
 
     Then its session is checked, then its switch, then the size and type of the body, then the
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
-    ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With ``admits_unknown_tokens``
-    the routes themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows,
+    ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. ``tag`` belongs to routes that
+    declare none. With ``admits_unknown_tokens`` the routes themselves refuse tokens without a
+    session. ``paths`` are the paths that a 405 knows,
     with their methods; by default the app's routes. ``names`` are paths of other functions whose
     last part API Gateway takes for an id of a route of this one, with their methods.
     """
@@ -168,6 +201,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         self,
         identify: Identify,
         *,
+        tag: str = "",
         admits_unknown_tokens: bool = False,
         paths: Mapping[str, Iterable[str]] | None = None,
         names: Mapping[str, Iterable[str]] | None = None,
@@ -177,6 +211,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         self.endpoints: dict[str, Endpoint] = {}
         self.caller = _ANONYMOUS
         self.client_ip = ""
+        self._tags = [tag] if tag else []
         self._admits_unknown_tokens = admits_unknown_tokens
         self._paths = paths
         self.exception_handler(Exception)(_answer_error)
@@ -203,6 +238,7 @@ class PlazaResolver(APIGatewayHttpResolver):
                 ]
                 if route.security is None:
                     raise TypeError(f"{route.method} {args[0]} declares no security")
+                route.tags = route.tags or self._tags
                 switch = stops[0].switch if stops else None
                 endpoint = Endpoint(route, route.security, switch, _choose_reader(function))
                 self.endpoints[endpoint.key] = endpoint
@@ -213,10 +249,11 @@ class PlazaResolver(APIGatewayHttpResolver):
         return register_endpoint
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
-        """Return the contract of the routes. ``responses`` may be a function that returns them."""
+        """Return the contract of the routes."""
+        from plaza.infra.http.schemas import describe_endpoint  # imports pydantic
+
         for endpoint in self.endpoints.values():
-            responses: Any = endpoint.route.responses
-            endpoint.route.responses = responses() if callable(responses) else responses
+            endpoint.route.responses = describe_endpoint(endpoint)
         return super().get_openapi_schema(**options)
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
@@ -229,11 +266,9 @@ class PlazaResolver(APIGatewayHttpResolver):
             from plaza.infra.http import balancer_events
 
             return balancer_events.serve(self, event, context, self.resolve)
-        request = as_get(self, event)
-        BaseRouter.current_event, BaseRouter.lambda_context = (
-            APIGatewayProxyEventV2(request),
-            context,
-        )
+        request = as_get(event)
+        # Of this object: Powertools sets them on a class, which slows down each later attribute.
+        self.current_event, self.lambda_context = APIGatewayProxyEventV2(request), context
         return drop_body(event, _respond(self, request))
 
     def admit(self, event: Event, security: Security) -> None:
@@ -318,11 +353,16 @@ def _allow(methods: set[str], refused: str) -> list[str]:
 
 
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
-    """Return what reads the arguments of ``function``; ids of the path need no pydantic."""
-    annotations = [a for name, a in function.__annotations__.items() if name != "return"]
+    """Return what reads the arguments of ``function``; ids and defaults need no pydantic."""
+    annotations = {a for name, a in function.__annotations__.items() if name != "return"}
     if not annotations:
         return _read_nothing
-    return _read_ids if set(annotations) == {"Id"} else partial(_read_arguments, function)
+    if annotations == {"Id"}:
+        return _read_ids
+    code, defaults = function.__code__, function.__defaults__ or ()
+    required = code.co_varnames[: code.co_argcount - len(defaults)]
+    has_ids_only = all(function.__annotations__[name] == "Id" for name in required)
+    return partial(_read_given if has_ids_only else _read_arguments, function)
 
 
 def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, str]]:
@@ -339,12 +379,20 @@ def _read_nothing(event: Event) -> dict[str, Any]:
 
 
 def _read_ids(event: Event) -> dict[str, Any]:
-    parameters: dict[str, Any] = event["pathParameters"]
+    parameters: dict[str, Any] = event.get("pathParameters") or {}
     for name, text in parameters.items():
         if not _ID.fullmatch(text):
             raise NotFound(f"{name} is not an id.")
     _read_nothing(event)
     return parameters
+
+
+def _read_given(function: Callable[..., Any], event: Event) -> dict[str, Any]:
+    """Return the arguments of a function all of whose parameters but ids have defaults."""
+    headers = event["headers"]
+    if event.get("queryStringParameters") or any(name in headers for name in PARAMETER_HEADERS):
+        return _read_arguments(function, event)
+    return _read_ids(event)
 
 
 def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any]:
@@ -354,18 +402,21 @@ def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any
 
 
 def render(result: Any) -> dict[str, Any]:
-    """Return the response of API Gateway for a dict, a model, a model and its status, or a
-    Response."""
+    """Return the response of API Gateway for a dict, a model, JSON or None, for a tuple of one of
+    them, its status and maybe headers, or for a Response."""
     headers: dict[str, str] = {}
     status, content_type = 200, JSON
     if type(result) is tuple:
-        result, status = result
+        result, status, *more = result
+        headers = dict(*more)
     elif isinstance(result, Response):
         status, content_type = result.status_code, result.content_type or JSON
         headers = {name.lower(): str(value) for name, value in result.headers.items()}
         result = result.body or ""
     if type(result) is dict:
         body = _encode(result)
+    elif result is None:
+        body = ""
     else:
         body = result if type(result) is str else result.model_dump_json(by_alias=True)
     if body:
@@ -373,17 +424,11 @@ def render(result: Any) -> dict[str, Any]:
     return {"statusCode": status, "headers": headers, "body": body}
 
 
-def as_get(app: PlazaResolver, event: Event) -> Event:
-    """Return a HEAD request to a path with GET as that GET; other requests as they are.
-
-    API Gateway calls its route ``HEAD /posts/{post_id}``, or ``$default`` without such a route.
-    """
-    if event["requestContext"]["http"].get("method") != "HEAD":
-        return event
-    key = f"GET {event['routeKey'].removeprefix('HEAD ')}"
-    if key not in app.endpoints:
-        key = f"GET {event['rawPath']}"
-    return {**event, "routeKey": key} if key in app.endpoints else event
+def as_get(event: Event) -> Event:
+    """Return a request of the route ``HEAD /posts/{post_id}`` as one of its GET, others as they
+    are."""
+    key: str = event["routeKey"]
+    return {**event, "routeKey": f"GET {key[5:]}"} if key.startswith("HEAD ") else event
 
 
 def drop_body(event: Event, response: dict[str, Any]) -> dict[str, Any]:
@@ -540,7 +585,7 @@ def _to_problem_error(error: Exception) -> PlazaError:
     _log_fields.update(error_fields(error))
     if isinstance(error, PlazaError):
         return error
-    return PlazaError("The server failed; the error was logged.")
+    return PlazaError()
 
 
 def _answer_error(error: Exception) -> Response[str]:

@@ -7,18 +7,26 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.http.resolver import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID, PROBLEM
+from plaza.infra.http.resolver import (
+    ADMIN,
+    ID_DESCRIPTION,
+    ID_PATTERN,
+    JSON,
+    MAX_ID,
+    PROBLEM,
+    Endpoint,
+    Responses,
+)
 from plaza.infra.runtime.errors import (
-    BadInput,
     Forbidden,
-    Gone,
-    NotFound,
     PlazaError,
+    SwitchedOff,
     TooManyRequests,
     Unauthenticated,
     Unavailable,
@@ -81,13 +89,13 @@ ACCEPT_INTEGRAL_FLOAT = BeforeValidator(_to_integer)
 class ResponseModel(BaseModel):
     """Base of response bodies. Times are RFC 3339 in UTC, ids are strings."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class RequestPart(BaseModel):
     """Base of objects in request bodies: unknown fields are refused, no type is converted."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, defer_build=True)
 
 
 class RequestModel(RequestPart):
@@ -137,31 +145,41 @@ class Problem(ResponseModel):
     ] = None
 
 
-PROBLEM_OF_STATUS: dict[int, type[PlazaError]] = {
-    error.status: error
-    for error in (
-        BadInput,
-        Unauthenticated,
-        Forbidden,
-        NotFound,
-        Gone,
-        TooManyRequests,
-        PlazaError,
-        Unavailable,
-    )
-}
-"""Status -> its error in ``describe_problems``."""
-
-
-def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
-    """Return the OpenAPI responses of a route's errors.
-    A status means its error in ``PROBLEM_OF_STATUS``. 429, 500 and 503 are always included."""
-    errors = [
-        PROBLEM_OF_STATUS[problem] if isinstance(problem, int) else problem
-        for problem in (*problems, 429, 500, 503)
+def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
+    """Return the OpenAPI responses of a route that declares ``Responses``; others as declared."""
+    declared: Any = endpoint.route.responses
+    if not isinstance(declared, Responses):
+        return dict(declared or {})
+    errors: list[type[PlazaError]] = [
+        *([Unauthenticated] if endpoint.security else []),
+        *([Forbidden] if endpoint.security == ADMIN else []),
+        *declared.errors,
+        *([SwitchedOff] if endpoint.switch else []),
+        *(TooManyRequests, PlazaError, Unavailable),
     ]
+    body = _find_body(get_type_hints(endpoint.route.func, include_extras=True)["return"])
+    described = describe_problems(*errors)
+    for example, (status, text) in enumerate(declared.items(), declared.example):
+        content = {JSON: {"model": body, "x-example": example}}
+        described[status] = {"description": text} | ({"content": content} if body else {})
+    return described
+
+
+def _find_body(returned: Any) -> Any:
+    """Return the type of a body: X for X, ``tuple[X, int]``, ``Response[X]`` and
+    ``Annotated[str, BodyOf(X)]``; None for none."""
+    if returned in (None, type(None)):
+        return None
+    origin, inner = get_origin(returned), get_args(returned)
+    if origin is Annotated:
+        return inner[1].type
+    return _find_body(inner[0]) if origin in (tuple, Response) else returned
+
+
+def describe_problems(*errors: type[PlazaError]) -> dict[int, Any]:
+    """Return the OpenAPI responses of errors."""
     responses: dict[int, Any] = {}
-    for error in sorted(errors, key=lambda error: error.status):
+    for error in errors:
         response = responses.setdefault(
             error.status,
             {
@@ -170,14 +188,5 @@ def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
             },
         )
         examples = response["content"][PROBLEM]["examples"]
-        examples[error.slug] = {"summary": error.title}
+        examples[error.slug] = {"summary": error.title, "detail": error.example}
     return responses
-
-
-def describe_response(
-    status: int, model: Any, description: str, *, example: int = 0
-) -> dict[int, Any]:
-    """Return the OpenAPI response of a route for a status that is no error.
-    ``example`` is the index of an example of the model."""
-    content = {JSON: {"model": model, "x-example": example}}
-    return {status: {"description": description, "content": content}}

@@ -18,7 +18,7 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec, Struct, json_codec
 from plaza.infra.runtime.errors import Unavailable
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import error_fields, logger, metrics, record
 
 E = TypeVar("E")
 R = TypeVar("R")
@@ -55,10 +55,15 @@ RUN_END: Codec[RunEnd] = json_codec("run_ends", RunEnd)
 
 
 def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
-    """Return a decorator that stores how each run of a handler ends, one round trip. While Redis is
-    unavailable a run is not stored. The handler returns numbers."""
+    """Return a decorator for the handler of a schedule, which returns numbers.
+
+    Its lines and metrics are those of Powertools. How each run ends is stored, one round trip; not
+    while Redis is unavailable.
+    """
 
     def decorate(handler: Handler[E]) -> Handler[E]:
+        @logger.inject_lambda_context
+        @metrics.log_metrics(capture_cold_start_metric=True)
         @wraps(handler)
         def run(event: E, context: object) -> dict[str, Any]:
             began_s = clock.monotonic_s()
@@ -70,7 +75,8 @@ def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
             _store_run(name, began_s, None, result)
             return result
 
-        return run
+        decorated: Handler[E] = run
+        return decorated
 
     return decorate
 

@@ -10,8 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.infra.queues import dead_letters, sqs
 from plaza.infra.queues.dead_letters import CAUSE, ORIGINAL, dlq_of
@@ -31,10 +37,11 @@ from plaza.infra.queues.retries import (
 from plaza.infra.queues.sqs import Outgoing, QueueDown, read_request_id
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import error_fields, logger, metrics, record
 from plaza.infra.runtime.process import paused_collection
 
 T = TypeVar("T")
+Handler = Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]
 
 _MAX_SPLITS = 40
 _RETRY = RetryPolicy()
@@ -67,6 +74,17 @@ class QueueProcessor(BatchProcessor, Generic[T]):
     ) -> None:
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._queue, self._decode, self._handle, self._retry = queue, decode, handle, retry
+
+    def lambda_handler(self) -> Handler:
+        """Return the handler of the queue's function."""
+
+        @logger.inject_lambda_context
+        @metrics.log_metrics(capture_cold_start_metric=True)
+        def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+            return process_partial_response(event, self.record_handler, self, context)
+
+        decorated: Handler = handler
+        return decorated
 
     def record_handler(self, record: SQSRecord) -> T:
         """Return the decoded message, with the id of its request if it has a field for that."""

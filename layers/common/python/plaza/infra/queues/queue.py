@@ -5,7 +5,7 @@
     @REACTIONS.consumer
     def save(events: Sequence[ReactionEvent]) -> None: ...
 
-    processor = REACTIONS.processor(save)  # functions/queue/save_reactions/app.py
+    handler = REACTIONS.processor(save).lambda_handler()  # functions/queue/save_reactions/app.py
 
 The consumer registers itself with a decorator. So a producer, which imports the declaration, loads
 neither the consumer's code nor the consumer runtime; and a context may send to a queue that a
@@ -39,9 +39,9 @@ _declared: dict[str, Queue[Any]] = {}
 class Queue(Generic[T]):
     """A queue of messages of type ``T``: its codec, its settings and its consumer.
 
-    The name of the codec is part of the names of its variables in template.yaml. ``batch_size``,
-    ``window_s`` (how long a batch may fill), ``visibility_s`` and the receives of ``retry`` are in
-    template.yaml too; a policy test compares them.
+    ``make template`` writes it into template.yaml, with its DLQ and its function. ``window_s``: how
+    long a batch may fill. ``visibility_s``: how long a message is hidden that was received, six
+    times the timeout of the function. ``max_concurrency``: batches that are consumed at once.
     """
 
     def __init__(
@@ -51,6 +51,8 @@ class Queue(Generic[T]):
         batch_size: int = 10,
         window_s: int = 0,
         visibility_s: int = 181,
+        max_concurrency: int = 4,
+        retention_days: int = 14,
         retry: RetryPolicy | None = None,
     ) -> None:
         if codec.name in _declared:
@@ -61,6 +63,8 @@ class Queue(Generic[T]):
         self.batch_size = batch_size
         self.window_s = window_s
         self.visibility_s = visibility_s
+        self.max_concurrency = max_concurrency
+        self.retention_days = retention_days
         self.retry = retry or RetryPolicy()
         self._handle: Callable[[Sequence[T]], None] | None = None
         _declared[self.name] = self

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import redis
@@ -327,7 +328,7 @@ def observe_clock(key: str, now_us: int) -> None:
 def _name_node_of(key: str) -> str:
     if not settings().redis_cluster:
         return ""
-    return REDIS.call(lambda: _name_node(("EXISTS", key)))
+    return REDIS.call(partial(_name_node, ("EXISTS", key)))
 
 
 def breakers_key(tag: str) -> str:
@@ -357,10 +358,11 @@ def execute(*command: Argument) -> Any:
     """Run one command; without a key, on all nodes of a cluster that it concerns.
     One round trip. Raises RedisDown."""
     reports = _take_reports((command,))
-    of_nodes = settings().redis_cluster and key_of_command(command) is None
-    if not of_nodes and (reports or settings().redis_cluster):
-        return REDIS.call(lambda: _pipeline([command], {}, reports))[0]
-    return REDIS.call(lambda: client().execute_command(*command) if of_nodes else _execute(command))
+    if settings().redis_cluster and key_of_command(command) is None:
+        return REDIS.call(partial(client().execute_command, *command))
+    if reports or settings().redis_cluster:
+        return REDIS.call(partial(_pipeline, [command], {}, reports))[0]
+    return REDIS.call(partial(_execute, command))
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArguments] = ()) -> Any:
@@ -368,15 +370,9 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArgum
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
     reports = _take_reports((command,))
     if reports or settings().redis_cluster:
-        return REDIS.call(lambda: _pipeline([command], {script.sha: script.source}, reports))[0]
-
-    def evaluate() -> Any:
-        try:
-            return _execute(command)
-        except NoScriptError:
-            return _execute(("EVAL", script.source, *command[2:]))
-
-    return REDIS.call(evaluate)
+        sources = {script.sha: script.source}
+        return REDIS.call(partial(_pipeline, [command], sources, reports))[0]
+    return REDIS.call(partial(_evaluate, command, script))
 
 
 def run_on_node(
@@ -402,7 +398,7 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     if not sent:
         return []
     reports = _take_reports(sent)
-    return REDIS.call(lambda: _pipeline(sent, sources, reports))
+    return REDIS.call(partial(_pipeline, sent, sources, reports))
 
 
 def run_all_on_replicas(
@@ -419,7 +415,7 @@ def run_all_on_replicas(
     def send(sent: Sequence[Command]) -> list[Any]:
         if settings().redis_cluster:
             return cluster.send(_reader.get(), sent)
-        return _send_to_single(sent, _reader.get())
+        return _exchange(_reader.get(), sent)
 
     try:
         return _pipeline([*first, *scripts, *commands], sources, send=send)
@@ -568,8 +564,8 @@ def _send(commands: Sequence[Command]) -> list[Any]:
 def _send_to_master(commands: Sequence[Command]) -> list[Any]:
     """Send commands to a single Redis, with ``_READ_ROLE`` first when it is due."""
     if not _is_role_due(""):
-        return _send_to_single(commands, client())
-    role, *replies = _send_to_single([_READ_ROLE, *commands], client())
+        return _exchange(client(), commands)
+    role, *replies = _exchange(client(), [_READ_ROLE, *commands])
     _observe_role("", role)
     return replies
 
@@ -582,32 +578,48 @@ def _execute(command: Command) -> Any:
     return reply
 
 
-def _send_to_single(commands: Sequence[Command], to: Any) -> list[Any]:
-    """Send commands on the connection of the client ``to``; send them again once if it was lost."""
-    connection, callbacks = to.connection, to.response_callbacks
+def _evaluate(command: Command, script: Script) -> Any:
+    """Send the EVALSHA of a script to a single Redis, as EVAL if it has not cached the script."""
     try:
-        try:
-            return _exchange(connection, commands, callbacks)
-        except RedisConnectionError:
-            connection.disconnect()
-            note_resend()
-            return _exchange(connection, commands, callbacks)
+        return _execute(command)
+    except NoScriptError:
+        return _execute(("EVAL", script.source, *command[2:]))
+
+
+def _exchange(to: Any, commands: Sequence[Command]) -> list[Any]:
+    """Send commands on the connection of the client ``to``; send them again once if it was lost.
+    Return the replies in order, errors included.
+
+    Commands are sent in packs, so that Redis runs the first while others are packed. To save CPU,
+    arguments and replies are not checked one by one, as redis-py does, and replies are parsed
+    without its checks of the connection.
+    """
+    connection, is_again = to.connection, False
+    try:
+        while True:
+            try:
+                connection.send_packed_command(_pack(commands))
+                return _read_replies(connection, commands, to.response_callbacks)
+            except RedisConnectionError:
+                if is_again:
+                    raise
+                connection.disconnect()
+                note_resend()
+                is_again = True
     except BaseException:
         connection.disconnect()  # it may have replies that nothing has read
         raise
 
 
-def _exchange(connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]) -> list[Any]:
-    """Send commands in packs, so that Redis runs the first while others are packed.
+def _pack(commands: Sequence[Command]) -> Iterator[bytes]:
+    for start in range(0, len(commands), _COMMANDS_PER_PACK):
+        part = commands[start : start + _COMMANDS_PER_PACK]
+        yield b"".join([pack_command(bind(command, "")) for command in part])  # type: ignore[arg-type]  # it declares one argument
 
-    To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies are
-    parsed without its checks of the connection.
-    """
-    packs = (
-        b"".join([pack_command(bind(c, "")) for c in commands[start : start + _COMMANDS_PER_PACK]])  # type: ignore[arg-type]  # it declares one argument
-        for start in range(0, len(commands), _COMMANDS_PER_PACK)
-    )
-    connection.send_packed_command(packs)
+
+def _read_replies(
+    connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]
+) -> list[Any]:
     parser = connection._parser
     parse = parser._reader.gets
     replies = []

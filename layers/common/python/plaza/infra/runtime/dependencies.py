@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import RLock
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pybreaker import CircuitBreaker, CircuitBreakerError, CircuitBreakerListener
 
@@ -85,10 +85,6 @@ def _unchanged(error: Exception) -> Exception:
     return error
 
 
-def _raise(error: BaseException) -> NoReturn:
-    raise error
-
-
 @dataclass(kw_only=True, eq=False)
 class Dependency:
     """A server that is called over the network, and the meaning of its errors.
@@ -140,7 +136,15 @@ class Dependency:
         Raises ``down``, the result of ``translate``, and any other error of ``work``."""
         try:
             with self._turn:  # threads that share a client take turns
-                return self._guard(work, retries)
+                failed = None
+                # To save CPU, a closed breaker without failures gets errors only.
+                if not self.breaker.fail_counter and self.breaker.current_state == "closed":
+                    try:
+                        return work()
+                    except Exception as error:
+                        failed = error
+                result: T = self.breaker.call(self._repeat, work, retries, failed)
+                return result
         except CircuitBreakerError:
             detail = f"{self.name} is unavailable: the circuit breaker is open"
             raise self.down(detail, may_have_run=False) from None
@@ -155,27 +159,19 @@ class Dependency:
                 raise
             raise translated from error
 
-    def _guard(self, work: Callable[[], T], retries: tuple[RetryRule, ...]) -> T:
-        """Run ``work`` under the breaker. A success does not change a closed breaker without
-        failures, so to save CPU that breaker gets errors only."""
-        if self.breaker.fail_counter or self.breaker.current_state != "closed":
-            result: T = self.breaker.call(self._attempt, work, retries)
-            return result
-        try:
-            return self._attempt(work, retries)
-        except BaseException as error:
-            self.breaker.call(_raise, error)
-            raise
-
-    def _attempt(self, work: Callable[[], T], retries: tuple[RetryRule, ...]) -> T:
-        left = None
+    def _repeat(
+        self, work: Callable[[], T], retries: tuple[RetryRule, ...], failed: Exception | None
+    ) -> T:
+        """Return the result of ``work``, repeated by the rules; ``failed``: its first error."""
+        left = [(rule.applies_to, iter(rule.pauses_s)) for rule in (*self.retries, *retries)]
         while True:
             try:
+                if failed is not None:
+                    raise failed
                 return work()
             except Exception as error:
+                failed = None
                 self.clean_up(error)
-                if left is None:
-                    left = [(r.applies_to, iter(r.pauses_s)) for r in (*self.retries, *retries)]
                 pauses = (next(rest, None) for applies_to, rest in left if applies_to(error))
                 pause_s = next(pauses, None)
                 if pause_s is None:

@@ -21,6 +21,11 @@ class PlazaError(Exception):
     status: ClassVar[int] = 500
     slug: ClassVar[str] = "internal"
     title: ClassVar[str] = "Internal error"
+    example: ClassVar[str] = "The server failed; the error was logged."
+    """The ``detail`` in the contract, and of an error that is raised without one."""
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(detail or self.example)
 
 
 class BadInput(PlazaError):
@@ -41,6 +46,7 @@ class Unauthenticated(PlazaError):
     status = 401
     slug = "unauthenticated"
     title = "Authentication required"
+    example = "Send the header `Authorization: Bearer <token>`."
 
 
 class NotFound(PlazaError):
@@ -65,6 +71,7 @@ class Unavailable(PlazaError):
     status = 503
     slug = "unavailable"
     title = "Temporarily unavailable"
+    example = "MySQL is unavailable; try again."
 
     def __init__(self, detail: str, retry_after_s: int = 2) -> None:
         super().__init__(detail)
@@ -84,6 +91,7 @@ class SwitchedOff(Unavailable):
 
     slug = "switched-off"
     title = "Switched off"
+    example = "Plaza is in read-only mode."
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, retry_after_s=30)
@@ -107,6 +115,7 @@ class Forbidden(PlazaError):
     status = 403
     slug = "forbidden"
     title = "Forbidden"
+    example = "This request requires the role admin."
 
 
 class Conflict(PlazaError):
@@ -123,6 +132,7 @@ class TooManyRequests(PlazaError):
     status = 429
     slug = "too-many-requests"
     title = "Too many requests"
+    example = "The rate limit is exceeded; retry after 2 s."
 
     def __init__(self, detail: str, retry_after_s: int) -> None:
         super().__init__(detail)

@@ -23,23 +23,29 @@ class LazyModule:
 class _DeferredPackage(ModuleType):
     """Stands for a package until an attribute is read; its submodules can be imported before."""
 
+    main = ""
+
     def __getattr__(self, attribute: str) -> Any:
         if attribute.startswith("__"):
             raise AttributeError(attribute)
         if find_spec(submodule := f"{self.__name__}.{attribute}"):
             return import_module(submodule)
+        if self.main and hasattr(main := import_module(f"{self.__name__}.{self.main}"), attribute):
+            return getattr(main, attribute)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
         return getattr(import_module(self.__name__), attribute)
 
 
-def defer_package(name: str) -> None:
+def defer_package(name: str, main: str = "") -> None:
     """Let imports of the package ``name``, of a top-level one, succeed without running it until
-    something of it is used. Has no effect if the package is imported already."""
+    something of it is used that is not in its submodule ``main``. Has no effect if the package is
+    imported already."""
     top, *path = name.split(".")
     spec = find_spec(top)
     if name not in sys.modules and spec and spec.submodule_search_locations:
         package = _DeferredPackage(name)
+        package.main = main
         package.__path__ = ["/".join([spec.submodule_search_locations[0], *path])]
         sys.modules[name] = package
         if parent := sys.modules.get(name.rpartition(".")[0]):

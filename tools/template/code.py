@@ -1,0 +1,172 @@
+"""The Python of the product as syntax: imports, definitions, and the queues that functions use."""
+
+import ast
+import importlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from cli.paths import LAYER
+from plaza.infra.queues.dead_letters import dlq_of
+from plaza.infra.queues.queue import Queue
+
+_SEND = {"send", "try_send", "send_all"}
+_SPILL = {"spill", "send_spilled"}  # get the name of the queue
+_MEASURE = {"count_backlog", "count_unfinished"}
+
+
+class Import(NamedTuple):
+    """The parts of ``from module import name as bound``; ``name`` is '' for ``import module``."""
+
+    module: str
+    name: str
+    bound: str
+
+
+class QueueUse(NamedTuple):
+    """Names of the queues that a function uses: ``consumed`` is '' for none."""
+
+    consumed: str
+    sent: frozenset[str]
+    measured: frozenset[str]
+
+
+@cache
+def tree_of(file: Path) -> ast.Module:
+    """Return the syntax tree of a file; the same object for each call."""
+    return ast.parse(file.read_text())
+
+
+@cache
+def nodes_of(file: Path) -> Sequence[ast.AST]:
+    """Return all nodes of the syntax tree of a file."""
+    return tuple(ast.walk(tree_of(file)))
+
+
+@cache
+def imports_of(file: Path) -> list[Import]:
+    """Return all imports of a file, those inside functions included."""
+    return list(_imports_of(file))
+
+
+def _imports_of(file: Path) -> Iterator[Import]:
+    for node in nodes_of(file):
+        if isinstance(node, ast.Import):
+            yield from (Import(a.name, "", a.asname or a.name) for a in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError(f"{file} has a relative import")
+            module = node.module or ""
+            yield from (Import(module, a.name, a.asname or a.name) for a in node.names)
+
+
+def module_file(module: str) -> Path:
+    """Return the file of ``plaza.x.y``."""
+    path = LAYER.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def queue_named(file: Path, name: str) -> Queue[Any] | None:
+    """Return the queue that a file imports as ``name`` or declares; None if it is not a queue."""
+    modules = [imported.module for imported in imports_of(file) if imported.name == name]
+    if LAYER in file.parents:
+        modules.append(".".join(file.relative_to(LAYER).with_suffix("").parts))
+    for module in modules:
+        if module.startswith("plaza"):
+            queue = getattr(importlib.import_module(module), name, None)
+            if isinstance(queue, Queue):
+                return queue
+    return None
+
+
+@cache
+def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
+    """Return (file, definition) of each function or class of Plaza that ``within`` names."""
+    tree = tree_of(file)
+    imported = {i.bound: i for i in imports_of(file) if i.module.startswith("plaza")}
+    definitions = []
+    for node in ast.walk(within):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            used = imported.get(node.value.id)
+            if used and module_file(f"{used.module}.{used.name}").exists():
+                definitions += _definition(module_file(f"{used.module}.{used.name}"), node.attr)
+        elif isinstance(node, ast.Name) and node.id in imported:
+            definitions += _definition(
+                module_file(imported[node.id].module), imported[node.id].name
+            )
+        elif isinstance(node, ast.Name):
+            definitions += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
+    return definitions
+
+
+def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:
+    """Return (file, definition) of a function of Plaza."""
+    return _definition(module_file(function.__module__), function.__name__)
+
+
+@cache
+def read_queue_use(app: Path) -> QueueUse:
+    """Return the queues that a function reaches by its calls. A consumer sends to its own queue,
+    in which messages wait, and to its DLQ."""
+    own = _consumed_by(app)
+    sent, measured = set[str](), set[str]()
+    if own is not None:
+        sent |= {own.name, dlq_of(own.name)}
+    for file, within in _reached_from(app, own):
+        for node in ast.walk(within):
+            match node:
+                case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in _SEND:
+                    sent |= _name_of(file, constant)
+                case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in _MEASURE:
+                    measured |= _name_of(file, constant)
+                case ast.Call(
+                    func=ast.Name(id=called),
+                    args=[ast.Attribute(value=ast.Name(id=constant), attr="name"), *_],
+                ) if called in _SPILL:
+                    sent |= _name_of(file, constant)
+    return QueueUse(own.name if own else "", frozenset(sent), frozenset(measured))
+
+
+def _name_of(file: Path, constant: str) -> set[str]:
+    queue = queue_named(file, constant)
+    return {queue.name} if queue else set()
+
+
+def _consumed_by(app: Path) -> Queue[Any] | None:
+    """Return the queue of ``processor = QUEUE.processor(consumer)``."""
+    for node in nodes_of(app):
+        match node:
+            case ast.Attribute(value=ast.Name(id=constant), attr="processor"):
+                return queue_named(app, constant)
+    return None
+
+
+def _reached_from(app: Path, own: Queue[Any] | None) -> list[tuple[Path, ast.AST]]:
+    """Return (file, definition) of everything that a function's code may call, by name."""
+    todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
+    if own is not None:
+        todo += definition_of(own.handle)
+    visited: dict[int, tuple[Path, ast.AST]] = {}
+    while todo:
+        file, within = todo.pop()
+        if id(within) in visited:
+            continue
+        visited[id(within)] = file, within
+        todo += [
+            used for used in names_used(file, within) if LAYER in used[0].parents or used[0] == app
+        ]
+    return list(visited.values())
+
+
+def _definition(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
+    """Return where ``name`` is defined, through packages that re-export it."""
+    for node in tree_of(file).body:
+        if getattr(node, "name", None) == name:
+            return [(file, node)]
+        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
+            source = module_file(node.module or "")
+            if module_file(f"{node.module}.{name}").exists():
+                return []  # a module, not a definition
+            return _definition(source, name) if source.exists() else []
+    return []
