@@ -27,7 +27,7 @@ from cli.paths import CommandError
 from local.load.requests import Call
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections
 from plaza.infra.runtime.process import reset_process
 
 # Longer than the API may take: an abandoned request that is served later would be out of order.
@@ -437,7 +437,7 @@ def play_in_processes(
     results: Any = fork.SimpleQueue()
 
     def work(part: Sequence[Callable[[], bool]]) -> None:
-        for inherited in (redis._client, mysql._connection, sqs._sender):
+        for inherited in (connections._client, mysql._connection, sqs._sender):
             inherited.forget()
         reset_process()  # blocks of ids, too
         with inside() as yielded:
