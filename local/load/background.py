@@ -50,9 +50,9 @@ def find_connected(stack: Stack, consumer: str) -> list[psutil.Process]:
 
     A worker that is still starting is spared: its kills would use up the receives of messages.
     """
-    workers = []
+    processes = []
     for worker in stack.find_workers(consumer):
         with contextlib.suppress(psutil.Error):
             if worker.net_connections("tcp"):
-                workers.append(worker)
-    return workers
+                processes.append(worker)
+    return processes

@@ -187,8 +187,8 @@ def choose_pairs(follows: Iterable[Follow], count: int, seed: int = 0) -> list[P
         if len(pairs) == count or len(users) < 2:
             break
         pool = chance.choice(shared if shared and len(pairs) % 2 else pools)
-        user_id, other = chance.sample(pool, 2)
-        pairs[user_id, other] = None
+        first, other = chance.sample(pool, 2)
+        pairs[first, other] = None
     return list(pairs)
 
 

@@ -127,9 +127,9 @@ class Interactions(Scenario):
     def __init__(
         self, interactions: Sequence[Interaction], duplicates: float = 0.0, seed: int = 0
     ) -> None:
-        items = {interaction.item_id for interaction in interactions}
+        items = {entry.item_id for entry in interactions}
         requests = plan(interactions, duplicates, seed)
-        super().__init__(requests, keep=lambda reaction: reaction.target_id in items)
+        super().__init__(requests, keep=lambda entry: entry.target_id in items)
         self._item_ids = sorted(items)
         self._seed = seed
 

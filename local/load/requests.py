@@ -92,10 +92,10 @@ class Expectation(NamedTuple):
             exact = [answer for answer in answers if answer.get("exact") is not False]
             shown = [(answer.get("items") or [{}])[0] for answer in exact]
         wrong = [
-            f"{request}: {name} is {values.get(name)!r}"
-            for values in shown
+            f"{request}: {name} is {value.get(name)!r}"
+            for value in shown
             for name, expected in self.shows.items()
-            if values.get(name) != expected
+            if value.get(name) != expected
         ]
         changed = sum(answer.get("changed") is True for answer in answers)
         if request.sets and certain and changed != self.changes:
@@ -156,16 +156,12 @@ def predict(
     for request in requests:
         changes, shows = False, request.writes
         if request.sets:
-            reaction, on_after = request.sets
-            changes = on_after != (reaction in on)
+            reaction, is_on = request.sets
+            changes = is_on != (reaction in on)
             if changes:
                 on ^= {reaction}
-            shows = {KINDS[reaction.kind].state_field: on_after}
+            shows = {KINDS[reaction.kind].state_field: is_on}
         elif request.reads:
-            shows = {
-                "mine": {
-                    KINDS[reaction.kind].state_field: reaction in on for reaction in request.reads
-                }
-            }
+            shows = {"mine": {KINDS[read.kind].state_field: read in on for read in request.reads}}
         expectations.append(Expectation(changes, shows))
     return expectations, on

@@ -77,8 +77,8 @@ class Scenario(ABC):
 def compare_rows(after: Set[Any], rows: Set[Any]) -> list[str]:
     """Return one difference for each wrong row and for each missing row."""
     return [
-        *(f"{reaction} is in the rows, not in the file" for reaction in sorted(rows - after)),
-        *(f"{reaction} is in the file, not in the rows" for reaction in sorted(after - rows)),
+        *(f"{row} is in the rows, not in the file" for row in sorted(rows - after)),
+        *(f"{row} is in the file, not in the rows" for row in sorted(after - rows)),
     ]
 
 
