@@ -422,6 +422,10 @@ def test_types_of_typescript_are_generated_without_a_warning(tmp_path: Path) -> 
 
 def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
     """It gives a function its defaults, without pydantic, if a request has none of them."""
-    parameters = [one for operation in OPERATIONS for one in operation.spec.get("parameters", ())]
-    headers = {one["name"].lower() for one in parameters if one["in"] == "header"}
+    headers = {
+        parameter["name"].lower()
+        for operation in OPERATIONS
+        for parameter in operation.spec.get("parameters", ())
+        if parameter["in"] == "header"
+    }
     assert headers == set(PARAMETER_HEADERS)
