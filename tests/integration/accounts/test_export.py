@@ -63,10 +63,10 @@ def as_texts(key: Sequence[Any]) -> tuple[str, ...]:
 def test_each_row_of_each_table_is_exported_once_in_order(
     filled: dict[str, list[tuple[Any, ...]]], limit: int
 ) -> None:
-    found: dict[str, list[tuple[str, ...]]] = {}
+    exported: dict[str, list[tuple[str, ...]]] = {}
     for row in read_all(limit):
-        found.setdefault(row.section, []).append(row.key)
-    assert found == {name: list(map(as_texts, keys)) for name, keys in filled.items()}
+        exported.setdefault(row.section, []).append(row.key)
+    assert exported == {name: list(map(as_texts, keys)) for name, keys in filled.items()}
 
 
 def test_a_user_without_rows_has_an_empty_export(filled: object) -> None:
@@ -146,8 +146,8 @@ def test_a_cursor_of_the_version_before_begins_its_section_again(
 ) -> None:
     """A cursor was the index of a section, and the key of a row in another order."""
     names = [*dict.fromkeys(section.name for section in SECTIONS)]
-    wanted = [row for row in read_all(100) if row.section in names[names.index(section) :]]
-    assert [*read_all(100, after=pack(index, 9_000_001, 0))] == wanted
+    expected = [row for row in read_all(100) if row.section in names[names.index(section) :]]
+    assert [*read_all(100, after=pack(index, 9_000_001, 0))] == expected
 
 
 @pytest.mark.parametrize(

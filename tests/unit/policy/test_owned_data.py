@@ -164,7 +164,7 @@ def test_the_owner_exports_the_columns_that_are_listed_as_exported() -> None:
         if (PLAZA / context / "export.py").exists() and context != "accounts":
             own = importlib.import_module(f"plaza.{context}.export").SECTIONS
             assert {TABLES[section.table].owner for section in own} == {context}
-            assert set(own) <= set(SECTIONS), f"plaza.accounts.sections lacks those of {context}"
+            assert set(own) <= set(SECTIONS), f"plaza.accounts.sections lacks sections of {context}"
 
 
 def test_sections_have_names_of_their_own_in_cursors() -> None:

@@ -61,7 +61,7 @@ class Section:
         }
 
     def render_select(self, has_key: bool) -> str:
-        """Return the statement of a page, whose arguments are those of ``read``."""
+        """Return the statement of a page, with the arguments of ``read``."""
         conditions = [f"{self.user} = %(exported_user)s", *self.conditions]
         if has_key:
             conditions.append(_render_after([*self.order]))
