@@ -18,9 +18,9 @@ from local.stack.functions import make_api_event
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import fan_out, rebuild, redis_store
 from plaza.feed.model import INBOX, Timeline
+from plaza.feed.settings import feed_settings
 from plaza.infra.queues import sqs
-from plaza.infra.redis import redis
-from plaza.infra.runtime import settings
+from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.clock import Deadline
 
 AUTHOR = 30_000_000
@@ -45,7 +45,7 @@ def _write_letter() -> str:
 def measure(harness: Harness) -> list[Figure]:
     harness.clear()
     os.environ["PLAZA_FAN_OUT_LIMIT"] = "1000000"
-    settings.settings.cache_clear()
+    feed_settings.cache_clear()
     with without_queues():
         return [*_fan_out(harness), *_page(harness), *_rebuild(harness)]
 
@@ -96,7 +96,7 @@ def _push(post_id: int) -> None:
 def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
     """Do the minimum: the keys are known, nothing is read."""
     keys = [f"raw:{redis_store.key(inbox)}" for inbox in inboxes]
-    client = redis.client()
+    client = connections.client()
     for start in range(0, len(keys), _AT_ONCE):
         pipe = client.pipeline(transaction=False)
         member = f"{FIRST_POST + number:019d}:{AUTHOR}"

@@ -13,7 +13,7 @@ from bench.harness import Harness
 from bench.meters import redis_cpu_s, time_s
 from cli.paths import CommandError
 from local.stack.servers import require_binary
-from plaza.infra.redis import redis
+from plaza.infra.redis import masters, redis
 from plaza.infra.redis.scripts import Script, load_script
 from plaza.reactions import (
     LIKE,
@@ -112,7 +112,7 @@ def _viral(harness: Harness, calls: int) -> Run:
 
 def _gate(harness: Harness, calls: int) -> Run:
     keys = redis_keys.keys_of(LIKE.name, POST)
-    reign = redis.find_node(keys.meta).reign
+    reign = masters.find_node(keys.meta).reign
     run = run_script(
         harness,
         calls,

@@ -22,7 +22,7 @@ from local.stack.ports import free_port
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify as read_session
 from plaza.infra.queues import sqs as sqs_client
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, masters
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
 from plaza.reactions import redis_gate, redis_keys
@@ -175,9 +175,9 @@ def _run_gate_bare(i: int) -> None:
     keys = redis_keys.keys_of(LIKE.name, _target(i))
     script, actor = redis_gate.GATE, next(_users)
     of_script = redis_gate.gate_keys(keys)
-    reign, limit = redis.find_node(keys.meta).reign, 1_000_000
+    reign, limit = masters.find_node(keys.meta).reign, 1_000_000
     args = (actor, 1, "bench", NEVER_US, reign, limit, keys.member)
-    redis.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
+    connections.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
 
 
 def _target(i: int) -> Target:

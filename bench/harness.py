@@ -15,7 +15,7 @@ from local.stack.ports import free_port
 from local.stack.processes import Process, start_process, stop_process, wait_until_ready
 from local.stack.servers import run_databases
 from plaza.infra.mysql import migrations, mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.process import clear_caches
 
 _QUEUES = (
@@ -72,7 +72,7 @@ def start_harness(quick: bool) -> Iterator[Harness]:
         ends.enter_context(contextlib.redirect_stdout(log))
         migrations.apply_migrations()
         ends.callback(mysql.forget_connection)
-        ends.callback(redis.forget_client)
+        ends.callback(connections.forget_client)
         yield Harness(directory, redis_server.port, redis_server.url, mysql_server.url, quick)
 
 

@@ -9,7 +9,7 @@ from bench.figures import Figure, Peer
 from bench.gate import BASE_US, Run, race, run_script
 from bench.harness import Harness
 from cli.paths import CommandError
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.redis.scripts import load_script
 
 RUNS = 5
@@ -46,7 +46,7 @@ def measure(harness: Harness) -> list[Figure]:
 
 def _use(harness: Harness, calls: int, name: str, fields: dict[str, Any]) -> Run:
     harness.clear()
-    redis.client().hset(KEY, mapping=fields)
+    connections.client().hset(KEY, mapping=fields)
     script = load_script(_BASELINES / f"layout_{name}.lua")
     total = redis.run(script, (KEY,), ())
     run = run_script(harness, calls, script, (KEY,), ())

@@ -11,7 +11,7 @@ from unittest import mock
 from pymysql.connections import Connection
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 
 _STATEMENT = re.compile(
     r"\s*(\w+)\b.*?\b(?:FROM|INTO|STRAIGHT_JOIN|UPDATE)\s+(?!JSON_TABLE)(\w+)", re.DOTALL

@@ -28,7 +28,9 @@ from bench.meters import cpu_ms
 from cli.paths import LAYER, ROOT
 from local.stack.functions import CONTEXT, make_record
 from plaza.infra.http.callers import Caller
-from plaza.infra.http.resolver import BEARER, Id, PlazaResolver
+from plaza.infra.http.requests import Id
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.routes import BEARER
 from plaza.infra.queues.processor import QueueProcessor
 from plaza.infra.runtime.observability import (
     begin_request,

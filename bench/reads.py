@@ -19,9 +19,9 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import cpu_ms
 from local.stack.functions import CONTEXT
-from plaza.infra.http import resolver
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.http import responses
+from plaza.infra.redis import connections
+from plaza.infra.redis.commands import Command
 from plaza.infra.runtime.process import clear_caches
 
 CALLS = 10
@@ -58,7 +58,7 @@ def _write_text(random: Random) -> str:
 def _compress(handler: Handler, event: Event) -> list[Figure]:
     plain = handler(event | {"headers": event["headers"] | {"accept-encoding": ""}}, CONTEXT)
     packed = handler(event, CONTEXT)
-    used_ms = min(cpu_ms(lambda: resolver._compress(event, deepcopy(plain))) for _ in range(100))
+    used_ms = min(cpu_ms(lambda: responses.compress(event, deepcopy(plain))) for _ in range(100))
     sizes = len(b64decode(packed["body"])), len(plain["body"].encode())
     return [
         Figure("feed page of 20, gzipped", sizes[0], "bytes", Peer("plain", sizes[1])),
@@ -93,19 +93,19 @@ def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) 
 def _recorded_commands() -> Iterator[list[Sequence[Command]]]:
     """Yield the pipelines that are sent to Redis in the block."""
     sent: list[Sequence[Command]] = []
-    send = redis._exchange
+    send = connections.exchange
 
     def record(to: Any, commands: Sequence[Command]) -> list[Any]:
         sent.append(commands)
         return send(to, commands)
 
-    with mock.patch.object(redis, "_exchange", record):
+    with mock.patch.object(connections, "exchange", record):
         yield sent
 
 
 def _send(pipelines: Sequence[Sequence[Command]]) -> None:
     for commands in pipelines:
-        pipeline = redis.client().pipeline(transaction=False)
+        pipeline = connections.client().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         pipeline.execute()

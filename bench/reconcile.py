@@ -14,10 +14,10 @@ from cli.paths import CommandError
 from plaza import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.runtime.settings import settings
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, react
 from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.rebuild import rebuild
+from plaza.reactions.settings import reaction_settings
 from plaza.reconciliation import RunReport, mysql_runs, orchestrator, run_steps
 
 MAX_LIKES = 21_000  # of the most popular post; the second has half as many, and so on
@@ -165,7 +165,7 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
     for start in range(0, len(hottest), 10):
         react.hydrate(hottest[start : start + 10])
     for kind, target in hottest:
-        if popular[kind, target] > settings().recent_cap:
+        if popular[kind, target] > reaction_settings().recent_cap:
             rebuild([BloomBuildStep(kind, target, "", 0)])
     react.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
     counters.read_users([POSTS_AT + i for i in range(1, 501)])

@@ -11,7 +11,7 @@ from bench.api import Event, Handler
 from local.stack.functions import CONTEXT
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections
 from plaza.infra.runtime.process import reset_process
 
 WORKERS = 4
@@ -51,7 +51,7 @@ def play(
     finished: Any = fork.SimpleQueue()
 
     def work(part: Sequence[Request]) -> None:
-        for inherited in (redis._client, mysql._connection, sqs._sender):
+        for inherited in (connections._client, mysql._connection, sqs._sender):
             inherited.forget()
         reset_process()  # blocks of ids, too
         sent: list[tuple[str, str]] = []

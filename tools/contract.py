@@ -17,7 +17,8 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from cli.paths import CONTRACT, ROOT
 from local.stack.functions import load_function
-from plaza.infra.http.resolver import PROBLEM, PlazaResolver
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.responses import PROBLEM
 from plaza.infra.runtime.errors import BadInput
 from tools.release import read_version
 

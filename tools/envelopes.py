@@ -15,7 +15,7 @@ from urllib.parse import quote
 import yaml
 
 from cli.paths import ROOT
-from plaza.infra.http.resolver import ADMIN, PUBLIC
+from plaza.infra.http.routes import ADMIN, PUBLIC
 from tools.template.functions import FUNCTIONS, list_functions, name_function
 from tools.template.routes import Operation, read_operations
 

@@ -14,7 +14,7 @@ from bench.harness import Harness
 from bench.meters import redis_cpu_s
 from bench.scripts.cases import Case
 from cli.paths import LAYER, CommandError
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.redis.scripts import load_script
 
 MAX_MS = 5.0
@@ -80,5 +80,5 @@ def _cpu_ms(act: Callable[[], object]) -> float:
 
 
 def _count_runs() -> int:
-    stats = redis.client().info("commandstats")
+    stats = connections.client().info("commandstats")
     return sum(stats.get(f"cmdstat_{name}", {}).get("calls", 0) for name in ("evalsha", "eval"))

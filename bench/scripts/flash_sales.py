@@ -10,8 +10,8 @@ from plaza.flash_sales.recover_orders import ORDERS_PER_VOUCHER
 from plaza.flash_sales.redis_keys import buyers_key, recovery_key
 from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL
 from plaza.flash_sales.redis_waitlist import MAX_LEAVING
+from plaza.flash_sales.settings import sale_settings
 from plaza.infra.redis import redis
-from plaza.infra.runtime.settings import settings
 
 SALE = SaleGeneration(7, 1, 1)  # all buyers share one bucket
 _DAY_US = 86_400_000_000
@@ -29,7 +29,7 @@ def _load(voucher_id: int) -> None:
 def _begin(harness: Harness) -> None:
     _load(SALE.voucher_id)
     redis_load.open_sale(SALE, drained=True)
-    count = harness.scale(settings().max_pending_orders) - _ROOM
+    count = harness.scale(sale_settings().max_pending_orders) - _ROOM
     for start in range(0, count, 10_000):
         buyers = range(_FIRST + start, _FIRST + start + 10_000)
         redis.execute("RPUSH", recovery_key(SALE), *(f"{buyer}:{buyer}:1" for buyer in buyers))

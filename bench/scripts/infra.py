@@ -9,7 +9,7 @@ from plaza.infra.derived.outbox import Progress
 from plaza.infra.derived.projections import Projection
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Bucket, Window
-from plaza.infra.redis import redis
+from plaza.infra.redis import locks
 
 _KEY = projections.key_of("shop:7", "page")
 _TEXT = "x" * 64_000  # the longest text of a request
@@ -30,8 +30,8 @@ def _lease(run: int) -> int:
 
 
 def _unlock(run: int) -> None:
-    lock = redis.try_lock("{7}:bench:lock", 60)
-    if lock is None or not redis.unlock(lock):
+    lock = locks.try_lock("{7}:bench:lock", 60)
+    if lock is None or not locks.unlock(lock):
         raise CommandError("no lock was taken")
 
 
@@ -93,7 +93,7 @@ CASES = [
     Case("a bucket", limits._ACQUIRE, prepare_nothing, lambda run: limits.acquire(_BUCKET)),
     Case("a block", ids._LEASE, prepare_nothing, _lease),
     Case("a swept outbox", outbox.CONFIRM_SWEEP, prepare_nothing, _confirm_sweep),
-    Case("a lock", redis._RELEASE_LOCK, prepare_nothing, _unlock),
+    Case("a lock", locks._RELEASE_LOCK, prepare_nothing, _unlock),
     Case(
         "as many as one call takes",
         id_filter.FILL,

@@ -20,8 +20,8 @@ from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
 from plaza.flash_sales import place_order, recover_orders, redis_keys
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, failover_recovery, queries, react, sweep
 from plaza.reactions.queues import REACTIONS
@@ -114,7 +114,7 @@ def test_last_answered_state_remains_after_a_master_fails(
     master, replica = stop_master(nodes, key, how)
     toggles.run_for(NODE_TIMEOUT_MS / 1000 + 2)
     nodes.wait_for_master(key, replica)
-    redis.REDIS.breaker.close()
+    connections.REDIS.breaker.close()
     toggles.run_for(1)
     if how == "hang":
         master.resume()  # it acts as a master for a moment
@@ -162,7 +162,7 @@ def test_answered_unlike_wins_over_an_earlier_provisional_like(
     _, replica = stop_master(nodes, key, "die")
     assert toggles.toggle(pair, on=True) == 202
     nodes.wait_for_master(key, replica)
-    redis.REDIS.breaker.close()
+    connections.REDIS.breaker.close()
     toggle_until_answered(toggles, pair, on=False)
     toggles.read_state(pair)
     report = quiet()
@@ -261,7 +261,7 @@ def test_order_refused_by_sqs_survives_a_master_that_dies_before_replication(
             with suppress(Unavailable):
                 promised[place_order.place_order(voucher.id, buyer)[0].id] = buyer
         plaza.queues.away = False
-    redis.REDIS.breaker.close()
+    connections.REDIS.breaker.close()
     quiet()
     deadline_s = time.monotonic() + 30
     while True:  # the sale stays closed until its queue is empty
@@ -287,7 +287,7 @@ def test_check_in_refused_by_sqs_survives_a_master_that_dies_before_replication(
         with suppress(Unavailable):
             exact = daily_checkin.check_in(user_id).exact
         plaza.queues.away = False
-    redis.REDIS.breaker.close()
+    connections.REDIS.breaker.close()
     quiet()
     days = mysql.fetch_all("SELECT 1 FROM checkin WHERE user_id = %s", (user_id,))
     assert len(days) == int(exact)
@@ -339,7 +339,7 @@ def test_likes_are_provisional_while_a_master_lacks_replicas(
     finally:
         nodes.configure("min-replicas-to-write", 0)
         nodes.start()
-    redis.REDIS.breaker.close()
+    connections.REDIS.breaker.close()
     traffic.run_until_normal()
     assert quiet().clean
     assert traffic.acknowledged <= rows()
@@ -355,11 +355,11 @@ def test_other_masters_serve_while_one_is_down(
         elsewhere = [post for post in POSTS if post not in there]
         master.kill()
         for _ in range(3):
-            redis.REDIS.breaker.close()
+            connections.REDIS.breaker.close()
             assert {traffic.like(post) for post in there[:3]} <= {202, 503}
-            redis.REDIS.breaker.close()  # a like may fail at two calls, and five open it
+            connections.REDIS.breaker.close()  # a like may fail at two calls, and five open it
             assert [traffic.like(post) for post in elsewhere] == [200] * len(elsewhere)
-        redis.REDIS.breaker.close()
+        connections.REDIS.breaker.close()
         assert queries.read_counts([(LIKE, post) for post in elsewhere], None)[1], "exact"
         with pytest.raises(RedisDown):
             redis.execute("HGET", meta_key(there[0]), "base")
@@ -370,7 +370,7 @@ def test_other_masters_serve_while_one_is_down(
 def test_process_with_only_dead_nodes_falls_back_to_the_url(
     traffic: Traffic,
 ) -> None:
-    manager: Any = redis.client().nodes_manager
+    manager: Any = connections.client().nodes_manager
     make_node: Callable[..., Any] = ClusterNode
     gone = make_node("127.0.0.1", 1, redis_connection=redis_py.Redis(port=1))
     # As if all known nodes had been replaced while this process was frozen.

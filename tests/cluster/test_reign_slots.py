@@ -11,7 +11,7 @@ from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster
 from local.stack.servers import Server
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections
 from plaza.reactions import LIKE, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.cluster.conftest import POSTS, Traffic, meta_key, migrate
@@ -57,7 +57,7 @@ def save_provisional_like(plaza: World) -> None:
     """Save a like that was accepted without Redis, by a consumer that connects now. No caller
     reads the post."""
     react.publish(ReactionEvent(ReactionKey(*POST, LIKE.name, ACTOR), True, None))
-    redis.forget_client()
+    connections.forget_client()
     plaza.queues.drain()
 
 

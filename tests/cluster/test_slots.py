@@ -11,8 +11,9 @@ from redis.exceptions import ResponseError
 from bench.round_trips import count_round_trips
 from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster, connect_node
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call, RedisDown
+from plaza.infra.redis import connections, redis
+from plaza.infra.redis.commands import Call
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import Script, load_script
 from plaza.infra.redis.shards import SHARDS
 from plaza.reactions import LIKE, Target, queries, react
@@ -81,7 +82,7 @@ def test_script_with_keys_of_two_slots_raises_a_defect(plaza: World, put_and_get
     for _ in range(10):
         with pytest.raises(ResponseError, match="slot"):
             redis.run(put_and_get, ("{1}:a", "{2}:a"), ("x",))
-    assert redis.REDIS.breaker.current_state == "closed"
+    assert connections.REDIS.breaker.current_state == "closed"
 
 
 def test_reactions_to_targets_of_all_shards_are_saved_and_read(
@@ -122,7 +123,7 @@ def test_likes_continue_while_their_slot_moves(
     during = [traffic.like(post) for _ in range(3)]
     assert set(during) <= {200, 202}, "a slot whose keys are on two nodes may answer 202 only"
     end()
-    redis.REDIS.breaker.close()
+    connections.REDIS.breaker.close()
     assert traffic.like(post) == 200, "the answer named the new master"
     traffic.run_until_normal()
     report = quiet()

@@ -19,7 +19,8 @@ import schemathesis
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
 from plaza.auth.phones import PHONE_PATTERN
-from plaza.infra.http.resolver import ID_PATTERN, MAX_ID, pack_cursor
+from plaza.infra.http.cursors import pack_cursor
+from plaza.infra.http.requests import ID_PATTERN, MAX_ID
 from plaza.infra.http.texts import VISIBLE, check_line, check_text
 
 STACK = "FUZZ_STACK"

@@ -20,8 +20,8 @@ import redis as redis_py
 from greenlet import getcurrent, greenlet
 from redis.exceptions import ReadOnlyError
 
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Node
+from plaza.infra.redis import connections, reigns
+from plaza.infra.redis.reigns import Node
 from plaza.infra.runtime import settings
 from tests.model.scheduler import Scheduler
 from tests.support.servers import LOGIN, REPLICA_LOGIN
@@ -133,7 +133,7 @@ class Masters:
         self.connections.pop(getcurrent(), None)
 
     def observe_role(self, _: str, __: Any) -> None:
-        """Replace ``redis._observe_role``: read the reign from the model's node."""
+        """Replace ``reigns.observe_role``: read the reign from the model's node."""
         server, node = self.connect()
         now_s = self.scheduler.clock.now_us / 1e6
         reign = self.name(server)
@@ -171,7 +171,7 @@ class Masters:
 
 
 class Nodes(MutableMapping[str, Node]):
-    """Replaces ``redis._nodes``: the node of the current process."""
+    """Replaces ``reigns.known_nodes``: the node of the current process."""
 
     def __init__(self, masters: Masters) -> None:
         self.masters = masters
@@ -197,9 +197,9 @@ class Nodes(MutableMapping[str, Node]):
 
 def hook_masters(masters: Masters, patch: pytest.MonkeyPatch) -> None:
     """Make the product see the model's nodes."""
-    client = redis.client
-    patch.setattr(redis, "_MAX_REIGN_AGE_S", REIGN_AGE_S)
-    patch.setattr(redis, "_nodes", Nodes(masters))
-    patch.setattr(redis, "client", lambda: masters.select(client()))
-    patch.setattr(redis, "forget_client", masters.disconnect)
-    patch.setattr(redis, "_observe_role", masters.observe_role)
+    client = connections.client
+    patch.setattr(reigns, "MAX_REIGN_AGE_S", REIGN_AGE_S)
+    patch.setattr(reigns, "known_nodes", Nodes(masters))
+    patch.setattr(connections, "client", lambda: masters.select(client()))
+    patch.setattr(connections, "forget_client", masters.disconnect)
+    patch.setattr(reigns, "observe_role", masters.observe_role)

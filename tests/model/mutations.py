@@ -11,7 +11,7 @@ from greenlet import getcurrent, greenlet
 
 from plaza.follows import FollowLimit, follow_user
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import reigns
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     FOLLOW,
@@ -161,7 +161,7 @@ def _name_by_process(patch: pytest.MonkeyPatch) -> None:
 
 
 def _read_the_name_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(redis, "_is_role_due", lambda name: False)
+    patch.setattr(reigns, "is_role_due", lambda name: False)
 
 
 def _believe_a_replica(patch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def _read_snapshots_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _follow_any_clock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(redis, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
+    patch.setattr(reigns, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
 
 
 _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -23,9 +23,9 @@ from plaza.infra.derived import projections
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import cluster, redis
-from plaza.infra.redis.hot_keys import bind
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import cluster, connections, masters, redis, reigns
+from plaza.infra.redis.commands import bind
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import Script
 from plaza.infra.runtime import settings
 from plaza.infra.runtime.errors import Unavailable
@@ -426,8 +426,8 @@ class Run:
         with _raw() as client:
             client.execute_command("DEBUG", "CHANGE-REPL-ID")
             reign = str(client.info("replication")["master_replid"])
-        for name, node in redis._nodes.items():
-            redis._nodes[name] = node._replace(reign=reign)
+        for name, node in reigns.known_nodes.items():
+            reigns.known_nodes[name] = node._replace(reign=reign)
 
     def jump(self) -> None:
         """Move the clock of Redis by an hour, or back to the processes' clock."""
@@ -654,15 +654,15 @@ class Run:
         for kind, target in self.targets:
             keys = redis_keys.keys_of(kind.name, target)
             states[f"{kind.name} {target}"] = (
-                redis.client().hgetall(keys.meta),
-                redis.client().hgetall(keys.outbox),
-                redis.client().hkeys(keys.ahead),
+                connections.client().hgetall(keys.meta),
+                connections.client().hgetall(keys.outbox),
+                connections.client().hkeys(keys.ahead),
                 redis.execute("ZSCORE", keys.outboxes, keys.member),
                 mysql_reactions.read_counters([(kind, target)]),
             )
         backlogs = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
-            f"not quiet after {step} steps, {rounds} rounds: {states}, {redis._nodes},"
+            f"not quiet after {step} steps, {rounds} rounds: {states}, {reigns.known_nodes},"
             f" queues {backlogs},"
             f" {[_stack_of(process) for process in self.scheduler.alive]}"
         )
@@ -686,8 +686,8 @@ class Run:
     def meta(self, kind: Kind, target: Target) -> dict[str, str]:
         """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
-        entries: dict[str, str] = redis.client().hgetall(keys.meta)
-        is_loaded = entries.get("reign") == redis.find_node(keys.meta).reign
+        entries: dict[str, str] = connections.client().hgetall(keys.meta)
+        is_loaded = entries.get("reign") == masters.find_node(keys.meta).reign
         return unpack_meta(entries) if is_loaded else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
@@ -879,7 +879,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mysql_reactions, "read_state", read_state_late)
     monkeypatch.setattr(redis_hydration, "evict_all", count_drops)
 
-    learn_node = redis._read_node_info
+    learn_node = reigns.read_node_info
 
     def learn_clock_of_model(connection: Any) -> None:
         learn_node(connection)
@@ -887,8 +887,8 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     if not IS_CLUSTER:
         monkeypatch.setattr(redis, "_send", send_at)
-        monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
-        redis.forget_client()
+        monkeypatch.setattr(reigns, "read_node_info", learn_clock_of_model)
+        connections.forget_client()
     if run.trouble.promote and not IS_CLUSTER:
         run.masters = Masters(run.scheduler)
         hook_masters(run.masters, monkeypatch)
@@ -933,9 +933,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forget_clocks() -> None:
     """Set the clock offset of all nodes to 0: a model has one clock."""
-    for name, node in redis._nodes.items():
+    for name, node in reigns.known_nodes.items():
         if node.clock_offset_us:
-            redis._nodes[name] = node._replace(clock_offset_us=0)
+            reigns.known_nodes[name] = node._replace(clock_offset_us=0)
 
 
 # ---------------------------------------------------------------- checks when all is applied

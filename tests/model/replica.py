@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from local.audit.stores import TargetState, unpack_meta
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, masters
 from plaza.reactions import Kind, Target, redis_keys
 
 
@@ -29,12 +29,12 @@ def check_replica(kind: Kind, target: Target) -> bool:
     delta is their sum; and the fence is not newer. For actors whose rows changed later, the filter
     and the bases may be ahead. Raises AssertionError.
     """
-    keys, client = redis_keys.keys_of(kind.name, target), redis.client()
+    keys, client = redis_keys.keys_of(kind.name, target), connections.client()
     meta, fence = client.hgetall(keys.meta), client.get(keys.fence)
     members = client.zrange(keys.recent, 0, -1, withscores=True)
     outbox = client.hgetall(keys.outbox)
     bloom = client.execute_command("GET", keys.bloom, NEVER_DECODE=True)
-    if meta.get("reign") != redis.find_node(keys.meta).reign:
+    if meta.get("reign") != masters.find_node(keys.meta).reign:
         return False
     meta = unpack_meta(meta)
     db_version, floor = int(meta["db_version"]), int(meta["floor"])

@@ -18,8 +18,8 @@ import pytest
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.dependencies import Dependency, RetryRule
 from tests.support.servers import IS_CLUSTER
@@ -81,7 +81,7 @@ class Scheduler:
 
     def hook(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make processes pause at each call to Redis and MySQL."""
-        for dependency in (redis.REDIS, mysql.MYSQL):
+        for dependency in (connections.REDIS, mysql.MYSQL):
             monkeypatch.setattr(dependency, "call", self._pausing(dependency))
 
     def hook_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,11 @@ class Scheduler:
 
         def paused(work: Callable[[], Any], *retries: RetryRule) -> Any:
             self.pause()
-            if dependency is redis.REDIS and self.redis_away and getcurrent() is not self.main:
+            if (
+                dependency is connections.REDIS
+                and self.redis_away
+                and getcurrent() is not self.main
+            ):
                 raise RedisDown("unavailable in the model", may_have_run=False)
             result = call(work, *retries)
             self.pause()

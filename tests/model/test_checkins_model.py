@@ -27,7 +27,7 @@ from plaza.checkins.redis_store import CheckInKeys
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.users import cards, profiles
 from tests.integration.checkins.test_checkins import Clock
 from tests.support.keyspace import find_keys

@@ -23,9 +23,9 @@ from plaza.content.model import Text
 from plaza.feed import apply_follows, fan_out, redis_store
 from plaza.feed import queries as feed_queries
 from plaza.feed.model import Timeline
+from plaza.feed.settings import feed_settings
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.runtime import settings
 from plaza.infra.runtime.errors import PlazaError, Unavailable
 from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import FOLLOW, Target, react, sweep
@@ -284,7 +284,7 @@ def test_every_feed_equals_the_feed_by_mysql_after_failures(
     monkeypatch.setattr(redis_store, "MIN_REBUILD_AGE_US", 1)
     monkeypatch.setattr(redis_store, "REQUEST_INTERVAL_US", 1)
     forget()
-    assert settings.settings().fan_out_limit == 3
+    assert feed_settings().fan_out_limit == 3
     add_users(*USERS)
     for n in range(RUNS // len(FAILURES)):
         seed = FIRST + n + 1

@@ -58,14 +58,15 @@ from plaza.flash_sales.model import (
     SoldOut,
 )
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
+from plaza.flash_sales.settings import sale_settings
 from plaza.infra.derived import ids
 from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis, resends
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis, reigns, resends
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import settings
 from plaza.infra.runtime.clock import Deadline
@@ -302,7 +303,7 @@ class Run:
     @staticmethod
     def read_offered(sale: SaleGeneration) -> set[int]:
         """Return the buyers with an offer."""
-        return set(map(int, redis.client().zrange(redis_keys.offers_key(sale), 0, -1)))
+        return set(map(int, connections.client().zrange(redis_keys.offers_key(sale), 0, -1)))
 
     def check_offers(self) -> None:
         """Check that no unit was offered to a buyer while one with an earlier position waits."""
@@ -325,7 +326,9 @@ class Run:
                             f"{new} are offered units, and {buyer} waits longer"
                         )
             self.offered[voucher.id] = offered
-            result = redis.client().zrange(redis_keys.waitlist_key(sale), 0, -1, withscores=True)
+            result = connections.client().zrange(
+                redis_keys.waitlist_key(sale), 0, -1, withscores=True
+            )
             self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in result}
 
     def use(self) -> None:
@@ -407,7 +410,7 @@ class Run:
     def flush(self) -> None:
         self.note("FLUSHALL")
         self.losses += 1
-        redis.client().execute_command("FLUSHALL")
+        connections.client().execute_command("FLUSHALL")
         self.offered.clear()
         self.waiting.clear()
 
@@ -428,10 +431,10 @@ class Run:
                 client.restore(key, ttl_ms, value)
             client.execute_command("DEBUG", "CHANGE-REPL-ID")
             reign = str(client.info("replication")["master_replid"])
-        for name, node in redis._nodes.items():
-            redis._nodes[name] = node._replace(reign=reign)
+        for name, node in reigns.known_nodes.items():
+            reigns.known_nodes[name] = node._replace(reign=reign)
         for voucher_id in redis_sales.find_sales([voucher.id for voucher in self.vouchers]):
-            redis.client().hset(redis_keys.state_key(voucher_id), "rolled_back", 1)
+            connections.client().hset(redis_keys.state_key(voucher_id), "rolled_back", 1)
         self.saved = None
         self.offered.clear()
         self.waiting.clear()
@@ -486,7 +489,7 @@ class Run:
         if self.rng.random() < 0.5:
             place_order._sales.put_all(self.rng.choice(self.caches))
         for key in find_keys("*:lease"):
-            redis.client().execute_command("DEL", key)
+            connections.client().execute_command("DEL", key)
 
     def advance(self) -> None:
         """Play one step of a random process or fault."""
@@ -565,10 +568,10 @@ class Run:
 
 def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     """Play a run until nothing is left to do."""
-    patch.setattr(redis.REDIS, "call", run.lose_replies_of_redis(redis.REDIS.call))
+    patch.setattr(connections.REDIS, "call", run.lose_replies_of_redis(connections.REDIS.call))
     patch.setattr(mysql.MYSQL, "call", run.lose_replies_of_mysql(mysql.MYSQL.call))
     patch.setenv("PLAZA_MAX_PENDING_ORDERS", str(run.trouble.max_pending))
-    settings.settings.cache_clear()
+    sale_settings.cache_clear()
     run.scheduler.hook(patch)
     rng = random.Random(seed)
 
@@ -600,7 +603,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
 
 def check(run: Run) -> None:
     """Check that Redis, MySQL, replies and events agree, and that the rest can be sold."""
-    settings.settings.cache_clear()
+    sale_settings.cache_clear()
     for voucher in run.vouchers:
         rows = sales.rows(voucher.id)
         won = [row for row in rows.values() if row.is_success]

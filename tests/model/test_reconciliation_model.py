@@ -19,7 +19,7 @@ from local.audit.compare import compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import masters, redis
 from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import redis_keys
 from plaza.reconciliation import orchestrator, repair
@@ -206,7 +206,7 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
             reactions_model.set_up(plaza, patch, seed)
             reactions_model.shorten_gaps(patch)
             if not IS_CLUSTER:  # a simulated restart changes no reign of the server
-                patch.setattr(stores, "_read_reigns", lambda _: {"": redis.find_node("").reign})
+                patch.setattr(stores, "_read_reigns", lambda _: {"": masters.find_node("").reign})
             delete_runs()
             run = reactions_model.begin(seed, TROUBLES[trouble], plaza, Reconciled)
             assert isinstance(run, Reconciled)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.settings import settings
 
 
@@ -30,7 +30,7 @@ def redis_us() -> int:
 @contextmanager
 def own_client() -> Iterator[Any]:
     """Open a client for a thread, besides the process's."""
-    own = redis.connect(settings().redis_url, cluster=settings().redis_cluster)
+    own = connections.connect(settings().redis_url, cluster=settings().redis_cluster)
     try:
         yield own
     finally:

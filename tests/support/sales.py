@@ -20,7 +20,7 @@ from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.redis_sales import SaleCounts
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.redis.scripts import load_script
 from tests.support.servers import IS_CLUSTER
 
@@ -120,7 +120,7 @@ def find_violations(*voucher_ids: int) -> str:
 
 
 def _run_check(bases: list[str]) -> str:
-    client = redis.client()
+    client = connections.client()
     key = f"{bases[0]}sale"
     try:
         return str(client.execute_command("EVALSHA", CHECK.sha, 1, key, *bases))

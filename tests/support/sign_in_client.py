@@ -14,7 +14,7 @@ from local.stack.functions import CONTEXT, load_function
 from plaza.auth import phone_sign_in, sms
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import KeyedHasher
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from tests.support.keyspace import find_keys
 from tests.support.routes import match
 
@@ -126,7 +126,7 @@ def wrong(code: str, offset: int = 1) -> str:
 def let_pass(ms: int) -> None:
     """Move all counted attempts ``ms`` milliseconds into the past."""
     for key in find_keys("*:limit:*"):
-        for name, at_ms in redis.client().zrange(key, 0, -1, withscores=True):
+        for name, at_ms in connections.client().zrange(key, 0, -1, withscores=True):
             redis.execute("ZADD", key, int(at_ms) - ms, name)
 
 

@@ -15,7 +15,7 @@ from pymysql.cursors import DictCursor
 from local.audit.stores import unpack_meta
 from plaza.counters import UserCounter, redis_store
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.redis.scripts import Script
 from plaza.infra.runtime.settings import settings
 from plaza.reactions import (
@@ -54,14 +54,14 @@ def keys(target: Target = POST, kind: Kind = LIKE) -> TargetKeys:
 
 def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
     """Return the fields of the meta hash, with numbers as int."""
-    packed = redis.client().hgetall(keys(target, kind).meta)
+    packed = connections.client().hgetall(keys(target, kind).meta)
     result = unpack_meta(packed) if packed else {}
     return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in result.items()}
 
 
 def outbox(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
     """Return actor -> (wanted state, version, base)."""
-    entries = redis.client().hgetall(keys(target, kind).outbox)
+    entries = connections.client().hgetall(keys(target, kind).outbox)
     return {
         int(actor): tuple(int(part) for part in entry.split(":")[:3])  # type: ignore[misc]
         for actor, entry in entries.items()

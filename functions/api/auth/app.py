@@ -11,7 +11,8 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra.http.resolver import BEARER, PUBLIC, PlazaResolver, Responses, require_caller
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import BEARER, PUBLIC, CreatesAt, Responses
 from plaza.infra.runtime.errors import SwitchedOff, Unauthenticated
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
@@ -36,6 +37,7 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
 @app.post(
     "/auth/sessions",
     security=PUBLIC,
+    middlewares=[CreatesAt("/auth/sessions/current")],
     responses=Responses({201: "The new session."}, CodeRefused, SwitchedOff),
 )
 def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:

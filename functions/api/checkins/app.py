@@ -10,7 +10,8 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
-from plaza.infra.http.resolver import BEARER, WRITES, PlazaResolver, Responses, require_caller
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import BEARER, WRITES, Responses
 from plaza.infra.runtime.observability import logger, metrics
 
 app = PlazaResolver(identify, tag="check-ins")

@@ -19,29 +19,18 @@ from plaza.content.encoder import (
     encode_review,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.resolver import (
-    BEARER,
-    OPTIONAL,
-    WRITES,
-    BodyOf,
-    Id,
-    PlazaResolver,
-    Responses,
-    StoppedBy,
-    encode_page,
-    find_caller,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.responses import encode_page
+from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Responses, StoppedBy
 from plaza.infra.runtime.errors import BadInput, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.infra.runtime.switch_state import Switch
 from plaza.reach import visitor_ids
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
+from plaza.switches import Switch
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:

@@ -11,15 +11,10 @@ from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
-from plaza.infra.http.resolver import (
-    BEARER,
-    BodyOf,
-    PlazaResolver,
-    Responses,
-    encode_page,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import unpack_cursor
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.responses import encode_page
+from plaza.infra.http.routes import BEARER, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import logger, metrics

@@ -48,27 +48,15 @@ from plaza.flash_sales.schemas import (
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    OPTIONAL,
-    WRITES,
-    Headers,
-    Id,
-    PlazaResolver,
-    Responses,
-    StoppedBy,
-    find_caller,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, Headers, Responses, StoppedBy
 from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.errors import BadInput, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.switches import Switch
 
 app = PlazaResolver(identify, tag="flash sales")
 

@@ -10,18 +10,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    WRITES,
-    Id,
-    PlazaResolver,
-    Responses,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics

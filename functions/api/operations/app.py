@@ -9,15 +9,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_binlog_lag
 from plaza.checkins.gauges import read_checkin_outboxes
-from plaza.infra.http.resolver import (
-    ADMIN,
-    MAX_ID,
-    PlazaResolver,
-    Responses,
-    pack_cursor,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import MAX_ID
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import ADMIN, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.jobs import health
 from plaza.infra.queues import spill

@@ -7,18 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import (
-    BEARER,
-    OPTIONAL,
-    WRITES,
-    BodyOf,
-    Id,
-    PlazaResolver,
-    Responses,
-    find_caller,
-    read_id,
-    require_caller,
-)
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Compressed, Responses
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
@@ -143,7 +134,12 @@ def uncollect_post(
     return _collect("post", post_id, False)
 
 
-@app.post("/reactions/query", security=OPTIONAL, responses=Responses("The totals."))
+@app.post(
+    "/reactions/query",
+    security=OPTIONAL,
+    middlewares=[Compressed(True)],
+    responses=Responses("The totals."),
+)
 def query_reactions(
     request: schemas.ReactionQueryRequest,
 ) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionQueryResponse)]:

@@ -9,18 +9,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content.encoder import encode_ranked, encode_review
 from plaza.content.schemas import Review
-from plaza.infra.http.resolver import (
-    ADMIN,
-    OPTIONAL,
-    BodyOf,
-    Id,
-    PlazaResolver,
-    Responses,
-    encode_page,
-    find_caller,
-    read_id,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller
+from plaza.infra.http.responses import encode_page
+from plaza.infra.http.routes import ADMIN, OPTIONAL, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import BadInput, Gone, NotFound, SwitchedOff
 from plaza.infra.runtime.observability import logger, metrics

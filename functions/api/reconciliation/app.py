@@ -7,7 +7,9 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import ADMIN, PlazaResolver, Responses, pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.routes import ADMIN, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput

@@ -8,20 +8,12 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
-from plaza.infra.http.cursors import pack_signed_cursor, unpack_signed_cursor
-from plaza.infra.http.resolver import (
-    ADMIN,
-    OPTIONAL,
-    WRITES,
-    Id,
-    PlazaResolver,
-    Responses,
-    find_caller,
-    pack_cursor,
-    read_id,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller
+from plaza.infra.http.routes import ADMIN, OPTIONAL, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import (

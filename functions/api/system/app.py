@@ -10,15 +10,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import (
-    JSON,
-    PUBLIC,
-    BodyOf,
-    PlazaResolver,
-    Responses,
-    as_get,
-    drop_body,
-)
+from plaza.infra.http.requests import JSON, as_get
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.responses import drop_body
+from plaza.infra.http.routes import PUBLIC, BodyOf, Responses
 from plaza.infra.http.schemas import ResponseModel
 from plaza.infra.runtime.observability import logger, metrics
 
@@ -71,7 +66,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     if "routeKey" not in event:
         from plaza.infra.http import balancer_events
 
-        return balancer_events.serve(app, event, context, handler)
+        return balancer_events.serve(tuple(app.endpoints), event, context, handler)
     if as_get(event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
         return drop_body(event, _HEALTH)
     return app.resolve(event, context)

@@ -11,18 +11,9 @@ from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    OPTIONAL,
-    WRITES,
-    Id,
-    PlazaResolver,
-    Responses,
-    find_caller,
-    read_id,
-    require_caller,
-)
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, Compressed, Responses
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
 from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.observability import logger, metrics
@@ -71,7 +62,12 @@ def delete_my_account() -> tuple[ErasureResponse, int]:
     return ErasureResponse.of(request_erasure(require_caller(app))), 202
 
 
-@app.get("/users/me/export", security=BEARER, responses=Responses("Rows about the caller."))
+@app.get(
+    "/users/me/export",
+    security=BEARER,
+    middlewares=[Compressed(False)],
+    responses=Responses("Rows about the caller."),
+)
 def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
     """Get what is stored about the caller.
 

@@ -154,11 +154,7 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     request_erasure(account.id)
     run_until_erased(plaza, account.id)
     left = export_all(account.id)
-    kept = {
-        section.name
-        for section in SECTIONS
-        if (section.table, section.user) not in find_users(ERASED)
-    }
+    kept = {s.name for s in SECTIONS if (s.table, s.user) not in find_users(ERASED)}
     assert {row.section for row in left} == kept - {"followers"} - {f"{kind}s" for kind in KINDS}
     assert not [row for row in left if row.fields.get("body") or row.fields.get("images")]
 

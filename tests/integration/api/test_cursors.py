@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import ask
 from tests.support.plaza import World

@@ -17,7 +17,8 @@ import jsonschema_rs
 import pytest
 
 from cli.paths import CONTRACT
-from plaza.infra.http.resolver import MAX_ID, pack_cursor
+from plaza.infra.http.cursors import pack_cursor
+from plaza.infra.http.requests import MAX_ID
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import Reply, ask
 from tests.support.plaza import World

@@ -11,7 +11,7 @@ import pytest
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra.http import resolver
+from plaza.infra.http import routes
 from plaza.infra.http.limits import anonymous_bucket
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
@@ -63,10 +63,10 @@ def find_routes() -> list[Route]:
 
 
 ROUTES = find_routes()
-ADMIN = [route for route in ROUTES if route.security == resolver.ADMIN]
-OWN = [route for route in ROUTES if route.security == resolver.BEARER] + ADMIN
+ADMIN = [route for route in ROUTES if route.security == routes.ADMIN]
+OWN = [route for route in ROUTES if route.security == routes.BEARER] + ADMIN
 # Routes that read a token and need no session: an invalid token is refused there too.
-OPTIONAL = [route for route in ROUTES if route.security == resolver.OPTIONAL]
+OPTIONAL = [route for route in ROUTES if route.security == routes.OPTIONAL]
 
 LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
 

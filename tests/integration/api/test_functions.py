@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, LIKE, Target, react

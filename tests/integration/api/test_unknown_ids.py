@@ -13,7 +13,7 @@ from plaza.content import redis_store as content_redis
 from plaza.flash_sales import filter_build, mysql_vouchers, place_order, recover_orders, redis_keys
 from plaza.flash_sales.model import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.token_bucket import TokenBucket

@@ -8,7 +8,7 @@ import pytest
 
 from plaza.auth import redis_challenges
 from plaza.auth.redis_challenges import challenge_key
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from tests.support.keyspace import find_keys, own_client
 from tests.support.plaza import World
 
@@ -77,7 +77,7 @@ def test_a_released_code_works_again_and_keeps_its_wrong_tries(challenge: None) 
     redis_challenges.check(SHA, OTHER_MAC)
     assert redis_challenges.check(SHA, MAC) == ENCRYPTED
     redis_challenges.release(SHA)
-    assert redis.client().hget(challenge_key(SHA), "wrong_tries") == "1"
+    assert connections.client().hget(challenge_key(SHA), "wrong_tries") == "1"
     assert redis_challenges.check(SHA, MAC) == ENCRYPTED
     assert redis_challenges.check(SHA, MAC) is None
 

@@ -26,8 +26,8 @@ from plaza.auth.redis_sessions import mark_ended, session_key
 from plaza.auth.sessions import Session
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unauthenticated
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
@@ -362,7 +362,7 @@ def test_signing_out_without_redis_is_503_and_can_be_repeated(
         assert send("DELETE", "/auth/sessions/current", token=token).status == 503
     finally:
         redis_server.resume()
-        redis.REDIS.breaker.close()
+        connections.REDIS.breaker.close()
     # Redis may have executed a command while it hung; the token is unknown then.
     assert send("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
     assert not is_accepted(token)
@@ -461,7 +461,7 @@ def test_signing_out_everywhere_without_redis_ends_nothing_until_repeated(
         assert send("DELETE", "/auth/sessions", token=token).status == 503
     finally:
         redis_server.resume()
-        redis.REDIS.breaker.close()
+        connections.REDIS.breaker.close()
     assert is_accepted(token), "so that the call can be repeated"
     assert send("DELETE", "/auth/sessions", token=token).status == 204
     for ended in [token, *others]:

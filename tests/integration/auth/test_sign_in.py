@@ -21,7 +21,7 @@ from plaza.infra.aws import secrets
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Window
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.process import clear_caches
 from plaza.infra.runtime.settings import settings
 from plaza.switches import refresh
@@ -523,7 +523,7 @@ def test_a_code_requested_without_mysql_works_after_the_outage(
         for _ in range(2):
             refused = sign_in(read_code())
             assert (refused.status, refused.problem) == (503, "unavailable")
-        assert redis.client().hget(key_of_challenge(), "wrong_tries") == "1"
+        assert connections.client().hget(key_of_challenge(), "wrong_tries") == "1"
     assert sign_in(read_code()).status == 201
     assert len(users()) == 1
 
@@ -574,7 +574,7 @@ def codes_sent(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def in_redis() -> str:
     """Return every key and value in Redis as text."""
-    client, result = redis.client(), []
+    client, result = connections.client(), []
     for key in find_keys():
         read_by_type = {
             "none": lambda k: None,  # a full bucket has expired

@@ -20,7 +20,7 @@ from plaza.infra.mysql import binlog, mysql
 from plaza.infra.mysql.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusable, ChangeBatch
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.shops import mysql_shops, queries, queues, redis_store

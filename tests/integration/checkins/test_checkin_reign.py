@@ -11,7 +11,7 @@ from plaza.checkins import daily_checkin, mysql_store, persist, redis_store
 from plaza.checkins.model import CheckInEvent
 from plaza.checkins.queues import CHECKINS
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections
 from plaza.infra.runtime import clock
 from tests.chaos.proxy import Proxy
 from tests.support.plaza import World
@@ -131,7 +131,7 @@ def test_check_in_between_two_failovers_is_shown(
     pair.fail_over()
     move_to_master(pair, proxy)
     if is_new:
-        redis.forget_client()
+        connections.forget_client()
     assert len(world.queues.messages[CHECKINS]) == 1
     world.queues.drain()
     pair.fail_over()

@@ -21,8 +21,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, masters, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
 from plaza.users import profiles
 from plaza.users import redis_store as user_store
@@ -128,7 +128,7 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    reign = redis.find_node(KEYS.head).reign
+    reign = masters.find_node(KEYS.head).reign
     args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
@@ -403,7 +403,7 @@ def test_a_day_that_was_never_sent_is_swept(clock: Clock, plaza: World) -> None:
 
 def age_outbox(us: int = 60_000_000) -> None:
     """Move the acceptance of all entries of the outbox, and its sweeps, ``us`` into the past."""
-    for day, accepted_us in redis.client().hgetall(KEYS.outbox).items():
+    for day, accepted_us in connections.client().hgetall(KEYS.outbox).items():
         redis.execute("HSET", KEYS.outbox, day, int(accepted_us) - us)
     redis.execute("ZINCRBY", KEYS.outboxes, -us, ADA)
     if swept_us := redis.execute("GET", KEYS.sweep):

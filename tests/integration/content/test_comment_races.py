@@ -18,7 +18,7 @@ from plaza.content import mysql_store as content_mysql
 from plaza.content.model import Text
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import LIKE, Target
 from plaza.reactions.react import react
 from plaza.reconciliation import mysql_counts

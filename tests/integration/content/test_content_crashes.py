@@ -17,7 +17,7 @@ from plaza.infra.derived.projections import key_of
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import TargetDeleted

@@ -12,9 +12,9 @@ import pytest
 
 from plaza.content import ListPosition, mysql_store, queries
 from plaza.content.model import MAX_PAGE_BYTES
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.support.content_api import (
     COMMENT,
@@ -234,7 +234,7 @@ def test_an_uncached_page_of_100_costs_as_much_as_one_of_10() -> None:
         costs = []
         for count in (10, 100):
             redis.execute("FLUSHALL")
-            redis.client().script_flush()
+            connections.client().script_flush()
             as_another_process()
             with counting_work() as work:
                 assert len(ask("GET", f"{path}?limit={count}").body["items"]) == count

@@ -11,7 +11,7 @@ from plaza.content import commands, mysql_store, refresh
 from plaza.content.model import ContentDeleted
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import Target
 from tests.support.content_api import POST, as_another_process, ask, comment, create, post
 from tests.support.plaza import World

@@ -12,8 +12,8 @@ from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import Claim
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import commands, redis, reigns
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.shards import shard_of
 from plaza.reactions import FOLLOW, Target, persist, react, sweep
 from plaza.reactions.model import ReactionEvent
@@ -113,9 +113,9 @@ def test_a_claim_after_its_deadline_is_refused(
 ) -> None:
     """Its caller has given up, so nothing would release it."""
     counters.read_users([USER])
-    for name, node in redis._nodes.items():
+    for name, node in reigns.known_nodes.items():
         late = node._replace(clock_offset_us=node.clock_offset_us - 10_000_000)
-        monkeypatch.setitem(redis._nodes, name, late)
+        monkeypatch.setitem(reigns.known_nodes, name, late)
     with pytest.raises(RedisDown, match="after its deadline"):
         counters.claim(USER, COLUMN, 5, "user:1")
     assert claims() == set()
@@ -138,11 +138,11 @@ def test_a_claim_compares_the_limit_with_its_own_column(plaza: World) -> None:
     assert counters.claim(USER, "posts_total", 5, "user:1")
 
 
-def claim_call(nonce: str) -> redis.Call:
+def claim_call(nonce: str) -> commands.Call:
     """Return a claim of a slot for user 1, below a limit of 5."""
     keys = (redis_store.user_key(USER), CLAIMS, CLAIMS.replace("claims", f"claim:{nonce}"))
     hour_ms, minute_ms = redis_store.CLAIM_TTL_MS, 60_000
-    return redis.Call(redis_store.CLAIM, keys, (COLUMN, 5, "user:1", hour_ms, minute_ms, 2**53))
+    return commands.Call(redis_store.CLAIM, keys, (COLUMN, 5, "user:1", hour_ms, minute_ms, 2**53))
 
 
 def test_a_repeat_after_its_claim_was_dropped_takes_a_slot_again(plaza: World) -> None:

@@ -15,7 +15,7 @@ from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import USER_COLUMNS
 from plaza.infra.derived import projections
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.reactions import Target
 from tests.integration.conftest import Away
 from tests.support.call_log import record_call
@@ -63,7 +63,7 @@ def recording_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """Record the calls of Redis and MySQL, in order."""
     calls: list[str] = []
     with monkeypatch.context() as patch:
-        for name, dependency in (("redis", redis.REDIS), ("mysql", mysql.MYSQL)):
+        for name, dependency in (("redis", connections.REDIS), ("mysql", mysql.MYSQL)):
             patch.setattr(dependency, "call", recording(name, dependency.call, calls))
         yield calls
 

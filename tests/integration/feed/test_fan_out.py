@@ -18,7 +18,7 @@ from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.reactions import FOLLOW, Target, react
 from plaza.targets.queues import REFRESHES
 from tests.support.content_api import as_another_process, counting_work
@@ -55,7 +55,7 @@ def killed_at(step: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for owner, name in (
-            (redis.REDIS, "call"),
+            (connections.REDIS, "call"),
             (mysql.MYSQL, "call"),
             (sqs, "send"),
             (sqs, "send_all"),

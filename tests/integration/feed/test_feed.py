@@ -13,11 +13,11 @@ from plaza.content import ListPosition, commands
 from plaza.content import queries as content_queries
 from plaza.feed import queries, redis_store
 from plaza.feed.model import INBOX, POSTS, Timeline
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, react

@@ -51,8 +51,8 @@ from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Gone
 from plaza.infra.runtime.process import clear_caches
@@ -809,11 +809,11 @@ def test_while_redis_is_down_orders_fail_and_decided_orders_are_read_from_mysql(
             lambda: queries.list_orders(7, None, 10),
             lambda: persist.persist_orders(sales.parse_events(plaza.queues.messages[ORDERS])),
         ):
-            redis.REDIS.breaker.close()
+            connections.REDIS.breaker.close()
             with pytest.raises(RedisDown):
                 call()
         # The order is stored, so it can be read from MySQL.
-        redis.REDIS.breaker.close()
+        connections.REDIS.breaker.close()
         assert queries.read_order(placed.id, 7).status == SUCCESS
         [offer], _ = queries.list_vouchers(sales.SHOP, None, 10)
         assert (offer.left, offer.exact) == (2, False)

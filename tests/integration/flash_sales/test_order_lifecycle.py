@@ -47,7 +47,7 @@ from plaza.flash_sales.queues import ORDERS
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.process import clear_caches, reset_process
 from plaza.infra.runtime.settings import settings

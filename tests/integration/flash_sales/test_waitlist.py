@@ -40,7 +40,7 @@ from plaza.flash_sales.mysql_waitlist import add
 from plaza.flash_sales.redis_waitlist import try_join
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import PlazaError
 from plaza.infra.runtime.process import clear_caches
 from tests.integration.flash_sales.test_order_lifecycle import buy, raise_redis_down

@@ -10,10 +10,10 @@ import pytest
 
 from plaza.blocks import Blocked, block_user, mysql_store, queries, redis_store
 from plaza.follows import follow, follow_user
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import FOLLOW, Target, react
 from plaza.reactions import queries as reaction_queries
 from tests.integration.conftest import Away

@@ -16,11 +16,11 @@ from cli.paths import ROOT
 from plaza import follows
 from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
 from plaza.follows import FollowLimit, FollowPosition, Person, follow_user
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import FOLLOW, Target, persist, queries, react, redis_commits
 from plaza.reactions.model import TargetMissing
 from plaza.reactions.queues import REACTIONS

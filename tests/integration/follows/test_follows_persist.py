@@ -15,7 +15,7 @@ from plaza.infra.queues import dead_letters
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.shards import shard_of
 from plaza.reactions import (
     FOLLOW,

@@ -24,8 +24,8 @@ from plaza.infra.derived.cache import (
     StillLoading,
 )
 from plaza.infra.derived.projections import FENCE_TTL_S, key_of
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, locks, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import TEXT
 from plaza.infra.runtime.settings import settings
@@ -55,11 +55,11 @@ def many_clients(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
     def client() -> object:
         if not hasattr(own, "client"):
-            own.client = redis.connect(settings().redis_url, cluster=settings().redis_cluster)
+            own.client = connections.connect(settings().redis_url, cluster=settings().redis_cluster)
             opened.append(own.client)
         return own.client
 
-    monkeypatch.setattr(redis, "client", client)
+    monkeypatch.setattr(connections, "client", client)
     monkeypatch.setattr(cache, "WAIT_S", 60.0)  # 500 threads are slow on a busy machine
     monkeypatch.setattr(cache, "LOCK_TTL_S", 60)
     yield
@@ -74,7 +74,7 @@ def test_500_concurrent_readers_of_an_expired_value_cost_one_load(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads, refused = Counter[str](), threading.Semaphore(0)
-    try_lock = redis.try_lock
+    try_lock = locks.try_lock
 
     def try_and_count(key: str, ttl_s: float) -> object:
         lock = try_lock(key, ttl_s)
@@ -88,7 +88,7 @@ def test_500_concurrent_readers_of_an_expired_value_cost_one_load(
             assert refused.acquire(timeout=30)
         return CacheEntry(3, "noodles")
 
-    monkeypatch.setattr(redis, "try_lock", try_and_count)
+    monkeypatch.setattr(locks, "try_lock", try_and_count)
     with ThreadPoolExecutor(READERS) as crowd:
         together = threading.Barrier(READERS, timeout=60)
 
@@ -122,21 +122,21 @@ def test_a_reader_that_waits_too_long_gets_a_503(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache, "WAIT_S", 0.05)
-    assert redis.try_lock(f"{KEY}:lock", 5)
+    assert locks.try_lock(f"{KEY}:lock", 5)
     with pytest.raises(StillLoading) as refusal:
         cache.load_single_flight(NEVER_STALE, KEY, TEXT, lambda: CacheEntry(1, "new"))
     assert (refusal.value.status, refusal.value.retry_after_s) == (503, 1)
 
 
 def test_an_expired_lock_does_not_unlock_its_new_owner(plaza: World) -> None:
-    slow = redis.try_lock(f"{KEY}:lock", 5)
+    slow = locks.try_lock(f"{KEY}:lock", 5)
     assert slow
     redis.execute("DEL", f"{KEY}:lock")  # as if it had expired
-    other = redis.try_lock(f"{KEY}:lock", 5)
+    other = locks.try_lock(f"{KEY}:lock", 5)
     assert other
-    assert redis.unlock(slow) is False
-    assert redis.try_lock(f"{KEY}:lock", 5) is None, "the other caller still has it"
-    assert redis.unlock(other) is True
+    assert locks.unlock(slow) is False
+    assert locks.try_lock(f"{KEY}:lock", 5) is None, "the other caller still has it"
+    assert locks.unlock(other) is True
 
 
 def test_the_lock_is_released_when_a_load_fails(plaza: World) -> None:
@@ -174,7 +174,7 @@ def test_500_readers_of_a_stale_value_get_it_and_one_claims_the_rebuild(
     together = threading.Barrier(READERS, timeout=60)
 
     def read(_: int) -> tuple[str | None, bool]:
-        redis.client()  # connects first: to a cluster this is slow for 500 threads
+        connections.client()  # connects first: to a cluster this is slow for 500 threads
         together.wait()
         [result] = cache.read_all([KEY], TEXT)
         assert result

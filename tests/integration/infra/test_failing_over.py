@@ -14,8 +14,8 @@ from pymysql.cursors import Cursor
 from local.stack.servers import Server, prepare_redis, run_server
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis, reigns
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, queries, react
 from plaza.reactions.model import ReactionUndecided
@@ -117,14 +117,14 @@ def test_a_command_that_a_demoted_master_refused_is_repeated_on_the_new_one(
     """The first attempt uses the old connection, the second one a new one to the new master."""
     plaza.add(POST)
     assert react.react(LIKE, POST, 7, True).exact
-    forget_client = redis.forget_client
+    forget_client = connections.forget_client
 
     def promote() -> None:
         forget_client()
         send_command(other_redis, "REPLICAOF", "NO", "ONE")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis, "forget_client", promote)
+        patch.setattr(connections, "forget_client", promote)
         become_a_replica(other_redis)
         outcome = react.react(LIKE, POST, 8, True)
         assert (outcome.total, outcome.changed) == (2, True)
@@ -143,7 +143,9 @@ def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_undecided(
     def execute_on_promoted(command: Any) -> Any:
         reply = execute(command)
         if command[0] == "EVALSHA":
-            monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(reign="promoted"))
+            monkeypatch.setitem(
+                reigns.known_nodes, "", reigns.known_nodes[""]._replace(reign="promoted")
+            )
         return reply
 
     with monkeypatch.context() as patch:
@@ -204,14 +206,14 @@ def test_a_consumer_connected_before_a_restart_of_redis_applies_its_commits(
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
-    before = redis._nodes[""]
+    before = reigns.known_nodes[""]
     other_redis.kill()
     other_redis.start()
     react.react(LIKE, POST, 8, True)
-    monkeypatch.setitem(redis._nodes, "", before)
+    monkeypatch.setitem(reigns.known_nodes, "", before)
     send_command(other_redis, "CLIENT", "KILL", "TYPE", "normal")
     plaza.queues.drain()
-    assert redis._nodes[""].reign != before.reign
+    assert reigns.known_nodes[""].reign != before.reign
     assert (recent(), outbox()) == ([7, 8], {})
 
 

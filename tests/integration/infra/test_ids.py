@@ -13,7 +13,7 @@ import pytest
 from cli.paths import ROOT
 from plaza.infra.derived import ids
 from plaza.infra.derived.ids import BLOCK_SIZE, START_S, SerialsExhausted, new_id
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.process import Lazy
 from tests.support.call_log import record_call
 from tests.support.plaza import World
@@ -175,10 +175,10 @@ def test_a_burst_before_redis_lost_its_data_is_not_leased_again(clocks: Clocks) 
 
 def test_leases_lost_by_a_failover_are_not_leased_again(clocks: Clocks) -> None:
     new = Process().new_ids()
-    copy = redis.client().dump(ids._KEY)
+    copy = connections.client().dump(ids._KEY)
     new += Process().new_ids(30_000)
     clocks.now_s += 1
-    redis.client().restore(ids._KEY, 0, copy, replace=True)
+    connections.client().restore(ids._KEY, 0, copy, replace=True)
     new += Process().new_ids(30_000)
     assert all_different(new)
 

@@ -9,7 +9,7 @@ import pytest
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Window, limit_key
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from tests.integration.conftest import Away
 from tests.support.keyspace import own_client
 from tests.support.plaza import World

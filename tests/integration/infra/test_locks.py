@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from plaza.flash_sales import redis_load
 from plaza.infra.derived import cache
-from plaza.infra.redis import redis
+from plaza.infra.redis import locks, redis
 from plaza.recommendations import redis_store as recommendations_store
 from tests.support.plaza import World
 
@@ -40,7 +40,7 @@ def lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 CLAIMS: dict[str, Callable[[], bool]] = {
-    "lock": lambda: redis.try_lock(KEY, 5) is not None,
+    "lock": lambda: locks.try_lock(KEY, 5) is not None,
     "rebuild of a value": lambda: cache.claim_rebuilds([KEY]) == [True],
     "loading of a sale": lambda: redis_load.acquire_lease(7),
     "rebuild of a list": lambda: recommendations_store.read_list(7).needs_rebuild,
@@ -62,8 +62,8 @@ def test_a_lock_whose_reply_was_lost_can_be_released(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lost_reply(monkeypatch):
-        lock = redis.try_lock(KEY, 5)
+        lock = locks.try_lock(KEY, 5)
     assert lock
-    assert redis.unlock(lock)
-    assert not redis.unlock(lock), "it was released"
-    assert redis.try_lock(KEY, 5)
+    assert locks.unlock(lock)
+    assert not locks.unlock(lock), "it was released"
+    assert locks.try_lock(KEY, 5)

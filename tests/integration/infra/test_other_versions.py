@@ -22,10 +22,10 @@ from plaza.infra.jobs import scheduled_jobs
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches, reset_process
-from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace import key_scan
 from plaza.shops import queries as shop_queries
 from plaza.switches import redis_store, refresh
+from plaza.switches.model import Switches
 from plaza.users import cards, profiles
 from tests.support.content_api import ask, comment, post
 from tests.support.keyspace import find_keys

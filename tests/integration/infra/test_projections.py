@@ -13,8 +13,8 @@ from plaza.counters import UserCounter, redis_store
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import FENCE_TTL_S, TTL_S, Projection, key_of
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis, replicas
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis, replicas
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.codec import TEXT
 from tests.support.call_log import record_call
 from tests.support.plaza import World
@@ -48,7 +48,7 @@ def test_readers_create_and_writers_update_projections(plaza: World) -> None:
 def test_a_writer_that_finds_no_projection_leaves_a_fence(plaza: World) -> None:
     update(4)
     assert stored() is None
-    assert redis.client().hgetall(KEY) == {"version": "4"}
+    assert connections.client().hgetall(KEY) == {"version": "4"}
     assert 0 < redis.execute("TTL", KEY) <= FENCE_TTL_S
 
 

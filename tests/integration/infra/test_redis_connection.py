@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local.stack.servers import Server
-from plaza.infra.redis import redis, resends
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis, resends
+from plaza.infra.redis.errors import RedisDown
 from tests.chaos.proxy import Proxy
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
@@ -31,7 +31,7 @@ def set_mode(plaza: World, redis_server: Server, set_up: Callable[..., None]) ->
 
 def test_replies_may_come_in_pieces(plaza: World) -> None:
     redis.execute("SET", KEY, "noodles")
-    redis.client().connection._parser._buffer = bytearray(1)
+    connections.client().connection._parser._buffer = bytearray(1)
     assert redis.pipeline([("GET", KEY), ("EXISTS", KEY)]) == ["noodles", 1]
     assert redis.execute("GET", KEY) == "noodles"
 
@@ -41,11 +41,11 @@ def test_a_command_on_a_connection_that_was_closed_while_idle_is_sent_again(
 ) -> None:
     assert redis.execute("INCR", KEY) == 1
     before = resends.count_resends()
-    closed = redis.client().connection._sock
-    with redis.connect(redis_server.url, cluster=False) as other:
+    closed = connections.client().connection._sock
+    with connections.connect(redis_server.url, cluster=False) as other:
         other.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     assert redis.execute("INCR", KEY) == 2
-    assert redis.client().connection._sock is not closed
+    assert connections.client().connection._sock is not closed
     assert resends.count_resends() == before + 1
 
 

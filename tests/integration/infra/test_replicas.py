@@ -12,7 +12,7 @@ import pytest
 from bench.round_trips import count_round_trips
 from local.stack.processes import wait_until
 from local.stack.servers import Server, connect_redis, prepare_redis, run_server
-from plaza.infra.redis import redis, replicas
+from plaza.infra.redis import connections, redis, replicas
 from plaza.infra.redis.hot_keys import sampler
 from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, queries, react, redis_queries
@@ -63,7 +63,7 @@ def replica(plaza: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
         made = Replica(server, client)
         made.follow(master.url)
         assert wait_until(lambda: made.get(KEY) == "1", 10)
-        redis.forget_client()  # a first replica begins another reign
+        connections.forget_client()  # a first replica begins another reign
         yield made
         forget()
 

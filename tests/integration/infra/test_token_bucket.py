@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.commands import Command
 from plaza.infra.redis.scripts import SHARED
 from plaza.infra.redis.token_bucket import take_token
 

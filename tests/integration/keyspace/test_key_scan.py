@@ -17,8 +17,9 @@ import ops.keys
 from bench.round_trips import count_round_trips
 from local.stack import servers
 from local.stack.ports import free_port
-from plaza.infra.redis import hot_keys, redis
-from plaza.infra.redis.hot_keys import SAMPLE_EVERY, Command, Sampler, hot_key, spared_key
+from plaza.infra.redis import connections, hot_keys, redis
+from plaza.infra.redis.commands import Command
+from plaza.infra.redis.hot_keys import SAMPLE_EVERY, Sampler, hot_key, spared_key
 from plaza.infra.redis.shards import SHARDS
 from plaza.infra.runtime import clock
 from plaza.keyspace import key_scan
@@ -42,14 +43,14 @@ def by_key(state: ScanState) -> dict[str, key_scan.KeySize]:
 
 
 def fill(number: int) -> None:
-    redis.client().mset({f"{{1}}:small:{i}": "x" for i in range(number)})
+    connections.client().mset({f"{{1}}:small:{i}": "x" for i in range(number)})
 
 
 # ---------------------------------------------------------------- findings
 
 
 def test_keys_of_each_type_are_measured(plaza: World) -> None:
-    client = redis.client()
+    client = connections.client()
     client.set("{1}:string", "x" * 5_000)
     client.hset("{1}:hash", mapping={f"f{i}": i for i in range(100)})
     client.zadd("{1}:zset", {f"m{i}": i for i in range(200)})
@@ -67,7 +68,7 @@ def test_keys_of_each_type_are_measured(plaza: World) -> None:
 
 
 def test_a_key_with_more_than_10000_members_is_oversized(plaza: World) -> None:
-    client = redis.client()
+    client = connections.client()
     for number in (10_000, 10_001):
         client.sadd(f"{{1}}:set:{number}", *range(number))
         client.hset(f"{{1}}:hash:{number}", mapping={str(i): 1 for i in range(number)})
@@ -77,7 +78,7 @@ def test_a_key_with_more_than_10000_members_is_oversized(plaza: World) -> None:
 
 
 def test_a_key_of_a_megabyte_is_oversized(plaza: World) -> None:
-    client = redis.client()
+    client = connections.client()
     client.set("{1}:text", "x" * 1_000_000)
     client.set("{1}:less", "x" * 900_000)
     client.hset("{1}:hash", mapping={str(i): "x" * 2_000 for i in range(600)})
@@ -102,7 +103,7 @@ def test_keys_of_shops_are_reported_as_expected(plaza: World) -> None:
 
 
 def test_the_ten_biggest_keys_of_each_type_are_reported(plaza: World) -> None:
-    client = redis.client()
+    client = connections.client()
     for i in range(1, 31):
         client.set(f"{{1}}:s:{i}", "x" * i * 1_000)
         client.sadd(f"{{1}}:set:{i}", *(f"member {j}" for j in range(i * 10)))
@@ -210,7 +211,9 @@ def test_every_key_that_exists_during_the_whole_scan_is_scanned(plaza: World) ->
         if state.finished_s:
             break
         state = key_scan.continue_scan(SCAN_STATE.decode(SCAN_STATE.encode(state)), 0)
-        redis.client().mset({f"{{2}}:{number}:{i}": "x" for i in range(300)})  # the table grows
+        connections.client().mset(
+            {f"{{2}}:{number}:{i}": "x" for i in range(300)}
+        )  # the table grows
         redis.execute("DEL", *(f"{{1}}:small:{number * 50 + i}" for i in range(50)))
     assert state.finished_s
     assert "{1}:needle" in by_key(state)

@@ -11,8 +11,8 @@ import pytest
 from bench.round_trips import count_round_trips
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import breaker_reports, connections, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.shards import SHARDS
 from plaza.infra.runtime import clock, dependencies
 from plaza.operations import breakers
@@ -45,7 +45,7 @@ def become_another_process() -> None:
     """Report from here on as a new process, whose breakers are closed."""
     mysql.MYSQL.breaker.close()
     dependencies.unreported.clear()
-    redis._process.reset()
+    breaker_reports._process.reset()
 
 
 def report_of(dependency: str = "MySQL") -> BreakerReport:
@@ -111,7 +111,7 @@ def test_a_report_of_a_process_that_ended_is_not_believed_after_a_minute(
 
 def test_the_outage_of_redis_is_reported_after_it(plaza: World, redis_away: Away) -> None:
     with redis_away():
-        for _ in range(redis.REDIS.breaker.fail_max):
+        for _ in range(connections.REDIS.breaker.fail_max):
             with pytest.raises(RedisDown):
                 redis.execute("GET", KEY)
         result, is_complete = breakers.read_breakers()
@@ -129,7 +129,7 @@ def test_nothing_is_sent_while_the_breaker_of_redis_is_not_closed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dependencies.unreported.append(dependencies.BreakerChange("SQS", "open", clock.now_ms()))
-    redis.REDIS.breaker.half_open()
+    connections.REDIS.breaker.half_open()
     redis.execute("GET", KEY)  # closes it
     assert find_keys("*:breakers") == []
     redis.execute("GET", KEY)
@@ -137,12 +137,12 @@ def test_nothing_is_sent_while_the_breaker_of_redis_is_not_closed(
 
 
 def test_the_reports_of_a_shard_are_bounded(plaza: World) -> None:
-    for number in range(redis.MAX_BREAKER_REPORTS + 20):
-        redis._process.reset()
+    for number in range(breaker_reports.MAX_BREAKER_REPORTS + 20):
+        breaker_reports._process.reset()
         dependencies.unreported.append(dependencies.BreakerChange("SQS", "open", number))
         redis.execute("GET", KEY)
-    assert redis.execute("ZCARD", "{7}:breakers") == redis.MAX_BREAKER_REPORTS
-    assert 0 < redis.execute("TTL", "{7}:breakers") <= redis.BREAKER_REPORT_TTL_S
+    assert redis.execute("ZCARD", "{7}:breakers") == breaker_reports.MAX_BREAKER_REPORTS
+    assert 0 < redis.execute("TTL", "{7}:breakers") <= breaker_reports.BREAKER_REPORT_TTL_S
 
 
 def test_a_command_without_a_key_carries_no_report(plaza: World) -> None:

@@ -18,7 +18,7 @@ from plaza.infra.jobs import scheduled_jobs
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import spill
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.operations import gauges
 from plaza.operations.gauges import RETAINED_MIN, Meter

@@ -16,7 +16,7 @@ from ops import history
 from ops.history import ImportReport, Layout, import_file
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import LIKE, Target, persist, queries, react
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime.errors import UnknownProtocol
-from plaza.infra.runtime.settings import settings
 from plaza.reactions import (
     COLLECT,
     LIKE,
@@ -30,6 +29,7 @@ from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget
 from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
+from plaza.reactions.settings import reaction_settings
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World, decode
 from tests.support.stores import (
@@ -59,7 +59,7 @@ def read_events(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str
 
 def ahead() -> dict[int, str]:
     """Return db_version -> total|rows of the commits that wait."""
-    return {int(n): text for n, text in redis.client().hgetall(keys().ahead).items()}
+    return {int(n): text for n, text in connections.client().hgetall(keys().ahead).items()}
 
 
 def fence() -> int | None:
@@ -412,7 +412,7 @@ def test_a_commit_with_more_rows_than_one_call_is_applied(plaza: World) -> None:
 
 
 def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
-    cap = settings().recent_cap
+    cap = reaction_settings().recent_cap
     put(total=cap, newest=[(actor, actor) for actor in range(1, cap + 1)])
     rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
     first = Commit(LIKE, POST, 1, cap + MAX_ROWS, True, rows)
@@ -427,7 +427,7 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
 
 
 def test_a_build_that_the_first_of_several_calls_requests_is_reported(plaza: World) -> None:
-    cap = settings().recent_cap
+    cap = reaction_settings().recent_cap
     put(total=2 * cap, n=0, newest=[(a, a) for a in range(1, cap + 1)], complete=False)
     rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
     assert apply(1, 2 * cap + MAX_ROWS, rows).rebuild

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import locks, redis
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.reactions import (
     LIKE,
@@ -193,7 +193,7 @@ def test_a_page_read_before_a_commit_is_not_cached_after_it(
 def test_one_reader_reads_the_page_and_others_wait(
     large_post: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lock = redis.try_lock(f"{keys().earliest}:lock", 5)
+    lock = locks.try_lock(f"{keys().earliest}:lock", 5)
     assert lock is not None
 
     def cache_page(seconds: float) -> None:

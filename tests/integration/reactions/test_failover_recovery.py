@@ -14,8 +14,8 @@ import pytest
 
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Master
+from plaza.infra.redis import masters
+from plaza.infra.redis.masters import Master
 from plaza.reaction_log import mysql_log
 from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
 from tests.support.plaza import World
@@ -39,9 +39,9 @@ def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> FailOver:
         reign += 1
 
     def read_masters(max_age_s: float = 1) -> dict[str, Master]:
-        return dict.fromkeys(redis._TAGS, Master(0, f"reign{reign}", f"reign{reign - 1}"))
+        return dict.fromkeys(masters._TAGS, Master(0, f"reign{reign}", f"reign{reign - 1}"))
 
-    monkeypatch.setattr(redis, "read_masters", read_masters)
+    monkeypatch.setattr(masters, "read_masters", read_masters)
     return end_reign
 
 

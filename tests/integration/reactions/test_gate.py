@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza.infra.redis import redis
+from plaza.infra.redis import commands, connections, masters, redis
 from plaza.infra.runtime.errors import UnknownProtocol
 from plaza.reactions import (
     COLLECT,
@@ -44,9 +44,9 @@ MAX_TOGGLES = 20  # as in gate.lua
 
 def gate_call(
     actor: int, on: bool, *, nonce: str = "", deadline_us: int = 2**53, reign: str = ""
-) -> redis.Call:
+) -> commands.Call:
     k = keys()
-    return redis.Call(
+    return commands.Call(
         redis_gate.GATE,
         (k.meta, k.outbox, k.recent, k.bloom, k.filling, k.row_requests, k.toggles, k.outboxes),
         (
@@ -54,19 +54,19 @@ def gate_call(
             int(on),
             nonce or f"n{actor}",
             deadline_us,
-            reign or redis.find_node(k.meta).reign,
+            reign or masters.find_node(k.meta).reign,
             10**6,
             k.member,
         ),
     )
 
 
-def read_call(actor: int) -> redis.Call:
+def read_call(actor: int) -> commands.Call:
     k = keys()
-    return redis.Call(
+    return commands.Call(
         redis_queries.READ,
         (k.meta, k.outbox, k.recent, k.bloom, k.filling),
-        (redis.find_node(k.meta).reign, actor, 10**9),
+        (masters.find_node(k.meta).reign, actor, 10**9),
     )
 
 
@@ -294,7 +294,7 @@ def test_a_target_of_the_layout_with_one_field_a_value_is_loaded_again(plaza: Wo
     plaza.add(POST)
     react.react(LIKE, POST, 8, True)
     plaza.queues.drain()
-    reign = redis.find_node(keys().meta).reign
+    reign = masters.find_node(keys().meta).reign
     redis.execute("DEL", keys().meta)
     redis.execute("HSET", keys().meta, "db_version", 1, "reign", reign, "protocol", 2, "base", 1)
     assert gate(7).code == "COLD"
@@ -305,7 +305,7 @@ def test_a_target_of_the_layout_with_one_field_a_value_is_loaded_again(plaza: Wo
 def test_a_target_of_another_protocol_is_an_error_and_stays_unchanged(plaza: World) -> None:
     put()
     redis.execute("HSET", keys().meta, "mode", "3:live:complete")
-    before = redis.client().hgetall(keys().meta)
+    before = connections.client().hgetall(keys().meta)
     for work in (
         lambda: gate(7),
         lambda: redis_queries.read_all([(LIKE, POST)], 7),
@@ -313,8 +313,8 @@ def test_a_target_of_another_protocol_is_an_error_and_stays_unchanged(plaza: Wor
     ):
         with pytest.raises(UnknownProtocol, match="PROTOCOL 3"):
             work()
-    assert redis.REDIS.breaker.current_state == "closed"
-    assert redis.client().hgetall(keys().meta) == before
+    assert connections.REDIS.breaker.current_state == "closed"
+    assert connections.client().hgetall(keys().meta) == before
 
 
 # ---------------------------------------------------------------- the limit of quick changes
@@ -556,11 +556,11 @@ def test_an_invalid_target_does_not_stop_the_reads_of_others(plaza: World) -> No
     put(total=1, newest=[(7, 10)])
     redis.execute("HSET", broken.meta, "mode", "3:live:complete")
     of_targets = [key for k in (broken, other) for key in k[:5]]
-    reply = redis.client().eval(
+    reply = connections.client().eval(
         redis_queries.READ.source,
         len(of_targets),
         *of_targets,
-        redis.find_node(other.meta).reign,
+        masters.find_node(other.meta).reign,
         7,
         10**9,
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import commands, masters, redis
 from plaza.infra.runtime.settings import settings
 from plaza.reactions import (
     COLLECT,
@@ -79,8 +79,8 @@ def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
     assert meta() == {
         "deleted": 0,
         "protocol": 2,
-        "reign": redis.find_node(keys().meta).reign,
-        "run_id": redis.find_node(keys().meta).run_id,
+        "reign": masters.find_node(keys().meta).reign,
+        "run_id": masters.find_node(keys().meta).run_id,
         "db_version": 5,
         "base": 2,
         "delta": 0,
@@ -150,10 +150,10 @@ def test_a_lease_of_a_dead_caller_expires(plaza: World) -> None:
 
 def test_a_repeated_command_gets_the_lease_that_it_took(plaza: World) -> None:
     k = keys()
-    call = redis.Call(
+    call = commands.Call(
         redis_hydration.LEASE_HYDRATION,
         (k.meta, k.outbox, k.lease),
-        (redis.find_node(k.meta).reign, "token", 10_000),
+        (masters.find_node(k.meta).reign, "token", 10_000),
     )
     assert redis.run_all([call, call]) == [["TAKEN", 0]] * 2
 
@@ -220,9 +220,9 @@ def test_a_lease_by_an_older_reign_makes_the_target_cold(
     put()
     decision = gate(7)
     assert (total(), meta()["outbox_count"]) == (1, 1)
-    node = redis.find_node(keys().meta)
+    node = masters.find_node(keys().meta)
     with monkeypatch.context() as patch:
-        patch.setattr(redis, "find_node", lambda _: node._replace(reign="0" * 40))
+        patch.setattr(masters, "find_node", lambda _: node._replace(reign="0" * 40))
         lease = take_lease()
     row = (7, decision.version_us, True)
     redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [row])])
@@ -448,7 +448,7 @@ def test_a_target_loaded_in_another_reign_is_loaded_again(plaza: World) -> None:
     redis.execute("HSET", keys().meta, "reign", "0" * 40)
     redis.execute("SETBIT", keys().bloom, 5, 1)
     hydrate()
-    assert meta()["reign"] == redis.find_node(keys().meta).reign
+    assert meta()["reign"] == masters.find_node(keys().meta).reign
     assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, version, 0)})
     assert redis.execute("EXISTS", keys().bloom) == 0
 

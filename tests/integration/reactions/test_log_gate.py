@@ -14,7 +14,7 @@ from pymysql.err import OperationalError
 from local.stack.servers import connect_mysql
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import LockTimeout
-from plaza.infra.redis.redis import Master
+from plaza.infra.redis.masters import Master
 from plaza.reactions import mysql_reactions, persist, reign_guard
 from tests.support.consumers import make_event
 from tests.support.plaza import World

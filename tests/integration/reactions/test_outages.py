@@ -13,8 +13,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, masters, redis, reigns
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import LIKE, Target, persist, queries, react, redis_gate, sweep
@@ -228,14 +228,14 @@ def test_the_gate_raises_redis_down_when_every_command_is_late(
 ) -> None:
     """The stored clock offset is behind by more than the timeout; each reply corrects it."""
     put()
-    name = redis._name_node_of(keys().meta)
-    node = redis.find_node(keys().meta)
+    name = masters._name_node_of(keys().meta)
+    node = masters.find_node(keys().meta)
     behind = node._replace(clock_offset_us=node.clock_offset_us - 60_000_000)
     with monkeypatch.context() as patch:
-        patch.setitem(redis._nodes, name, behind)
+        patch.setitem(reigns.known_nodes, name, behind)
         assert gate(7).code == "CHANGED", "with the offset of the first reply"
-        patch.setattr(redis, "observe_clock", lambda key, now_us: None)
-        patch.setitem(redis._nodes, name, behind)
+        patch.setattr(masters, "observe_clock", lambda key, now_us: None)
+        patch.setitem(reigns.known_nodes, name, behind)
         with pytest.raises(RedisDown, match="after its deadline") as refusal:
             gate(8)
     assert refusal.value.may_have_run is False
@@ -275,11 +275,11 @@ def test_a_command_is_refused_after_its_deadline_although_the_clock_went_back(
     plaza: World,
 ) -> None:
     """Given an offset that was measured while the clock of Redis was an hour ahead."""
-    node = redis.find_node(keys().meta)
+    node = masters.find_node(keys().meta)
     ahead = node._replace(clock_offset_us=node.clock_offset_us + 3_600_000_000)
     until_s = clock.monotonic_s() + 0.5
     lead_us = ahead.deadline_us(until_s) - node.deadline_us(until_s)
-    assert lead_us == pytest.approx(redis.MAX_CLOCK_LEAD_US, abs=100_000)
+    assert lead_us == pytest.approx(reigns.MAX_CLOCK_LEAD_US, abs=100_000)
 
 
 def test_the_lead_of_versions_over_the_clock_is_measured(
@@ -320,10 +320,10 @@ def test_the_breaker_opens_while_redis_hangs(
     redis.execute("PING")
     redis_server.pause()
     try:
-        for _ in range(redis.REDIS.breaker.fail_max):
+        for _ in range(connections.REDIS.breaker.fail_max):
             with pytest.raises(RedisDown):
                 redis.execute("PING")
-        assert redis.REDIS.breaker.current_state == "open"
+        assert connections.REDIS.breaker.current_state == "open"
         with pytest.raises(RedisDown, match="breaker is open"):
             redis.execute("PING")
         assert react.react(LIKE, POST, 7, True).exact is False
@@ -529,7 +529,7 @@ def test_an_error_reply_of_redis_is_no_outage(plaza: World) -> None:
     for _ in range(10):
         with pytest.raises(ResponseError):
             redis.execute("HGET", "too", "few", "or", "many")
-    assert redis.REDIS.breaker.current_state == "closed"
+    assert connections.REDIS.breaker.current_state == "closed"
     assert redis.pipeline([]) == []
 
 

@@ -16,7 +16,7 @@ import pytest
 from local.stack.cluster import connect_node
 from local.stack.processes import wait_until
 from local.stack.servers import Server, run_server
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
@@ -159,7 +159,7 @@ def promote_behind_partition(pair: RedisPair, endpoint: Endpoint) -> None:
     post there."""
     pair.promote()
     endpoint.move(pair.master, cut=False)
-    redis.forget_client()  # to connect again
+    connections.forget_client()  # to connect again
     assert read(POST.id, ACTOR) == recorded()
 
 
@@ -222,7 +222,7 @@ def test_202_between_two_planned_failovers_is_counted(
     like_while_unreachable(world, endpoint)
     fail_over(pair, endpoint)
     if is_new:
-        redis.forget_client()
+        connections.forget_client()
     world.queues.drain()
     run_sweepers(world, 4)
     fail_over(pair, endpoint)
@@ -239,7 +239,7 @@ def test_202_while_the_master_hangs_is_counted_after_the_way_back(
     endpoint.move(pair.master)
     pair.resume()
     pair.follow()
-    redis.forget_client()  # as a consumer that connects now
+    connections.forget_client()  # as a consumer that connects now
     world.queues.drain()
     run_sweepers(world, 4)
     fail_over(pair, endpoint)
@@ -328,7 +328,7 @@ def test_reader_that_stays_connected_to_the_demoted_master_notices(
     endpoint.move(pair.master, cut=False)
     pair.resume()
     pair.follow()
-    redis.forget_client()  # as a consumer that connects now
+    connections.forget_client()  # as a consumer that connects now
     world.queues.drain()
     if is_read_there:
         assert read(POST.id, ACTOR) == recorded()
@@ -345,7 +345,7 @@ def test_reader_that_stays_connected_through_both_failovers_notices(
     messages = take_provisional_like(world)
     pair.fail_over()
     endpoint.move(pair.master, cut=False)
-    redis.forget_client()
+    connections.forget_client()
     save_here(messages)
     pair.fail_over()
     endpoint.move(pair.master, cut=False)
@@ -482,6 +482,6 @@ def test_sweeper_that_stays_connected_to_the_demoted_master_recovers(
     pair.fail_over()
     endpoint.move(pair.master, cut=False)
     assert wait_until(lambda: bool(other.run_sweeper()), MAX_NOTICE_S)
-    redis.forget_client()
+    connections.forget_client()
     world.queues.drain()
     assert_right(world)

@@ -11,8 +11,9 @@ from functools import partial
 import pytest
 
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Master, RedisDown
+from plaza.infra.redis import connections, masters, redis
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.masters import Master
 from plaza.reactions import LIKE, mysql_reactions, persist, queries, react, reign_guard
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
@@ -32,9 +33,9 @@ def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
         def read_masters(max_age_s: float = 1) -> dict[str, Master]:
             if reign is None:
                 raise RedisDown("unavailable in this test")
-            return dict.fromkeys(redis._TAGS, Master(first_slot, reign, predecessor))
+            return dict.fromkeys(masters._TAGS, Master(first_slot, reign, predecessor))
 
-        monkeypatch.setattr(redis, "read_masters", read_masters)
+        monkeypatch.setattr(masters, "read_masters", read_masters)
 
     return believe
 
@@ -169,7 +170,7 @@ def test_a_load_by_the_version_before_is_replaced_once(plaza: World) -> None:
     plaza.queues.drain()
     redis.execute("HDEL", keys().meta, "reign")
     persist.save([make_event(8, True, BASE_US)])
-    node = redis.find_node(keys().meta)
+    node = masters.find_node(keys().meta)
     assert (meta()["reign"], meta()["run_id"]) == (node.reign, node.run_id)
     assert queries.read_counts([(LIKE, POST)], 8) == ([(2, True)], True)
     persist.save([make_event(9, True, BASE_US)])
@@ -199,7 +200,7 @@ def test_a_consumer_whose_master_was_deposed_connects_again(plaza: World, connec
     events = accept(plaza, 7)
     store("another")
     connect("a")
-    before = redis.client()
+    before = connections.client()
     persist.save(events)
-    assert redis.client() is not before
+    assert connections.client() is not before
     assert plaza.queues.take(ACKNOWLEDGEMENTS)

@@ -13,7 +13,7 @@ from plaza.infra.queues import spill, sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.queues.sqs import Depth, Outgoing
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import LIKE, Target, queues, react, redis_commits, redis_outbox, sweep
 from plaza.reactions.gauges import read_outboxes
 from plaza.reactions.model import ReactionEvent

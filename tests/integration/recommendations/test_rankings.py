@@ -12,7 +12,7 @@ import pytest
 
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.reactions import LIKE, persist, react, redis_rankings
 from plaza.reactions import rankings as reaction_rankings

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.settings import settings
 from plaza.reactions import LIKE, persist, react
@@ -136,12 +136,12 @@ def own_connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def client() -> Any:
         if not hasattr(local, "client"):
-            local.client = redis.connect(url, cluster=settings().redis_cluster)
+            local.client = connections.connect(url, cluster=settings().redis_cluster)
             clients.append(local.client)
         return local.client
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis, "client", client)
+        patch.setattr(connections, "client", client)
         yield
     for each in clients:
         each.close()

@@ -11,7 +11,6 @@ import pytest
 
 from plaza.infra.mysql import mysql
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime.settings import settings
 from plaza.reactions import persist
 from plaza.reactions import rankings as reaction_rankings
 from plaza.reactions.model import PostRank
@@ -24,6 +23,7 @@ from plaza.recommendations import (
     vote_roll_up,
 )
 from plaza.recommendations.model import RankedHours, RecommendedPosition
+from plaza.recommendations.settings import ranking_settings
 from tests.integration.recommendations.test_rankings import random_events, ranked
 from tests.integration.recommendations.test_recommendations import SHOP, recommended, swap
 from tests.support.content_api import ask
@@ -85,7 +85,7 @@ def render(numbers: dict[str, int]) -> str:
 
 
 def points_of(name: str, value: int) -> int:
-    half = settings().review_halves[name]
+    half = ranking_settings().review_halves[name]
     return 10**6 * (half if name == "age" else value) // (value + half)
 
 
@@ -107,7 +107,7 @@ def test_a_score_is_the_weighted_mean_of_its_points(
     shop: World, set_up: Callable[..., None], seed: int
 ) -> None:
     rng = random.Random(seed)
-    names = list(settings().review_weights)
+    names = list(ranking_settings().review_weights)
     weights = dict(zip(names, rng.sample((0, 0, 1, 7, 10**6), 5), strict=True))
     halves = {name: rng.randint(1, 10**6) for name in names}
     set_up(review_weights=render(weights), review_halves=render(halves))

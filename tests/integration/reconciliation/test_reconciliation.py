@@ -18,7 +18,7 @@ from plaza.counters import mysql_store, redis_store
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.shards import shard_of
 from plaza.reactions import (
     COLLECT,
@@ -210,10 +210,10 @@ def empty_filter() -> None:
 
 def add_unknown_target() -> None:
     ghost = Target("post", 404)
-    redis.client().hset(
+    connections.client().hset(
         meta_of(ghost),
         mapping={
-            "run_id": redis.find_node(meta_of(ghost)).run_id,
+            "run_id": masters.find_node(meta_of(ghost)).run_id,
             "mode": "2:live:complete",
             "base": 3,
             "accepted": "0:0:9",
@@ -492,11 +492,11 @@ def test_the_recheck_is_delayed_only_when_there_are_suspects(crowd: World) -> No
 
 
 def test_a_run_changes_no_expiry(crowd: World) -> None:
-    every = sorted(redis.client().scan_iter("*"))
+    every = sorted(connections.client().scan_iter("*"))
     for key in every:
         redis.execute("PEXPIRE", key, 500_000)
     run(crowd)
-    assert sorted(redis.client().scan_iter("*")) == every
+    assert sorted(connections.client().scan_iter("*")) == every
     assert all(0 < redis.execute("PTTL", key) <= 500_000 for key in every)
 
 
@@ -707,7 +707,7 @@ def killed_after(call: int) -> Iterator[list[int]]:
         return called
 
     with pytest.MonkeyPatch.context() as patch:
-        for dependency in (redis.REDIS, mysql.MYSQL):
+        for dependency in (connections.REDIS, mysql.MYSQL):
             patch.setattr(dependency, "call", killing(dependency.call))
         for name in ("send", "send_all"):
             patch.setattr(sqs, name, killing(getattr(sqs, name)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plaza.infra.http.resolver import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.token_bucket import TokenBucket

@@ -8,7 +8,7 @@ import pytest
 
 from plaza.infra.derived import id_filter
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.shops import jobs, mysql_shops, queues, redis_store
 from plaza.shops import queues as shops_queues
 from plaza.shops.model import FILTER, ShopJobStep
@@ -26,7 +26,7 @@ def may_exist(shop_id: int) -> bool:
 
 
 def meta() -> dict[str, str]:
-    fields = redis.client().hgetall(KEYS.meta)
+    fields = connections.client().hgetall(KEYS.meta)
     assert isinstance(fields, dict)
     return fields
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.redis import errors, redis
 from plaza.shops import redis_store
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys
@@ -83,7 +83,7 @@ def test_a_drop_without_redis_is_retried(shop: World, monkeypatch: pytest.Monkey
     monkeypatch.setattr("plaza.infra.queues.processor._hide", lambda queue, _: hidden.append(queue))
 
     def down(*_: object, **__: object) -> None:
-        raise redis.RedisDown("by the test")
+        raise errors.RedisDown("by the test")
 
     monkeypatch.setattr(redis, "run_all", down)
     batch = event("drop_cached.batch")

@@ -10,8 +10,8 @@ import pytest
 from plaza.infra.derived import cache
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import locks, redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops import refresh as shops_refresh
@@ -409,7 +409,7 @@ def test_a_reader_that_waits_for_the_lock_too_long_reads_mysql(
 ) -> None:
     shop_id = create()
     monkeypatch.setattr(cache, "WAIT_S", 0.01)
-    assert redis.try_lock(f"{redis_store.page_key(shop_id)}:lock", 60)
+    assert locks.try_lock(f"{redis_store.page_key(shop_id)}:lock", 60)
     assert ask("GET", f"/shops/{shop_id}").status == 200
 
 

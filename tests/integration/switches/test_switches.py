@@ -21,7 +21,7 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.process import reset_process
-from plaza.infra.runtime.switch_state import MAX_AGE_S, SWITCHES, Switches
+from plaza.infra.runtime.switch_state import MAX_AGE_S
 from plaza.recommendations import RebuildLists, post_rankings, recommend
 from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.switches import (
@@ -33,7 +33,7 @@ from plaza.switches import (
     redis_store,
     refresh,
 )
-from plaza.switches.model import level_of
+from plaza.switches.model import SWITCHES, Switches, level_of
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.integration.auth.test_rate_limits import empty
 from tests.integration.auth.test_sessions import set_role

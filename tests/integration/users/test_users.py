@@ -11,7 +11,7 @@ from bench.round_trips import count_round_trips
 from plaza import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import FOLLOW, Target, queries, react

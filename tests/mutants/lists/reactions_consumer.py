@@ -204,7 +204,7 @@ MUTANTS = [
         ),
         (
             "deposed-stays-connected",
-            "        redis.forget_client()\n        raise MasterDeposed",
+            "        connections.forget_client()\n        raise MasterDeposed",
             "        raise MasterDeposed",
             "A consumer whose master was deposed connects to the current one.",
         ),
@@ -608,7 +608,7 @@ MUTANTS = [
         (
             "depth",
             "_depth(len(taken)),",
-            "settings().recent_cap,",
+            "reaction_settings().recent_cap,",
             "Many cold targets read a bounded number of rows in all.",
         ),
         (

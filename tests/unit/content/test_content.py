@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from plaza.content import Draft, ListPosition, Text, model
 from plaza.content.model import MAX_CREATED_US, MAX_PREVIEW, TEXT, cut_preview, paginate
 from plaza.idempotency import IdempotentRequest
-from plaza.infra.http.resolver import MAX_ID, pack_cursor
+from plaza.infra.http.cursors import pack_cursor
+from plaza.infra.http.requests import MAX_ID
 
 POST = Draft(type="post", author_id=7, kind="note", title="t", body="b", images=("https://a/",))
 MAX_BYTES = 5_000

@@ -22,7 +22,7 @@ from plaza.content.schemas import (
     Review,
     TextViewerState,
 )
-from plaza.infra.http.resolver import MAX_ID
+from plaza.infra.http.requests import MAX_ID
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
 from plaza.reactions.model import Count, ReactedTarget

@@ -16,7 +16,10 @@ from local.stack.gateway import Cors, Request, make_event
 from plaza.infra.http import balancer_events
 from plaza.infra.http.balancer_events import MAX_RESPONSE_BYTES, to_gateway_event
 from plaza.infra.http.callers import Caller
-from plaza.infra.http.resolver import OPTIONAL, PROBLEM_TYPES, PUBLIC, Id, PlazaResolver
+from plaza.infra.http.requests import Id
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.responses import PROBLEM_TYPES
+from plaza.infra.http.routes import OPTIONAL, PUBLIC
 from plaza.infra.http.schemas import Ids, RequestModel
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import reset_process
@@ -134,7 +137,7 @@ def test_a_request_of_the_contract_is_the_same_event(operation: Operation) -> No
     request = make_request(operation)
     match = find_match(request.method, request.target.partition("?")[0])
     of_gateway = make_event(request, match, api_id="a", account="1", now_s=clock.now_s())
-    result = to_gateway_event(app_of(function), make_balancer_event(request))
+    result = to_gateway_event(tuple(app_of(function).endpoints), make_balancer_event(request))
     for name in READ:
         assert (result[name] or None) == (of_gateway.get(name) or None), name
     for name in request.headers:
@@ -152,7 +155,8 @@ def test_a_name_in_a_path_comes_before_an_id() -> None:
 def test_head_is_the_route_of_get_without_a_body() -> None:
     assert answer(event("HEAD", "/things/7"))[:2] == (200, None)
     assert (
-        to_gateway_event(app, event("HEAD", "/things/7"))["routeKey"] == "HEAD /things/{thing_id}"
+        to_gateway_event(tuple(app.endpoints), event("HEAD", "/things/7"))["routeKey"]
+        == "HEAD /things/{thing_id}"
     )
     assert answer(event("HEAD", "/nothing"))[:2] == (404, None)
 

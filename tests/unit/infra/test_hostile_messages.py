@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.http.resolver import pack_cursor, read_id, unpack_cursor
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import read_id
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import BadInput, NotFound
 from plaza.reactions.model import MAX_ID

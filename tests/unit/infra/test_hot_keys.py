@@ -7,13 +7,8 @@ from collections import Counter
 import pytest
 
 from plaza.infra.redis import hot_keys
-from plaza.infra.redis.hot_keys import (
-    REPORT_EVERY_S,
-    SAMPLE_EVERY,
-    Command,
-    Sampler,
-    key_of_command,
-)
+from plaza.infra.redis.commands import Command, key_of_command
+from plaza.infra.redis.hot_keys import REPORT_EVERY_S, SAMPLE_EVERY, Sampler
 
 
 class Clock:

@@ -15,25 +15,12 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator
 
 from plaza.infra.http.callers import Caller
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.limits import Quota
-from plaza.infra.http.resolver import (
-    BEARER,
-    MAX_BODY_BYTES,
-    MAX_ID,
-    OPTIONAL,
-    PROBLEM_TYPES,
-    PUBLIC,
-    Id,
-    PlazaResolver,
-    check_body,
-    find_caller,
-    pack_cursor,
-    problem,
-    read_id,
-    render,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.requests import MAX_BODY_BYTES, MAX_ID, Id, check_body, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.responses import PROBLEM_TYPES, problem, render
+from plaza.infra.http.routes import BEARER, OPTIONAL, PUBLIC, Compressed, CreatesAt
 from plaza.infra.http.schemas import RequestModel
 from plaza.infra.runtime.errors import (
     BadInput,
@@ -255,7 +242,7 @@ def get_shared() -> Response[str]:
     return Response(200, "application/json", "{}", {"cache-control": "public, max-age=1"})
 
 
-@app.get("/users/me/export", security=OPTIONAL)
+@app.get("/secret", security=OPTIONAL, middlewares=[Compressed(False)])
 def export() -> dict[str, str]:
     return {"text": LONG}
 
@@ -268,6 +255,11 @@ def post_long() -> dict[str, str]:
 @app.post("/things", security=PUBLIC)
 def post_thing() -> tuple[dict[str, str], int]:
     return {"id": "7"}, 201
+
+
+@app.post("/logins", security=PUBLIC, middlewares=[CreatesAt("/logins/current")])
+def post_login() -> tuple[dict[str, str], int]:
+    return {"token": "t"}, 201
 
 
 @app.post("/things/<thing_id>/parts", security=PUBLIC)
@@ -468,7 +460,7 @@ def test_a_compressed_response_has_the_tag_of_the_plain_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/things/7"), ("POST", "/long"), ("GET", "/users/me/export")]
+    ("method", "path"), [("GET", "/things/7"), ("POST", "/long"), ("GET", "/secret")]
 )
 def test_short_responses_and_those_that_may_have_secrets_are_not_compressed(
     method: str, path: str
@@ -478,7 +470,12 @@ def test_short_responses_and_those_that_may_have_secrets_are_not_compressed(
 
 
 @pytest.mark.parametrize(
-    ("path", "location"), [("/things", "/things/7"), ("/things/3/parts", "/parts/7")]
+    ("path", "location"),
+    [
+        ("/things", "/things/7"),
+        ("/things/3/parts", "/parts/7"),
+        ("/logins", "/logins/current"),
+    ],
 )
 def test_a_created_resource_has_a_location(path: str, location: str) -> None:
     status, _, headers = request("POST", path)

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from plaza.infra.http.callers import Caller
-from plaza.infra.http.resolver import OPTIONAL, PROBLEM, Id, PlazaResolver
+from plaza.infra.http.requests import Id
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.responses import PROBLEM
+from plaza.infra.http.routes import OPTIONAL
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.queues import sqs as sqs_client
 from plaza.infra.queues.messages import InvalidMessage

@@ -18,24 +18,15 @@ from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 
 from local.stack.functions import CONTEXT
 from plaza.infra.http.callers import Caller
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    ID_PATTERN,
-    OPTIONAL,
-    PROBLEM,
-    WRITES,
-    BodyOf,
-    Id,
-    PlazaResolver,
-    Responses,
-    StoppedBy,
-    require_caller,
-)
+from plaza.infra.http.requests import ID_PATTERN, Id
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.responses import PROBLEM
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, BodyOf, Responses, StoppedBy
 from plaza.infra.http.schemas import FieldProblem
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Forbidden, Gone, SwitchedOff
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import ANY_WRITE
+from plaza.switches.model import Switch
 
 pytestmark = pytest.mark.usefixtures("configured")
 
@@ -70,13 +61,13 @@ def ask(app: PlazaResolver, key: str, **parameters: str) -> tuple[int, Any]:
 def test_a_router_registers_its_routes() -> None:
     app, router = make_app(), Router()  # type: ignore[no-untyped-call]
 
-    @router.put("/things/<thing_id>", security=BEARER, middlewares=[StoppedBy(Switch.WRITES)])
+    @router.put("/things/<thing_id>", security=BEARER, middlewares=[StoppedBy(ANY_WRITE)])
     def put_thing(thing_id: Id) -> dict[str, Any]:
         return {"id": thing_id, "sent": router.current_event.headers["x-thing"]}
 
     app.include_router(router)
     assert ask(app, "PUT /things/{thing_id}", thing_id="7") == (200, {"id": "7", "sent": "a"})
-    assert app.endpoints["PUT /things/{thing_id}"].switch is Switch.WRITES
+    assert app.endpoints["PUT /things/{thing_id}"].switch is ANY_WRITE
     assert app.lambda_context.function_name == CONTEXT.function_name
 
 
@@ -172,10 +163,10 @@ def test_a_switch_is_a_middleware_of_any_resolver(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(switch_state, "require", require)
     app = APIGatewayHttpResolver()
-    app.get("/things/<thing_id>", middlewares=[StoppedBy(Switch.WRITES)])(lambda thing_id: {})
+    app.get("/things/<thing_id>", middlewares=[StoppedBy(ANY_WRITE)])(lambda thing_id: {})
     with pytest.raises(SwitchedOff):
         app.resolve(event("GET /things/{thing_id}", thing_id="7"), CONTEXT)  # type: ignore[arg-type]
-    assert asked == [(Switch.WRITES, {"thing_id": "7"})]
+    assert asked == [(ANY_WRITE, {"thing_id": "7"})]
 
 
 def test_the_schema_is_that_of_powertools() -> None:

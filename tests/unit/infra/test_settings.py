@@ -19,20 +19,9 @@ WHOLE_NUMBERS = (
     "PLAZA_MYSQL_CONNECT_TIMEOUT_S",
     "PLAZA_MYSQL_STATEMENT_TIMEOUT_S",
     "PLAZA_MYSQL_IDLE_TIMEOUT_S",
-    "PLAZA_RECENT_CAP",
-    "PLAZA_OUTBOX_LIMIT",
     "PLAZA_IDLE_TTL_S",
-    "PLAZA_SESSION_TTL_S",
-    "PLAZA_SESSION_MAX_AGE_S",
-    "PLAZA_MAX_CODES_PER_HOUR",
-    "PLAZA_MAX_CODES_PER_NETWORK_PER_HOUR",
-    "PLAZA_ORDERS_PER_S",
-    "PLAZA_MAX_PENDING_ORDERS",
     "PLAZA_RESEND_AFTER_S",
     "PLAZA_ANNOUNCE_DELAY_S",
-    "PLAZA_RESEND_ORDERS_AFTER_S",
-    "PLAZA_DECIDE_ORDERS_AFTER_S",
-    "PLAZA_HOT_HALF_LIFE_H",
 )
 
 
@@ -65,23 +54,6 @@ def test_a_missing_required_setting_is_named(name: str, value: str | None) -> No
         ("PLAZA_REDIS_TIMEOUT_S", "soon"),
         ("PLAZA_REDIS_TIMEOUT_S", "0"),
         ("PLAZA_REDIS_TIMEOUT_S", "-1"),
-        ("PLAZA_SMS_SENDER", "post"),
-        ("PLAZA_SMS_SENDER", "echo"),
-        ("PLAZA_SMS_COUNTRIES", "us"),
-        ("PLAZA_SMS_COUNTRIES", "US,+49"),
-        ("PLAZA_SMS_NUMBER_TYPES", "mobile,premium_rate"),
-        ("PLAZA_SMS_NUMBER_TYPES", "landline"),
-        ("PLAZA_HOT_HALF_LIFE_H", "5"),
-        ("PLAZA_HOT_HALF_LIFE_H", "73"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=50"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=0,length=0,images=0,age=0,author=0"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,fame=10"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=-1,length=15,images=10,age=15,author=10"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=1.5,length=15,images=10,age=15,author=10"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,author=10,age=3"),
-        ("PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,author=1000001"),
-        ("PLAZA_REVIEW_HALVES", "votes=0,length=200,images=1,age=90,author=50"),
-        ("PLAZA_REVIEW_HALVES", "votes=4;length=200;images=1;age=90;author=50"),
         *((name, value) for name in WHOLE_NUMBERS for value in ("many", "0", "-5", "1.5")),
     ],
 )
@@ -94,7 +66,6 @@ def test_optional_settings_have_defaults() -> None:
     result = read_settings(GOOD)
     assert result.redis_timeout_s == 0.5
     assert result.mysql_connect_timeout_s == 1
-    assert (result.recent_cap, result.outbox_limit) == (1000, 1_000_000)
     assert result.idle_ttl_s == 864_000
     assert result.redis_cluster is False
     assert result.queues == {}
@@ -146,16 +117,6 @@ def test_redis_is_a_cluster_if_the_setting_is_1(value: str, is_cluster: bool) ->
     assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": value}).redis_cluster is is_cluster
 
 
-def test_text_messages_are_limited_to_the_named_countries_and_types() -> None:
-    result = read_settings(GOOD)
-    assert result.sms_countries == frozenset()
-    assert result.sms_number_types == {"mobile", "fixed_line_or_mobile"}
-    named = {"PLAZA_SMS_COUNTRIES": "US, DE", "PLAZA_SMS_NUMBER_TYPES": "mobile,voip"}
-    result = read_settings(GOOD | named)
-    assert result.sms_countries == frozenset({"US", "DE"})
-    assert result.sms_number_types == frozenset({"mobile", "voip"})
-
-
 def test_the_repr_of_settings_has_no_password() -> None:
     env = {
         "PLAZA_ENVIRONMENT": "staging",
@@ -178,18 +139,3 @@ def test_all_queues_are_found_by_the_url_of_the_first_one() -> None:
 def test_the_url_of_another_queue_is_refused(url: str) -> None:
     with pytest.raises(BadSettings, match="PLAZA_QUEUES_URL"):
         read_settings(GOOD | {"PLAZA_QUEUES_URL": url, "PLAZA_QUEUES": "reactions,orders"})
-
-
-def test_weights_are_read_by_name_in_any_order() -> None:
-    settings = read_settings(
-        GOOD | {"PLAZA_REVIEW_WEIGHTS": "age=1,author=0,images=2,length=3,votes=4"}
-    )
-    weights = settings.review_weights
-    assert list(weights.items()) == [
-        ("votes", 4),
-        ("length", 3),
-        ("images", 2),
-        ("age", 1),
-        ("author", 0),
-    ]
-    assert settings.review_halves.keys() == weights.keys()

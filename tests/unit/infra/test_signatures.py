@@ -9,8 +9,8 @@ import pytest
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import SecretsDown
 from plaza.infra.http import signatures
-from plaza.infra.http.cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.http.signatures import is_signed, sign
+from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.process import clear_caches, reset_process

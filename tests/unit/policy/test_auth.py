@@ -9,14 +9,10 @@ import subprocess
 import sys
 from types import ModuleType
 
-import pytest
-
 from deploy import deploy
 from local.stack import deployment
 from plaza.auth import caller_identity, session_lookup
 from plaza.infra.http import limits
-from plaza.infra.runtime.settings import BadSettings, read_settings
-from tests.unit.infra.test_settings import GOOD
 from tests.unit.policy import template
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import FUNCTION, TEMPLATE, resources
@@ -47,14 +43,6 @@ def test_only_the_local_deployment_echoes_codes() -> None:
     assert '"SmsSender": "echo"' in source
     assert '"Environment": "local"' in source
     assert deployment.STACK_NAME
-
-
-def test_a_deployed_function_configured_to_echo_does_not_start() -> None:
-    with pytest.raises(BadSettings, match="PLAZA_SMS_SENDER"):
-        read_settings(GOOD | {"PLAZA_SMS_SENDER": "echo"})
-    assert read_settings(GOOD | {"PLAZA_SMS_SENDER": "sns"}).sms_sender == "sns"
-    local = GOOD | {"PLAZA_ENVIRONMENT": "local", "PLAZA_SMS_SENDER": "echo"}
-    assert read_settings(local).sms_sender == "echo"
 
 
 def test_only_the_functions_that_need_them_get_the_sms_sender_and_the_secret() -> None:

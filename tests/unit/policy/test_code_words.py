@@ -42,7 +42,7 @@ FOREIGN = {
         "trace_id, function_request_id, error_reason, ForEach, ImportValue, Unauthorized,"
         " Qualifier, stats, Invoke, LatestRestorableTime, Throttling, AuthorizationError"
     ),
-    "Python, pydantic, Powertools": "pyc, model_construct, single_metric, Router",
+    "Python, pydantic, Powertools": "pyc, model_construct, single_metric, Router, Model",
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
     "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
     "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",

@@ -19,15 +19,9 @@ import jsonschema_rs
 import pytest
 
 from cli.paths import CONTRACT
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    OPTIONAL,
-    PARAMETER_HEADERS,
-    PROBLEM,
-    PROBLEM_TYPES,
-    PUBLIC,
-)
+from plaza.infra.http.requests import PARAMETER_HEADERS
+from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, PUBLIC
 from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources

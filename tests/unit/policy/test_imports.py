@@ -18,7 +18,6 @@ from tests.unit.policy.modules import (
     module_file,
     nodes_of,
     product_files,
-    tracked,
     tree_of,
 )
 
@@ -133,17 +132,6 @@ def test_infra_imports_no_context(file: Path) -> None:
     for imported in imports_of(file):
         parts = [*imported.module.split("."), imported.name]
         assert parts[0] != "plaza" or parts[1] == "infra"
-
-
-def test_a_room_of_infra_is_no_module() -> None:
-    """``from plaza.infra import redis`` would give the room, which has no names."""
-    rooms = {folder.name for folder in (PLAZA / "infra").iterdir() if folder.is_dir()}
-    assert {file.name for file in (PLAZA / "infra").glob("*.py")} == {"__init__.py"}
-    for file in tracked():
-        for imported in imports_of(file) if file.suffix == ".py" else ():
-            assert imported.module != "plaza.infra" or imported.name not in rooms, shown(file)
-    for room in rooms - {"__pycache__"}:
-        assert len(tree_of(PLAZA / "infra" / room / "__init__.py").body) == 1, "its docstring"
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)

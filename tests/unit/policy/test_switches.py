@@ -8,8 +8,9 @@ import pytest
 
 from cli.paths import CONTRACT
 from local.stack.functions import load_function
-from plaza.infra.http.resolver import Endpoint
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.routes import Endpoint
+from plaza.infra.runtime.switch_state import ANY_WRITE
+from plaza.switches.model import Switch
 from tools.contract import API
 
 ROUTES = [
@@ -45,7 +46,7 @@ def is_never_stopped(route: Endpoint) -> bool:
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
 def test_a_route_that_changes_something_declares_its_switch(route: Endpoint) -> None:
     if changes_something(route) and not is_never_stopped(route):
-        assert route.switch is OWN_SWITCH.get(route.key, Switch.WRITES)
+        assert route.switch is OWN_SWITCH.get(route.key, ANY_WRITE)
     else:
         assert route.switch is None
 

@@ -12,7 +12,7 @@ import pytest
 from cli.paths import ALARMS, CONTRACT
 from local.stack.functions import load_function
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PUBLIC
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,

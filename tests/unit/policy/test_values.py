@@ -27,7 +27,6 @@ from plaza.infra.jobs.scheduled_jobs import RunEnd
 from plaza.infra.queues.messages import MessageCodec
 from plaza.infra.runtime import codec
 from plaza.infra.runtime.codec import DELETED, Codec
-from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace.key_scan import KeySize, ScanState
 from plaza.reaction_log.model import (
     ArchivePart,
@@ -37,6 +36,7 @@ from plaza.reaction_log.model import (
     Manifest,
 )
 from plaza.shops.model import Shop, ShopType
+from plaza.switches.model import Switches
 from plaza.switches.redis_store import StoredSwitches
 from plaza.users.redis_store import CardValue
 from plaza.users.zones import Zone
@@ -179,7 +179,8 @@ MAPS = {"gauge_samples", "reason_counts"}
 
 JSON_LOADS = {
     "feed/mysql_store.py": "a list that the statement has built",
-    "infra/http/resolver.py": "a response of this process; a cursor, whose parts are checked",
+    "infra/http/resolver.py": "a response of this process",
+    "infra/http/cursors.py": "a cursor, whose parts are checked",
     "infra/http/arguments.py": "the body of a request",
     "infra/mysql/database_users.py": "a secret in the format of AWS",
     "infra/aws/secrets.py": "secrets that operators write, in two formats",

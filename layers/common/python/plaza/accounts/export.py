@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
-from plaza.infra.http.resolver import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.lazy_modules import LazyModule
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 from plaza.auth import redis_sessions
 from plaza.auth.session_lookup import resolve_session
 from plaza.auth.sessions import Session, hash_token, parse_bearer
+from plaza.auth.settings import auth_settings
 from plaza.infra.http import limits
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.limits import Bucket, anonymous_bucket
-from plaza.infra.redis.redis import RedisDown
-from plaza.infra.runtime import switch_state
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.process import LocalCache
-from plaza.infra.runtime.settings import settings
+from plaza.switches import current as current_switches
 from plaza.switches import refresh as switch_refresh
 
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
@@ -69,7 +69,7 @@ def identify(header: str | None, address: str, route: str) -> Caller:
 
 def bucket_of_user(user_id: int, route: str) -> Bucket:
     """Return the bucket of a user for ``route``, such as ``PUT /posts/{post_id}/likes/me``."""
-    config, switches = settings(), switch_state.current()
+    config, switches = auth_settings(), current_switches()
     if route.startswith("GET ") or route in _READS_BY_POST:
         bucket = Bucket("reads", str(user_id), config.reads_per_s, config.reads_burst)
         return bucket.scaled(switches.reads_factor)

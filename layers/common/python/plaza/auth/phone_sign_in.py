@@ -26,10 +26,11 @@ from plaza.auth.codes import (
 )
 from plaza.auth.new_session import open_session
 from plaza.auth.phones import parse_phone, require_destination
+from plaza.auth.settings import auth_settings
 from plaza.infra.aws import secrets
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Window
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
 from plaza.users import User
@@ -54,7 +55,7 @@ class SignedIn(NamedTuple):
 def send_code(phone_input: str, address: str) -> IssuedChallenge:
     """Send a code to a phone. Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown."""
     phone, hasher = parse_phone(phone_input), _hasher()
-    require_destination(phone, settings().sms_countries, settings().sms_number_types)
+    require_destination(phone, auth_settings().sms_countries, auth_settings().sms_number_types)
     _admit_send(phone, address, hasher)
     challenge, code = hasher.make_challenge(), make_code()
     redis_challenges.store(
@@ -88,7 +89,9 @@ def sign_in(challenge: str, code: str, address: str) -> SignedIn:
     with suppress(RedisDown):  # the next code then counts as one to a new phone
         redis_challenges.mark_sign_in(hasher.hash_phone_and_network(phone, address))
     record("signed_in", {"signed_in": 1}, user_id=user.id)
-    return SignedIn(token, min(settings().session_ttl_s, settings().session_max_age_s), user)
+    return SignedIn(
+        token, min(auth_settings().session_ttl_s, auth_settings().session_max_age_s), user
+    )
 
 
 def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
@@ -106,11 +109,11 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
         for key in secrets.read_keys(settings().require_auth_secret_id())
     )
     if not is_known:
-        per_network = (Window(3600, settings().max_codes_per_network_per_hour),)
+        per_network = (Window(3600, auth_settings().max_codes_per_network_per_hour),)
         sends.append((Attempt("codes-from", hasher.hash_network(address)), per_network))
         sends.append((Attempt("codes-to", hasher.hash_phone(phone)), SENDS_PER_PHONE))
     budget = Attempt("codes", "known" if is_known else "new")
-    sends.append((budget, (Window(3600, settings().max_codes_per_hour),)))
+    sends.append((budget, (Window(3600, auth_settings().max_codes_per_hour),)))
     for index, (attempt, windows) in enumerate(sends):
         wait_ms = limits.admit(attempt, windows)
         if not wait_ms:

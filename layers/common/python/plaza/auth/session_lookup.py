@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from plaza.auth import mysql_store, redis_sessions
 from plaza.auth.sessions import Session, hash_token
+from plaza.auth.settings import auth_settings
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.settings import settings
 
 
 def find_session(token: str) -> Session | None:
@@ -35,13 +35,13 @@ def resolve_session(sha: bytes, session: Session | None) -> Session | None:
         session = _check(sha, session)
     if session is None or session.is_over(now_s):
         return None
-    if session.needs_extension(now_s, settings().session_ttl_s):
+    if session.needs_extension(now_s, auth_settings().session_ttl_s):
         return _extend(sha, session, now_s)
     return session
 
 
 def _read(sha: bytes) -> Session | None:
-    session = mysql_store.read(sha, settings().session_max_age_s)
+    session = mysql_store.read(sha, auth_settings().session_max_age_s)
     if session is not None:
         with suppress(RedisDown):
             redis_sessions.store(sha, session)
@@ -61,7 +61,7 @@ def _check(sha: bytes, session: Session) -> Session | None:
 
 def _extend(sha: bytes, session: Session, now_s: float) -> Session | None:
     """Return the extended session; None if MySQL no longer has it."""
-    expires_at_s = session.next_expiry_s(now_s, settings().session_ttl_s)
+    expires_at_s = session.next_expiry_s(now_s, auth_settings().session_ttl_s)
     extended = session._replace(expires_at_s=expires_at_s)
     with suppress(MysqlDown):  # the next use tries again
         if not mysql_store.extend(sha, expires_at_s) and not _read(sha):

@@ -10,12 +10,13 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from plaza.auth.codes import CODE_TTL_S
+from plaza.auth.settings import auth_settings
 from plaza.infra.redis import redis
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.process import on_reset
-from plaza.infra.runtime.settings import BadSettings, settings
+from plaza.infra.runtime.settings import BadSettings
 
 
 class SmsDown(Unavailable):
@@ -67,7 +68,7 @@ class EchoSender:
 @lru_cache(maxsize=1)
 def sender() -> SmsSender:
     """Return the sender of this deployment. Raises BadSettings if none is set."""
-    match settings().sms_sender:
+    match auth_settings().sms_sender:
         case "sns":
             return SnsSender()
         case "echo":

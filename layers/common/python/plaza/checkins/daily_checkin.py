@@ -19,7 +19,7 @@ from plaza.checkins.model import (
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CheckInState
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import current_request_id, error_fields, record

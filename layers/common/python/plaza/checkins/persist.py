@@ -9,7 +9,7 @@ from plaza.checkins import mysql_store, redis_store
 from plaza.checkins.model import CheckInEvent
 from plaza.checkins.queues import CHECKINS
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
 
 __all__ = ["CHECKINS", "persist_checkins"]

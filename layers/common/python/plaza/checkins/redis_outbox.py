@@ -11,7 +11,7 @@ from plaza.checkins.redis_store import CheckInKeys, outboxes_key
 from plaza.infra.derived import outbox
 from plaza.infra.derived.outbox import Progress, SweptPage
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")

@@ -3,8 +3,8 @@
 All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins``
 
                  hash    last: the newest day, 0 for none; streak: consecutive days up to last;
-                         reign of the node when it was hydrated (``infra.redis.redis``); and a field
-                         for each month that was hydrated under that reign, <YYYY-MM> -> 1
+                         reign of the node when it was hydrated (``infra.redis.reigns``); and a
+                         field for each month that was hydrated under that reign, <YYYY-MM> -> 1
     :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 marks a complete month
     :outbox      hash    day -> when it was accepted, until MySQL has confirmed it
     :lease       string  of readers that may hydrate; an acknowledgement ends it
@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.checkins.model import CheckInEvent, StoredCheckIns, next_month
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call, Node
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.commands import Argument, Call
+from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
 
@@ -115,10 +115,10 @@ def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
         reigns.append(node.reign)
         return day.toordinal(), day.day, user_id, now_us, _ttl_s(), node.reign
 
-    code, *fields = redis.run_on_node(
+    code, *fields = masters.run_on_node(
         CHECK_IN, (keys.head, keys.month(day), keys.outbox, keys.outboxes), args_for
     )
-    if not fields or reigns[-1] != redis.find_node(keys.head).reign:
+    if not fields or reigns[-1] != masters.find_node(keys.head).reign:
         return CheckInDecision("COLD", None)
     *state, accepted_us = fields
     return CheckInDecision(code, _state_of(*state), int(accepted_us))
@@ -135,7 +135,7 @@ def read(user_id: int, first: date) -> CheckInState | None:
     )
     if last is None or not hydrated or not bits >> _DAYS:
         return None
-    if reign != redis.find_node(keys.head).reign:
+    if reign != masters.find_node(keys.head).reign:
         return None
     return _state_of(int(last), int(streak), bits)
 
@@ -148,7 +148,7 @@ def acquire_lease(user_id: int) -> CheckInLease:
     key = CheckInKeys(user_id).lease
     lease = secrets.token_hex(8)
     _, current = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
-    return CheckInLease(str(current), redis.find_node(key).reign)
+    return CheckInLease(str(current), masters.find_node(key).reign)
 
 
 def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckIns) -> bool:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from plaza.content import redis_store
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record

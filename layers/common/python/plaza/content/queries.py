@@ -26,8 +26,9 @@ from plaza.content.model import (
 from plaza.infra.derived import cache, projections
 from plaza.infra.derived.cache import NEVER_STALE, CacheEntry, StillLoading
 from plaza.infra.redis import redis
+from plaza.infra.redis.commands import RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.infra.redis.redis import RedisDown, RunAll
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.codec import Deleted
 from plaza.infra.runtime.errors import Unavailable

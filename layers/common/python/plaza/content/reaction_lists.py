@@ -10,8 +10,8 @@ from typing import NamedTuple
 from plaza.content import queries
 from plaza.content.model import ContentView, count_fitting
 from plaza.infra.redis import redis
+from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.infra.redis.redis import RunAll
 from plaza.infra.runtime.errors import Gone, Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import LIKE, Kind, Target

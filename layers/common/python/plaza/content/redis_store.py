@@ -17,7 +17,7 @@ from plaza.infra.derived import cache
 from plaza.infra.derived.cache import NEVER_STALE, CachedValue, CacheEntry
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.commands import Command
 from plaza.infra.runtime.codec import DELETED, Deleted, list_codec
 from plaza.reactions import Target
 

@@ -32,7 +32,8 @@ from plaza.counters.redis_store import (
 )
 from plaza.infra.derived.projections import read_through
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.redis.commands import RunAll
+from plaza.infra.redis.errors import RedisDown
 
 __all__ = [
     "USER_COLUMNS",

@@ -21,9 +21,10 @@ from pathlib import Path
 from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Claim, UserCounter
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call, Node, RedisDown, RunAll
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.commands import Argument, Call, RunAll
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag, shard_of
 from plaza.infra.runtime import clock
@@ -176,7 +177,7 @@ def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Cla
     def args_for(node: Node) -> tuple[Argument, ...]:
         return column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS, node.deadline_us(until_s)
 
-    code, *times = redis.run_on_node(CLAIM, keys, args_for)
+    code, *times = masters.run_on_node(CLAIM, keys, args_for)
     if code == "LATE":
         raise RedisDown("Redis ran the claim after its deadline", may_have_run=False)
     return code != "COLD", Claim(*times) if code == "CLAIMED" else None

@@ -12,9 +12,9 @@ from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import POSTS, Timeline
 from plaza.feed.mysql_store import PublishedPost
 from plaza.feed.redis_store import Push
+from plaza.feed.settings import feed_settings
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.observability import record
-from plaza.infra.runtime.settings import settings
 
 __all__ = ["FANOUTS", "PAGE", "fan_out"]
 
@@ -40,7 +40,7 @@ def fan_out(fan_outs: Sequence[FanOut]) -> None:
 
 
 def _is_new_star(post: PublishedPost) -> bool:
-    return post.announced is None and post.followers_total > settings().fan_out_limit
+    return post.announced is None and post.followers_total > feed_settings().fan_out_limit
 
 
 def _page_of(

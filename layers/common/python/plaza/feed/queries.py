@@ -23,7 +23,7 @@ from plaza.feed.model import (
 )
 from plaza.feed.rebuild import request_rebuild
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.observability import record
 from plaza.reactions import FOLLOW, Target

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from plaza.content import ListPosition
 from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedEntry, Timeline
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
 

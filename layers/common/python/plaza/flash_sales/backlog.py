@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 from plaza.flash_sales.queues import ORDERS
+from plaza.flash_sales.settings import sale_settings
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.process import LocalCache
-from plaza.infra.runtime.settings import settings
 
 BACKLOG_TTL_S = 2.0
 MAX_POLL_S = 60
@@ -21,7 +21,7 @@ def poll_after_s() -> int:
     unfinished = count_unfinished()
     if unfinished is None:
         return _UNKNOWN_POLL_S
-    return min(MAX_POLL_S, max(1, ceil(unfinished / settings().orders_per_s)))
+    return min(MAX_POLL_S, max(1, ceil(unfinished / sale_settings().orders_per_s)))
 
 
 def count_unfinished() -> int | None:

@@ -27,7 +27,7 @@ from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Window
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
 
 # Without I, L, O and U (Crockford's base 32), so that a code can be read aloud.

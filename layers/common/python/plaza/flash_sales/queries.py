@@ -32,7 +32,7 @@ from plaza.flash_sales.model import (
 from plaza.infra.derived import cache, ids
 from plaza.infra.derived.cache import StillLoading
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record

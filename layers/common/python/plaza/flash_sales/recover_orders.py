@@ -33,6 +33,7 @@ from plaza.flash_sales.model import (
 )
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.redis_orders import AcknowledgeResult
+from plaza.flash_sales.settings import sale_settings
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.derived import ids
 from plaza.infra.jobs.scheduled_jobs import run_jobs
@@ -41,7 +42,6 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.infra.runtime.settings import settings
 
 MAX_RUN_S = 40
 PREPARE_US = 600_000_000
@@ -70,9 +70,9 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     all have run: RedisDown, MysqlDown, QueueDown; NotReady.
     """
     if resend_after_s is None:
-        resend_after_s = settings().resend_orders_after_s
+        resend_after_s = sale_settings().resend_orders_after_s
     if decide_after_s is None:
-        decide_after_s = settings().decide_orders_after_s
+        decide_after_s = sale_settings().decide_orders_after_s
     deadline, now_s = Deadline.in_s(MAX_RUN_S), clock.now_s()
     tally = _Tally(now_s)
 

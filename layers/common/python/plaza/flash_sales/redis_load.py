@@ -8,7 +8,7 @@ from typing import NamedTuple
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_keys import lease_key, state_key
 from plaza.flash_sales.redis_sales import read_reign
-from plaza.infra.redis import redis
+from plaza.infra.redis import locks, redis
 from plaza.infra.redis.scripts import load_script
 
 LEASE_MS = 10_000
@@ -32,7 +32,7 @@ class LoadProgress(NamedTuple):
 
 def acquire_lease(voucher_id: int) -> bool:
     """Return whether the caller may load the state now. Raises RedisDown."""
-    return redis.try_lock(lease_key(voucher_id), LEASE_MS / 1000) is not None
+    return locks.try_lock(lease_key(voucher_id), LEASE_MS / 1000) is not None
 
 
 def release_lease(voucher_id: int) -> None:

@@ -24,12 +24,11 @@ from plaza.flash_sales.redis_keys import (
     reserve_keys,
 )
 from plaza.flash_sales.redis_sales import PER_TRIP, find_sales
+from plaza.flash_sales.settings import sale_settings
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Argument, Call
 from plaza.infra.redis.resends import count_resends
 from plaza.infra.redis.scripts import load_script
-from plaza.infra.runtime.settings import settings
 
 MAX_ORDERS_PER_CALL = 250
 _MAX_ATTEMPTS = 5
@@ -63,8 +62,8 @@ def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
     The id of a resent command counts as used whatever the reply is: another copy may be executed
     before or after.
     """
-    us_per_order, before = ceil(1_000_000 / settings().orders_per_s), count_resends()
-    args = (sale.generation, order_id, buyer_id, us_per_order, settings().max_pending_orders)
+    us_per_order, before = ceil(1_000_000 / sale_settings().orders_per_s), count_resends()
+    args = (sale.generation, order_id, buyer_id, us_per_order, sale_settings().max_pending_orders)
     code, _, detail = str(redis.run(RESERVE, reserve_keys(sale, buyer_id), args)).partition(" ")
     if code == "EXISTS" and detail == f"{PENDING}:{order_id}":
         code = "RESERVED"  # an earlier copy reserved it; its reply was lost

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_keys import bucket_key, other_keys, state_key
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 
 FINALIZED_TTL_S = 86_400
@@ -57,7 +57,7 @@ def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
 
 def read_reign(voucher_id: int) -> str:
     """Return the reign of the node with a voucher. Raises RedisDown."""
-    return redis.find_node(state_key(voucher_id)).reign
+    return masters.find_node(state_key(voucher_id)).reign
 
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:

@@ -11,8 +11,7 @@ from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPosition
 from plaza.flash_sales.redis_keys import buyers_key, offers_key, state_key, waitlist_key
 from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL, read_entry
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Argument, Call
 from plaza.infra.redis.scripts import load_script
 
 MAX_LEAVING = 500

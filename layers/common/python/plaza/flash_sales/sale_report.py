@@ -7,7 +7,7 @@ from typing import NamedTuple
 from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_sales
 from plaza.flash_sales.model import SaleState, Voucher
 from plaza.flash_sales.redis_sales import SaleCounts
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 
 

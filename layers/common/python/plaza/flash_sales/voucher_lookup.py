@@ -16,7 +16,7 @@ from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import NEVER_STALE, CacheEntry
 from plaza.infra.derived.projections import key_of
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.codec import TEXT, Codec, json_codec, row_type, values_of
 

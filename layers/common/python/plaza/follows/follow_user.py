@@ -9,7 +9,7 @@ from plaza.blocks import Blocked
 from plaza.blocks import queries as block_queries
 from plaza.counters import Claim
 from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, SelfFollow
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import FOLLOW, Outcome, Target, queries, react
 
 _LIMITED_TOTAL = "following_total"

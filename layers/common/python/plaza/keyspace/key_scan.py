@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.hot_keys import hot_key, spared_key
-from plaza.infra.redis.redis import RedisDown
 from plaza.infra.redis.shards import SHARDS
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import MAX_BREAKER_REPORTS, RedisDown, breakers_key
+from plaza.infra.redis.breaker_reports import MAX_BREAKER_REPORTS, breakers_key
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.shards import SHARDS
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.dependencies import read_own_states

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from plaza.infra.http.networks import network_of
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.commands import Command
 
 MAX_DAYS = 35  # of a report
 RETENTION_DAYS = 42  # the first week of a report may begin six days earlier

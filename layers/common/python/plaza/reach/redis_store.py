@@ -12,7 +12,7 @@ from datetime import date
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.commands import Command
 from plaza.reach.model import RETENTION_DAYS
 
 PARTS = 16

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from plaza.infra.redis import redis
+from plaza.infra.redis import masters
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.reactions import mysql_failover_progress, reign_guard
@@ -28,11 +28,11 @@ _PAGE = 1000
 def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
     """Queue acknowledgements when a master changed since the last run; return how many events.
     The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown."""
-    masters = redis.read_masters(max_age_s=0)
-    reigns = _digest_reigns(masters)
+    of_shards = masters.read_masters(max_age_s=0)
+    reigns = _digest_reigns(of_shards)
     progress, head = mysql_failover_progress.read_progress()
     if progress.reigns != reigns:
-        reign_guard.store_reigns(masters)
+        reign_guard.store_reigns(of_shards)
         progress, head = mysql_failover_progress.read_progress()
     queued = 0
     if progress.reigns is not None and progress.before is not None and progress.reigns != reigns:
@@ -54,9 +54,9 @@ def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
     return queued
 
 
-def _digest_reigns(masters: Masters) -> int:
+def _digest_reigns(of_shards: Masters) -> int:
     """Return a number that changes with the reign of any master, and with the slots of a master."""
-    names = sorted({(master.first_slot, master.reign) for master in masters.values()})
+    names = sorted({(master.first_slot, master.reign) for master in of_shards.values()})
     return int(sha256(repr(names).encode()).hexdigest()[:15], 16)
 
 

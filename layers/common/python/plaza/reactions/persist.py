@@ -11,8 +11,8 @@ from plaza import counters
 from plaza.counters import ContentCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis import connections
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
@@ -191,7 +191,7 @@ def _apply(saved: PersistedBatch) -> list[ApplyResult]:
     """Apply commits to Redis. Raises RedisDown; MasterDeposed, and closes the client, if another
     node took over before they were saved."""
     if saved.is_deposed:
-        redis.forget_client()
+        connections.forget_client()
         raise MasterDeposed("This process is not connected to the current master of Redis")
     return redis_commits.apply_all(saved.commits)
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.redis import locks, redis
+from plaza.infra.redis.commands import RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
@@ -192,7 +193,7 @@ def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
     wait for 0.5 s at most. Raises ReactionListsBusy, RedisDown, MysqlDown."""
     deadline = Deadline.in_s(_EARLIEST_WAIT_S)
     lock_key = f"{redis_keys.keys_of(kind.name, target).earliest}:lock"
-    while (lock := redis.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
+    while (lock := locks.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
         if deadline.has_passed:
             break
         clock.sleep(_EARLIEST_POLL_S)
@@ -208,7 +209,7 @@ def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
     finally:
         if lock is not None:
             with suppress(RedisDown):  # the lock expires
-                redis.unlock(lock)
+                locks.unlock(lock)
 
 
 def _spend_list_budget() -> None:

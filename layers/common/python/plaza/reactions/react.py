@@ -9,11 +9,10 @@ from dataclasses import replace
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.queues.spill import spill
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.infra.runtime.settings import settings
 from plaza.reactions import mysql_reactions, redis_commits, redis_gate, redis_hydration
 from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.model import (
@@ -32,6 +31,7 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.queues import REACTIONS, REBUILDS, BloomBuildStep
 from plaza.reactions.redis_gate import GateDecision
+from plaza.reactions.settings import reaction_settings
 from plaza.targets import Existence, TargetHidden, Visibility, lookup, markers
 
 HYDRATE_WAIT_S = 0.5  # maximum wait for another caller that loads the target
@@ -152,7 +152,7 @@ def _apply_ahead(commits: Sequence[Commit]) -> None:
 def _depth(targets_loaded: int) -> int:
     """Return how many of the newest actors of each target are loaded."""
     share = max(_MIN_ROWS_LOADED, _MAX_ROWS_LOADED // targets_loaded)
-    return min(settings().recent_cap, share)
+    return min(reaction_settings().recent_cap, share)
 
 
 def tombstone(deleted: Sequence[Target]) -> None:

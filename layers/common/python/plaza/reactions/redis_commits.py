@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call, Command
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import MAX_ROWS, Commit
 from plaza.reactions.redis_hydration import FENCE_TTL_S, render_rows
 from plaza.reactions.redis_keys import (
@@ -22,6 +20,7 @@ from plaza.reactions.redis_keys import (
     reign_of,
     run_on_known_nodes,
 )
+from plaza.reactions.settings import reaction_settings
 
 MAX_AHEAD = 100  # commits of a target that wait for an earlier one
 ROWS_OF_TARGET = 8  # cost of a target in a call, in rows
@@ -93,5 +92,5 @@ def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
         rows = render_rows(commit.rows)
         args += [commit.db_version, commit.total, int(commit.is_new), rows, of_target.member]
     count = sum(len(commit.rows) for commit in commits)
-    reign, cap = reign_of(all_keys[0]), settings().recent_cap
+    reign, cap = reign_of(all_keys[0]), reaction_settings().recent_cap
     return Call(APPLY, keys, (reign, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))

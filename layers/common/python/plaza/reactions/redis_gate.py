@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Node, RedisDown
+from plaza.infra.redis import masters
+from plaza.infra.redis.commands import Argument
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import Kind, ReactionUndecided, Target
 from plaza.reactions.redis_keys import TargetKeys, keys_of, reign_of
+from plaza.reactions.settings import reaction_settings
 
 GATE = load_script(Path(__file__).with_name("lua") / "gate.lua")
 _MAX_ATTEMPTS = 3
@@ -61,18 +63,18 @@ def gate(
                 nonce,
                 node.deadline_us(until_s),
                 reign,
-                settings().outbox_limit,
+                reaction_settings().outbox_limit,
                 keys.member,
                 *map(int, expected or ()),
             )
 
         try:
-            code, now_us, *rest = redis.run_on_node(GATE, gate_keys(keys), args_for)
+            code, now_us, *rest = masters.run_on_node(GATE, gate_keys(keys), args_for)
         except RedisDown as error:
             if error.may_have_run:
                 clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
-        redis.observe_clock(keys.meta, now_us)
+        masters.observe_clock(keys.meta, now_us)
         if reign_of(keys) != reign:
             raise ReactionUndecided(
                 f"Redis restarted during the change of {target.type} {target.id}; try again."

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call, Node
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.commands import Call
+from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of
@@ -42,7 +43,7 @@ def take_hydration_leases(pairs: Sequence[tuple[Kind, Target]]) -> list[Hydratio
     calls, nodes = [], []
     for kind, target in pairs:
         keys = keys_of(kind.name, target)
-        nodes.append(redis.find_node(keys.meta))
+        nodes.append(masters.find_node(keys.meta))
         calls.append(
             Call(
                 LEASE_HYDRATION,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import (
     KINDS,

@@ -50,9 +50,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
-from plaza.infra.redis.redis import Call, RedisDown, RunAll
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.commands import Call, Command, RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import Target
@@ -126,7 +126,7 @@ def idle_ttl_ms() -> int:
 
 def reign_of(keys: TargetKeys) -> str:
     """Return the reign of the node that has these keys. Raises RedisDown."""
-    return redis.find_node(keys.meta).reign
+    return masters.find_node(keys.meta).reign
 
 
 def reigns_of(all_keys: Sequence[TargetKeys]) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from plaza.infra.derived import outbox
 from plaza.infra.derived.outbox import Progress, SweptPage
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import KINDS, Kind, ReactionEvent, ReactionKey, Target
 from plaza.reactions.redis_keys import keys_of, outboxes_key, reign_of

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call, RunAll
+from plaza.infra.redis.commands import Argument, Call, RunAll
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target

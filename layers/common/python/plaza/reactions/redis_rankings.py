@@ -19,7 +19,7 @@ from pathlib import Path
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostLikes, PostRank, Window
 

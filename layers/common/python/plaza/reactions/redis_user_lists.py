@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Node
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import KINDS, Kind, ReactedTarget, Target
 from plaza.reactions.redis_keys import list_keys
@@ -37,7 +37,7 @@ def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | No
     key, _ = list_keys(kind.name, actor_id)
     pairs = iter(redis.execute("ZRANGE", key, 0, -1, "WITHSCORES"))
     score_of = dict(zip(pairs, pairs, strict=True))
-    floor = score_of.pop(_floor_at(redis.find_node(key)), None)
+    floor = score_of.pop(_floor_at(masters.find_node(key)), None)
     if floor is None:
         return None
     entries = []
@@ -51,7 +51,7 @@ def take_lease(kind: Kind, actor_id: int) -> ListLease:
     """Take the lease to fill the user's list; read MySQL after it."""
     key, token = list_keys(kind.name, actor_id)[1], secrets.token_hex(8)
     redis.execute("SET", key, token, "EX", LEASE_TTL_S)
-    return ListLease(token, redis.find_node(key))
+    return ListLease(token, masters.find_node(key))
 
 
 def fill_list(

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Master, RedisDown
+from plaza.infra.redis import masters
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.masters import Master
 from plaza.infra.redis.shards import tag_of
 from plaza.reactions import mysql_reactions
 from plaza.reactions.model import Kind, Target
@@ -30,7 +31,7 @@ def read_masters() -> Masters | None:
     """Return the masters that this process is connected to, by hash tag; None without Redis.
     No round trip when they were read less than 1 s ago, else one."""
     try:
-        return redis.read_masters()
+        return masters.read_masters()
     except RedisDown:
         return None
 

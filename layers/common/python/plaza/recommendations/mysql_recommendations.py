@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.infra.mysql import mysql
-from plaza.infra.runtime.settings import settings
 from plaza.recommendations.model import LIST_LENGTH, MAX_POINTS, ReviewList, ScoreComponent
+from plaza.recommendations.settings import ranking_settings
 
 MAX_CANDIDATES = 500  # most liked reviews of a shop that are scored, and as many newest ones
 
@@ -45,7 +45,7 @@ def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
 
 def read_score(review_id: int) -> tuple[int, list[ScoreComponent]]:
     """Return the score of a review and its components. One statement. Raises MysqlDown."""
-    weights, halves = settings().review_weights, settings().review_halves
+    weights, halves = ranking_settings().review_weights, ranking_settings().review_halves
     points = ", ".join(_points(name) for name in weights)
     [row] = mysql.fetch_all(
         f"""
@@ -96,13 +96,13 @@ def _measure(reviews: str) -> str:
 
 def _points(name: str) -> str:
     """Return SQL for the points of a component: more for a higher value, for a lower age."""
-    half = f"{settings().review_halves[name]:d}"
+    half = f"{ranking_settings().review_halves[name]:d}"
     return f"{MAX_POINTS:d} * {half if name == 'age' else name} DIV ({name} + {half})"
 
 
 def _score() -> str:
     """Return SQL for the score: the weighted mean of the points, rounded down."""
-    weights = settings().review_weights
+    weights = ranking_settings().review_weights
     terms = " + ".join(f"{weight:d} * ({_points(name)})" for name, weight in weights.items())
     return f"({terms}) DIV {sum(weights.values()):d}"
 

@@ -10,12 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from plaza import content
 from plaza.content import queries
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime import clock, switch_state
+from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import SwitchedOff
 from plaza.infra.runtime.observability import record
-from plaza.infra.runtime.settings import settings
 from plaza.reactions import rankings
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostRank, Window
 from plaza.recommendations import mysql_rankings
@@ -26,6 +25,8 @@ from plaza.recommendations.model import (
     RankedPost,
     RankingPage,
 )
+from plaza.recommendations.settings import ranking_settings
+from plaza.switches import current as current_switches
 from plaza.switches import refresh as switch_refresh
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
@@ -62,7 +63,7 @@ def hours_of(window: Window, at_us: int) -> RankedHours:
     last = at_us // _HOUR_US
     if window != "hot":
         return RankedHours(last - WINDOW_HOURS[window] + 1, last)
-    half_life_h = settings().hot_half_life_h
+    half_life_h = ranking_settings().hot_half_life_h
     count = min(HOT_HALF_LIVES * half_life_h, MAX_HOT_HOURS)
     return RankedHours(last - count + 1, last, half_life_h)
 
@@ -73,7 +74,7 @@ def list_most_liked(
     """Return a page of the most liked posts; of equally liked posts the newer is first. A ranking
     ends after 1,000 posts. While operators allow cached lists only, it is the ranking as last
     built, without posts whose texts are not cached. Raises MysqlDown, RedisDown, SwitchedOff."""
-    cached_only = switch_state.current().cached_lists_only
+    cached_only = current_switches().cached_lists_only
     listed: list[RankedPost] = []
     # Deleted posts leave gaps, which the following posts fill.
     for _ in range(_MAX_ROUNDS):
@@ -102,7 +103,7 @@ def _read(window: Window, after: PostRank | None, limit: int) -> list[PostRank]:
         failure = RedisDown("The ranking is not built yet.")
     except RedisDown as error:
         failure = error
-    if switch_state.current().cached_lists_only:
+    if current_switches().cached_lists_only:
         raise SwitchedOff("Rankings are served from the cache only, which has none.") from failure
     if not _fallback_budget.take():
         raise failure

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.content import ContentView, queries
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import SwitchedOff
 from plaza.infra.runtime.observability import record
@@ -21,6 +20,7 @@ from plaza.recommendations.model import (
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
+from plaza.switches import current as current_switches
 from plaza.switches import refresh as switch_refresh
 
 __all__ = [
@@ -50,7 +50,7 @@ def recommend(
     cached lists only, it is the list as last built, without reviews whose texts are not cached.
     Raises ShopMissing, ShopDeleted, MysqlDown, RedisDown, SwitchedOff.
     """
-    cached_only = switch_state.current().cached_lists_only
+    cached_only = current_switches().cached_lists_only
     queries.require_shop(shop_id)
     review_ids, number = _read_list(shop_id, position.number)
     views: list[ContentView] = []
@@ -86,12 +86,12 @@ def _read_list(shop_id: int, number: int = 0) -> tuple[Sequence[int], int]:
     try:
         cached = redis_store.read_list(shop_id, number)
     except RedisDown as error:
-        if switch_state.current().cached_lists_only:
+        if current_switches().cached_lists_only:
             raise SwitchedOff("Recommendations are served from the cache only.") from error
         if not _fallback_budget.take():
             raise
         return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids, 0
-    if cached.needs_rebuild and not switch_state.current().cached_lists_only:
+    if cached.needs_rebuild and not current_switches().cached_lists_only:
         # If SQS refuses, a reader requests it again after 2 s.
         RECOMMENDATIONS.try_send(RebuildLists([shop_id]))
     return cached.review_ids, cached.number

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.runtime.settings import settings
 from plaza.recommendations.model import ReviewList

@@ -6,7 +6,7 @@ SCAN returns each key that exists during the whole scan, some of them twice.
 from __future__ import annotations
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 
 _KEYS_PER_SCAN = 1000  # Redis serves other commands between two of them
 

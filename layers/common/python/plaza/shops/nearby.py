@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.infra.derived.cache import StillLoading
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.observability import record
 from plaza.shops import mysql_shops, queries, redis_store

@@ -18,8 +18,9 @@ from plaza.infra.derived.cache import (
     StillLoading,
 )
 from plaza.infra.redis import redis
+from plaza.infra.redis.commands import RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.infra.redis.redis import RedisDown, RunAll
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.codec import DELETED, Deleted
 from plaza.infra.runtime.process import LocalCache

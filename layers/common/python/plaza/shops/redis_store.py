@@ -25,8 +25,7 @@ from typing import NamedTuple, TypeVar
 from plaza.infra.derived.id_filter import IdFilter
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Argument, Call
 from plaza.infra.redis.scripts import Script, load_script
 from plaza.infra.redis.shards import SHARDS, shard_of
 from plaza.shops import cells

@@ -5,6 +5,6 @@ Owns the table switch_change, whose newest row has the current switches, and the
 identifies a caller; schedules call ``refresh.read``.
 """
 
-from plaza.switches.model import LEVELS, SwitchChange, SwitchesChanged
+from plaza.switches.model import LEVELS, Switch, SwitchChange, Switches, SwitchesChanged, current
 
-__all__ = ["LEVELS", "SwitchChange", "SwitchesChanged", "refresh"]
+__all__ = ["LEVELS", "Switch", "SwitchChange", "Switches", "SwitchesChanged", "current", "refresh"]

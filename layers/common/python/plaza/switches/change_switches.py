@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
-from plaza.infra.runtime.switch_state import Switches
 from plaza.switches import mysql_store, redis_store
 from plaza.switches.model import (
     NO_CHANGE,
     SwitchChange,
+    Switches,
     SwitchesChanged,
     at_level,
     level_of,

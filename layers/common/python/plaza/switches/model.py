@@ -3,11 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from typing import NamedTuple
 
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.codec import Codec, json_codec
 from plaza.infra.runtime.errors import Conflict
-from plaza.infra.runtime.switch_state import Switches
+from plaza.infra.runtime.switch_state import BaseSwitches
+
+
+@dataclass(frozen=True, slots=True)
+class Switches(BaseSwitches):
+    """All switches. ``stopped_sales`` are ids of vouchers, as the API writes them."""
+
+    comments_stopped: bool = False
+    posts_stopped: bool = False
+    sign_ups_stopped: bool = False
+    stopped_sales: frozenset[str] = frozenset()
+    cached_lists_only: bool = False
+    reads_factor: float = 1.0
+    writes_factor: float = 1.0
+
+
+SWITCHES: Codec[Switches] = json_codec("switches", Switches, order="sorted")
+"""Equal switches are equal texts. Switches of another version are ignored or normal."""
+
+_NORMAL = Switches()
+
+
+def current() -> Switches:
+    """Return the switches that this process follows."""
+    followed = switch_state.current()
+    return followed if isinstance(followed, Switches) else _NORMAL
+
+
+class Switch(Enum):
+    """The switch that stops a route."""
+
+    COMMENTS = "New comments are switched off."
+    POSTS = "New posts and changes of posts are switched off."
+    SIGN_UPS = "New accounts are switched off."
+    ORDERS = "Orders of voucher {} are switched off."
+
+    def find_reason(self, parameters: Mapping[str, str]) -> str | None:
+        """Return why the current switches stop a request with these parameters of the path."""
+        switches = current()
+        match self:
+            case Switch.COMMENTS:
+                is_stopped = switches.comments_stopped
+            case Switch.POSTS:
+                is_stopped = switches.posts_stopped
+            case Switch.SIGN_UPS:
+                is_stopped = switches.sign_ups_stopped
+            case Switch.ORDERS:
+                is_stopped = parameters["voucher_id"] in switches.stopped_sales
+        return self.value.format(parameters.get("voucher_id")) if is_stopped else None
+
 
 _RELIEVED = Switches(cached_lists_only=True, anonymous_factor=0.5, log_sample_rate=0.1)
 _ESSENTIAL = replace(

@@ -7,8 +7,7 @@ from typing import Any
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.runtime.switch_state import SWITCHES, Switches
-from plaza.switches.model import NO_CHANGE, SwitchChange
+from plaza.switches.model import NO_CHANGE, SWITCHES, SwitchChange, Switches
 
 _COLUMNS = "version, document, reason, changed_by, changed_at"
 _READ_NEWEST = f"SELECT {_COLUMNS} FROM switch_change ORDER BY version DESC LIMIT 1"

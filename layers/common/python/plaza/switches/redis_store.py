@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
-from plaza.infra.redis import redis
+from plaza.infra.redis import locks
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec
-from plaza.infra.runtime.switch_state import SWITCHES, Switches
+from plaza.switches.model import SWITCHES, Switches
 
 TTL_S = 30 * 86_400  # a new process finds the switches also while MySQL is unavailable
 # A writer stores its change at once. A comparison repairs a change whose store was lost.
@@ -57,7 +57,7 @@ def parse(reply: Any) -> StoredSwitches | None:
 def claim_comparison() -> bool:
     """Claim the comparison with MySQL for 10 s; return whether the caller got it.
     One round trip. Raises RedisDown."""
-    return redis.try_lock(f"{KEY}:comparison", COMPARISON_CLAIM_TTL_S) is not None
+    return locks.try_lock(f"{KEY}:comparison", COMPARISON_CLAIM_TTL_S) is not None
 
 
 def store(version: int, switches: Switches) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
-from plaza.infra.redis.redis import Call, RedisDown
+from plaza.infra.redis.commands import Call, Command
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.infra.runtime.switch_state import Switches
-from plaza.switches import mysql_store, redis_store
+from plaza.switches import model, mysql_store, redis_store
+from plaza.switches.model import Switches
 from plaza.switches.redis_store import StoredSwitches
 
 
@@ -42,7 +42,7 @@ def read() -> Switches:
     """Return the current switches, at most 2 s old. Costs as ``run_all`` does."""
     with suppress(RedisDown):
         run_all(())
-    return switch_state.current()
+    return model.current()
 
 
 def _follow(stored: StoredSwitches | None) -> None:

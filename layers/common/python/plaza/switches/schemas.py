@@ -11,9 +11,8 @@ from pydantic import AfterValidator, ConfigDict, Field
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
 from plaza.infra.mysql.sql import from_us
-from plaza.infra.runtime.switch_state import Switches
 from plaza.switches.change_switches import ListedChange
-from plaza.switches.model import LEVELS, SwitchChange, level_of
+from plaza.switches.model import LEVELS, SwitchChange, Switches, level_of
 
 MAX_STOPPED_SALES = 100
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
 from plaza.targets.model import Existence

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 
 from plaza.infra.derived import projections
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.commands import Command, RunAll
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.infra.redis.redis import RunAll
 from plaza.users import mysql_users, redis_store
 from plaza.users.model import Card
 from plaza.users.zones import Zone

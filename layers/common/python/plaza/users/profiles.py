@@ -9,8 +9,9 @@ from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.redis.commands import RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.infra.redis.redis import RedisDown, RunAll
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import FOLLOW, Target, queries, react

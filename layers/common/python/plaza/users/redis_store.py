@@ -15,7 +15,7 @@ from plaza.counters import UserCounter
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RunAll
+from plaza.infra.redis.commands import RunAll
 from plaza.infra.runtime.codec import TEXT, Codec, Struct, json_codec
 from plaza.users.model import Card
 from plaza.users.zones import Zone

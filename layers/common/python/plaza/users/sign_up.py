@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 
 from plaza.infra.derived.ids import new_id
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
-from plaza.infra.runtime.switch_state import Switch
+from plaza.switches import Switch
 from plaza.targets import markers
 from plaza.users import mysql_phones
 from plaza.users.model import User

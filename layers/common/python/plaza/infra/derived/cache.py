@@ -27,8 +27,9 @@ from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection
 from plaza.infra.queues.messages import message_codec
 from plaza.infra.queues.queue import Queue
-from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.redis import locks, redis
+from plaza.infra.redis.commands import RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.codec import MAX_VERSION, TEXT, Codec, Meta, Struct
@@ -119,7 +120,7 @@ def store_all(
 def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
     """Claim the rebuild of stale values for 10 s; return whether the caller got each.
     One round trip. Raises RedisDown."""
-    claims = redis.claim_all([f"{key}:rebuild_claim" for key in keys], REBUILD_CLAIM_TTL_S)
+    claims = locks.claim_all([f"{key}:rebuild_claim" for key in keys], REBUILD_CLAIM_TTL_S)
     return [token is not None for token in claims]
 
 
@@ -194,13 +195,13 @@ def _load(
 @contextmanager
 def _locked(key: str) -> Iterator[bool]:
     """Try to lock the key until the end of the block, for 5 s at most; yield whether it did."""
-    lock = redis.try_lock(f"{key}:lock", LOCK_TTL_S)
+    lock = locks.try_lock(f"{key}:lock", LOCK_TTL_S)
     try:
         yield lock is not None
     finally:
         if lock is not None:
             with suppress(RedisDown):  # the lock expires
-                redis.unlock(lock)
+                locks.unlock(lock)
 
 
 # A value in Redis: <fresh until, seconds since 1970; 0: always>;<text; empty: no row>.

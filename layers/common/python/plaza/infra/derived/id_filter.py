@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import SHARED, load_script
 
 REBUILD_AFTER_MS = 3_600_000  # a rebuild removes deleted ids and repairs the filter

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import SHARED, load_script
 from plaza.infra.redis.shards import SHARDS
 from plaza.infra.runtime import clock

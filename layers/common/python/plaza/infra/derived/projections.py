@@ -17,8 +17,8 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 from plaza.infra.redis import redis, replicas
-from plaza.infra.redis.hot_keys import Command
-from plaza.infra.redis.redis import Call, RedisDown, RunAll
+from plaza.infra.redis.commands import Call, Command, RunAll
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import SHARED, load_script
 from plaza.infra.redis.shards import group_by_tag, shard_of
 from plaza.infra.runtime.codec import Codec

@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 from aws_lambda_powertools.event_handler.openapi.params import Param
 from pydantic import TypeAdapter, ValidationError
 
-from plaza.infra.http.resolver import Event, Id, InvalidRequest, find_unknown_parameters
+from plaza.infra.http.requests import Event, Id, InvalidRequest, find_unknown_parameters
 from plaza.infra.runtime.errors import BadInput, NotFound
 
 _SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported

@@ -1,6 +1,6 @@
 """Requests of an Application Load Balancer, answered as requests of API Gateway are.
 
-The load balancer matches a path to a function (infra/balancer_rules.json) and does no more. What
+The load balancer matches a path to a function (deploy/balancer-rules.json) and does no more. What
 API Gateway does besides is done here: it finds the route and its parameters, answers preflights and
 adds the headers of CORS. Its target groups have multi-value headers on: without them it drops all
 but the last of several equal names.
@@ -16,7 +16,8 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
-from plaza.infra.http.resolver import Event, PlazaResolver, fits, problem, render
+from plaza.infra.http.requests import Event, fits
+from plaza.infra.http.responses import problem, render
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.settings import settings
 
@@ -39,11 +40,13 @@ PREFLIGHT_MAX_AGE_S = 600
 
 Handler = Callable[[Event, object], dict[str, Any]]
 Response = dict[str, Any]
+Routes = tuple[str, ...]
+"""The names of a function's routes, such as ``GET /posts/{post_id}``."""
 
 
-def serve(app: PlazaResolver, event: Event, context: object, handler: Handler) -> Response:
+def serve(routes: Routes, event: Event, context: object, handler: Handler) -> Response:
     """Return the response of ``handler``, which gets the request in the form of API Gateway's."""
-    request = to_gateway_event(app, event)
+    request = to_gateway_event(routes, event)
     cors = _allow_origin(request["headers"].get("origin"))
     if event["httpMethod"] == "OPTIONS":
         return _to_balancer_response({"statusCode": 204, "headers": _preflight(cors), "body": ""})
@@ -54,10 +57,10 @@ def serve(app: PlazaResolver, event: Event, context: object, handler: Handler) -
     return _to_balancer_response({**response, "headers": headers})
 
 
-def to_gateway_event(app: PlazaResolver, event: Event) -> Event:
+def to_gateway_event(routes: Routes, event: Event) -> Event:
     """Return what functions read of the event that API Gateway sends for the same request."""
     method, path = event["httpMethod"], event["path"]
-    key, parameters = _find_route(app, method, path)
+    key, parameters = _find_route(routes, method, path)
     sent = event.get("multiValueHeaders") or {}
     headers = {name.lower(): ",".join(values) for name, values in sent.items()}
     return {
@@ -75,9 +78,9 @@ def to_gateway_event(app: PlazaResolver, event: Event) -> Event:
     }
 
 
-def _find_route(app: PlazaResolver, method: str, path: str) -> tuple[str, dict[str, str]]:
+def _find_route(routes: Routes, method: str, path: str) -> tuple[str, dict[str, str]]:
     segments = path.split("/")
-    for key, pattern in _patterns_of(app).get((method, len(segments)), ()):
+    for key, pattern in _patterns_of(routes).get((method, len(segments)), ()):
         if fits(pattern, segments):
             pairs = zip(pattern, segments, strict=True)
             return key, {p[1:-1]: unquote(s, errors="replace") for p, s in pairs if p[:1] == "{"}
@@ -85,10 +88,10 @@ def _find_route(app: PlazaResolver, method: str, path: str) -> tuple[str, dict[s
 
 
 @cache
-def _patterns_of(app: PlazaResolver) -> Mapping[tuple[str, int], Sequence[tuple[str, list[str]]]]:
+def _patterns_of(routes: Routes) -> Mapping[tuple[str, int], Sequence[tuple[str, list[str]]]]:
     """Return the routes by method and number of segments; a name before an ``{id}``."""
     patterns: dict[tuple[str, int], list[tuple[str, list[str]]]] = {}
-    for key in sorted(app.endpoints):
+    for key in sorted(routes):
         method, _, path = key.partition(" ")
         pattern = path.split("/")
         patterns.setdefault((method, len(pattern)), []).append((key, pattern))

@@ -1,32 +1,30 @@
-"""Signed cursors: valid for one query only, and refused if a client changed them.
-
-They need the secret of the deployment; ordinary cursors (infra.http.resolver) do not.
-"""
+"""Cursors of lists: opaque for clients, checked when they come back."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
-from collections.abc import Sequence
 from typing import Any
 
-from plaza.infra.http.resolver import pack_cursor, unpack_cursor
-from plaza.infra.http.signatures import is_signed, sign
+from plaza.infra.http.requests import MAX_ID
 from plaza.infra.runtime.errors import BadInput
 
 
-def pack_signed_cursor(query: str, *parts: int | str) -> str:
-    """Encode ``parts`` as a cursor that is valid for ``query`` only. Raises SecretsDown."""
-    return pack_cursor(*parts, sign("cursor", _signed_text(query, parts)))
+def pack_cursor(*parts: int | str) -> str:
+    """Encode ``parts``, 63-bit integers and ASCII text, as an opaque cursor."""
+    raw = json.dumps(parts, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-def unpack_signed_cursor(cursor: str, query: str, shape: tuple[type, ...]) -> list[Any]:
-    """Decode a cursor of ``query`` whose parts have the types of ``shape``.
-    Raises BadInput for any other cursor; SecretsDown."""
-    *parts, signature = unpack_cursor(cursor, (*shape, str))
-    if not is_signed("cursor", _signed_text(query, parts), signature):
-        raise BadInput("cursor", "was not returned by this API for this query")
-    return parts
-
-
-def _signed_text(query: str, parts: Sequence[int | str]) -> str:
-    return json.dumps([query, *parts])
+def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
+    """Decode a cursor whose parts have the types of ``shape``. Raises BadInput."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        parts = json.loads(raw)
+    except (binascii.Error, ValueError, RecursionError):
+        raise BadInput("cursor", "was not returned by this API") from None
+    fits = isinstance(parts, list) and [type(part) for part in parts] == list(shape)
+    if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MAX_ID for p in parts):
+        raise BadInput("cursor", "was not returned by this API")
+    return list(parts)

@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from plaza.infra.http.networks import network_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import Call, RedisDown
+from plaza.infra.redis.commands import Call
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import SHARED, load_script
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime import switch_state

@@ -13,16 +13,9 @@ from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.http.resolver import (
-    ADMIN,
-    ID_DESCRIPTION,
-    ID_PATTERN,
-    JSON,
-    MAX_ID,
-    PROBLEM,
-    Endpoint,
-    Responses,
-)
+from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
+from plaza.infra.http.responses import PROBLEM
+from plaza.infra.http.routes import ADMIN, Endpoint, Responses
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,

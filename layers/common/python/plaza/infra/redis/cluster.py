@@ -29,7 +29,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
-from plaza.infra.redis.hot_keys import Command, bind, key_of_command
+from plaza.infra.redis.commands import Command, bind, key_of_command
 from plaza.infra.redis.resends import note_resend
 from plaza.infra.redis.shards import tag_of
 

@@ -14,6 +14,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from plaza.infra.redis.commands import Command, key_of_command
 from plaza.infra.redis.shards import tag_of
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import on_reset
@@ -24,11 +25,6 @@ MAX_KEYS = 100  # keys of one zset
 REPORT_TTL_S = 900
 _MAX_COUNTED_KEYS = 1_000
 _MAX_REPORTED_KEYS = 20
-
-Argument = str | int | float
-# The last element of a command may be a function: name of the node -> the last arguments.
-NodeArguments = Callable[[str], Sequence[Argument]]
-Command = tuple[Argument | NodeArguments, ...]
 
 
 class Sampler:
@@ -110,21 +106,6 @@ def hot_key(tag: str, minute: int) -> str:
 def spared_key(tag: str, minute: int) -> str:
     """Return the key of a minute's reads that the master did not answer, as ``hot_key``."""
     return f"{tag}:spared:{minute}"
-
-
-def bind(command: Command, node: str) -> tuple[Argument, ...]:
-    """Return the command with its arguments for ``node``."""
-    last = command[-1]
-    if callable(last):
-        return (*command[:-1], *last(node))  # type: ignore[arg-type]
-    return command  # type: ignore[return-value]
-
-
-def key_of_command(command: Command) -> str | None:
-    """Return the first key of a command, None if it has no key with a hash tag."""
-    at = 3 if str(command[0]).startswith("EVAL") else 1
-    key = str(command[at]) if len(command) > at else ""
-    return key if key.startswith("{") else None
 
 
 sampler = Sampler()

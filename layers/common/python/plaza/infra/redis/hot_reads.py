@@ -12,8 +12,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from plaza.infra.redis import redis, replicas
+from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.hot_keys import sampler
-from plaza.infra.redis.redis import RunAll
 from plaza.infra.runtime.process import HotCache
 
 K = TypeVar("K", bound=Hashable)

@@ -19,8 +19,8 @@ from typing import Any
 from redis.exceptions import RedisClusterException, RedisError
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command, key_of_command, sampler
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call, Command, key_of_command
+from plaza.infra.redis.hot_keys import sampler
 from plaza.infra.redis.shards import tag_of
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record

@@ -5,7 +5,7 @@ of Plaza instead of a client library's. After five failures in a row the breaker
 two seconds; then it lets one call through.
 
 A breaker belongs to one process. Its changes wait in ``unreported`` until they are sent along with
-a command to Redis (``infra.redis.redis``).
+a command to Redis (``infra.redis.breaker_reports``).
 """
 
 from __future__ import annotations

@@ -1,34 +1,30 @@
 """The settings of a deployment, read once from the environment.
 
-The addresses of Redis and MySQL have no default, so that a bad deploy fails at cold start.
+The addresses of Redis and MySQL have no default, so that a bad deploy fails at cold start. A
+context declares its own settings, which no other context reads:
+
+    class FeedSettings(NamedTuple):
+        fan_out_limit: int = 10_000  # PLAZA_FAN_OUT_LIMIT, a whole number above 0
+
+    feed_settings = declare(FeedSettings)
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from plaza.infra.runtime.process import on_reset
 
-SMS_NUMBER_TYPES = (
-    "mobile",
-    "fixed_line_or_mobile",
-    "fixed_line",
-    "voip",
-    "personal_number",
-)
-"""Types of phone numbers that may get text messages; by default the first two.
+if TYPE_CHECKING:
+    from functools import _lru_cache_wrapper
 
-Types whose owner earns money with each message (premium rate, shared cost) are never allowed.
-"""
+T = TypeVar("T")
 
-_COUNTRY = re.compile(r"[A-Z]{2}")
-_NUMBER_BY_NAME = re.compile(r"(?:^|,)([a-z]+)=([0-9]{1,9})(?=,|$)")
-_MAX_NUMBER_BY_NAME = 1_000_000
 _VERIFIED = "ssl-mode=VERIFY_IDENTITY"  # as the clients of MySQL name it
 
 
@@ -51,7 +47,8 @@ class MysqlAddress:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings, typed. ``queues`` maps the name of a queue (``reactions``) to its URL.
+    """What infra reads, or several contexts. ``queues`` maps the name of a queue (``reactions``) to
+    its URL.
 
     ``redis_secret_id`` and ``mysql_secret_id`` are secrets ``{"username", "password"}``;
     ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for the system's.
@@ -59,14 +56,10 @@ class Settings:
     ``redis_reader_url`` is the address of replicas, in a cluster of any nodes; None: all reads
     go to masters.
 
-    Only the sign-in function has the settings of text messages; it and the functions with signed
-    cursors and ids of visitors have ``auth_secret_id``; only functions of the reaction log and of
-    orders have ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
-    secrets are ``{"current", "previous"}``. ``review_weights`` and ``review_halves`` are of the
-    components of a review's score (docs/ranking.md). ``allowed_origins``: of web clients,
-    in lower case (``*``: all); none where API Gateway answers preflights.
-    ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
-    phonenumbers in lower case.
+    Only functions that sign something have ``auth_secret_id``, only those that read or write
+    archives ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
+    secrets are ``{"current", "previous"}``. ``allowed_origins``: of web clients, in lower case
+    (``*``: all); none where API Gateway answers preflights.
     """
 
     environment: str
@@ -83,33 +76,12 @@ class Settings:
     mysql_statement_timeout_s: int
     mysql_idle_timeout_s: int
     queues: Mapping[str, str]
-    recent_cap: int
-    outbox_limit: int
-    fan_out_limit: int
     idle_ttl_s: int
-    session_ttl_s: int
-    session_max_age_s: int
-    reads_per_s: float
-    reads_burst: int
-    writes_per_s: float
-    writes_burst: int
     anonymous_per_s: float
     anonymous_burst: int
-    orders_per_s: int
-    max_pending_orders: int
     resend_after_s: int
-    resend_orders_after_s: int
-    decide_orders_after_s: int
     announce_delay_s: int
-    review_weights: Mapping[str, int]
-    review_halves: Mapping[str, int]
-    hot_half_life_h: int
     auth_secret_id: str | None
-    sms_sender: str | None
-    sms_countries: frozenset[str]
-    sms_number_types: frozenset[str]
-    max_codes_per_hour: int
-    max_codes_per_network_per_hour: int
     archive_bucket: str | None
     origin_secret_id: str | None
     requires_edge: bool
@@ -125,8 +97,8 @@ class Settings:
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Return the settings in ``env`` (``PLAZA_*``). Raises BadSettings."""
     return Settings(
-        environment=_required(env, "PLAZA_ENVIRONMENT"),
-        redis_url=_required(env, "PLAZA_REDIS_URL"),
+        environment=require(env, "PLAZA_ENVIRONMENT"),
+        redis_url=require(env, "PLAZA_REDIS_URL"),
         redis_secret_id=env.get("PLAZA_REDIS_SECRET_ID") or None,
         redis_ca=env.get("PLAZA_REDIS_CA") or None,
         redis_cluster=env.get("PLAZA_REDIS_CLUSTER", "0") == "1",
@@ -135,43 +107,20 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         mysql=_mysql_address(env),
         mysql_secret_id=env.get("PLAZA_MYSQL_SECRET_ID") or None,
         mysql_ca=env.get("PLAZA_MYSQL_CA") or None,
-        mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
-        mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
-        mysql_idle_timeout_s=_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
+        mysql_connect_timeout_s=read_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
+        mysql_statement_timeout_s=read_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
+        mysql_idle_timeout_s=read_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
         queues=_queues(env),
-        recent_cap=_whole(env, "PLAZA_RECENT_CAP", 1000),
-        outbox_limit=_whole(env, "PLAZA_OUTBOX_LIMIT", 1_000_000),
-        fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
-        idle_ttl_s=_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
-        session_ttl_s=_whole(env, "PLAZA_SESSION_TTL_S", 30 * 86_400),
-        session_max_age_s=_whole(env, "PLAZA_SESSION_MAX_AGE_S", 180 * 86_400),
-        reads_per_s=_number(env, "PLAZA_READS_PER_S", 20),
-        reads_burst=_whole(env, "PLAZA_READS_BURST", 100),
-        writes_per_s=_number(env, "PLAZA_WRITES_PER_S", 5),
-        writes_burst=_whole(env, "PLAZA_WRITES_BURST", 50),
+        idle_ttl_s=read_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         anonymous_per_s=_number(env, "PLAZA_ANONYMOUS_PER_S", 50),
-        anonymous_burst=_whole(env, "PLAZA_ANONYMOUS_BURST", 500),
-        orders_per_s=_whole(env, "PLAZA_ORDERS_PER_S", 2_000),
-        max_pending_orders=_whole(env, "PLAZA_MAX_PENDING_ORDERS", 100_000),
-        resend_after_s=_whole(env, "PLAZA_RESEND_AFTER_S", 30),
-        resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
-        decide_orders_after_s=_whole(env, "PLAZA_DECIDE_ORDERS_AFTER_S", 1_800),
-        announce_delay_s=_whole(env, "PLAZA_ANNOUNCE_DELAY_S", 15),
-        review_weights=_review_weights(env),
-        review_halves=_numbers_by_name(
-            env, "PLAZA_REVIEW_HALVES", "votes=4,length=200,images=1,age=90,author=50", lowest=1
-        ),
-        hot_half_life_h=_hot_half_life_h(env),
+        anonymous_burst=read_whole(env, "PLAZA_ANONYMOUS_BURST", 500),
+        resend_after_s=read_whole(env, "PLAZA_RESEND_AFTER_S", 30),
+        announce_delay_s=read_whole(env, "PLAZA_ANNOUNCE_DELAY_S", 15),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
-        sms_sender=_sms_sender(env),
-        sms_countries=_sms_countries(env),
-        sms_number_types=_sms_number_types(env),
-        max_codes_per_hour=_whole(env, "PLAZA_MAX_CODES_PER_HOUR", 1_000),
-        max_codes_per_network_per_hour=_whole(env, "PLAZA_MAX_CODES_PER_NETWORK_PER_HOUR", 200),
         archive_bucket=env.get("PLAZA_ARCHIVE_BUCKET") or None,
         origin_secret_id=env.get("PLAZA_ORIGIN_SECRET_ID") or None,
         requires_edge=env.get("PLAZA_GUARD_ORIGIN") == "require",
-        allowed_origins=frozenset(map(str.lower, _names(env, "PLAZA_ALLOWED_ORIGINS"))),
+        allowed_origins=frozenset(map(str.lower, read_names(env, "PLAZA_ALLOWED_ORIGINS"))),
     )
 
 
@@ -184,7 +133,29 @@ def settings() -> Settings:
 on_reset(settings.cache_clear)
 
 
-def _required(env: Mapping[str, str], name: str, choices: tuple[str, ...] = ()) -> str:
+def declare(kind: type[T], **readers: Callable[[Mapping[str, str]], Any]) -> _lru_cache_wrapper[T]:
+    """Return a function that returns the settings of a context, read once in each process.
+
+    ``kind`` is a NamedTuple. A field with a default is a number above 0, in ``PLAZA_<FIELD>``, and
+    whole if its default is; ``readers`` read the others. The function raises BadSettings.
+    """
+
+    @lru_cache(maxsize=1)
+    def read() -> T:
+        numbers = {
+            name: (read_whole if isinstance(default, int) else _number)(
+                os.environ, f"PLAZA_{name.upper()}", default
+            )
+            for name, default in vars(kind)["_field_defaults"].items()
+        }
+        return kind(**numbers, **{name: reader(os.environ) for name, reader in readers.items()})
+
+    on_reset(read.cache_clear)
+    return read
+
+
+def require(env: Mapping[str, str], name: str, choices: tuple[str, ...] = ()) -> str:
+    """Return a setting. Raises BadSettings if it is missing or not one of ``choices``."""
     value = env.get(name, "")
     if not value:
         raise BadSettings(f"{name} is not set")
@@ -204,43 +175,12 @@ def _number(env: Mapping[str, str], name: str, default: float) -> float:
     return value
 
 
-def _whole(env: Mapping[str, str], name: str, default: int) -> int:
+def read_whole(env: Mapping[str, str], name: str, default: int) -> int:
+    """Return a whole number above 0. Raises BadSettings."""
     value = _number(env, name, default)
     if value != int(value):
         raise BadSettings(f"{name} is {value:g}, not a whole number")
     return int(value)
-
-
-def _numbers_by_name(
-    env: Mapping[str, str], name: str, default: str, *, lowest: int
-) -> dict[str, int]:
-    """Read ``votes=50,age=15``: a whole number for each of the names in ``default``."""
-    raw = env.get(name) or default
-    numbers = dict(_NUMBER_BY_NAME.findall(raw))
-    expected = dict(_NUMBER_BY_NAME.findall(default))
-    if numbers.keys() != expected.keys() or raw.count(",") != len(expected) - 1:
-        raise BadSettings(f"{name} is {raw!r}, not of the form {default!r}")
-    for key, number in numbers.items():
-        if not lowest <= int(number) <= _MAX_NUMBER_BY_NAME:
-            raise BadSettings(f"{name} has {key}={number}, not {lowest} to {_MAX_NUMBER_BY_NAME}")
-    return {key: int(numbers[key]) for key in expected}
-
-
-def _review_weights(env: Mapping[str, str]) -> dict[str, int]:
-    name = "PLAZA_REVIEW_WEIGHTS"
-    weights = _numbers_by_name(env, name, "votes=50,length=15,images=10,age=15,author=10", lowest=0)
-    if not any(weights.values()):
-        raise BadSettings(f"{name} has no weight above 0")
-    return weights
-
-
-def _hot_half_life_h(env: Mapping[str, str]) -> int:
-    """Return hours; shorter or longer ones would exceed what a sorted set stores exactly, or the
-    hours that are kept."""
-    hours = _whole(env, "PLAZA_HOT_HALF_LIFE_H", 12)
-    if not 6 <= hours <= 72:
-        raise BadSettings(f"PLAZA_HOT_HALF_LIFE_H is {hours}, not 6 to 72")
-    return hours
 
 
 def _queues(env: Mapping[str, str]) -> dict[str, str]:
@@ -255,7 +195,7 @@ def _queues(env: Mapping[str, str]) -> dict[str, str]:
         if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
     }
     if names := [name for name in env.get("PLAZA_QUEUES", "").split(",") if name]:
-        first_url = _required(env, "PLAZA_QUEUES_URL")
+        first_url = require(env, "PLAZA_QUEUES_URL")
         if not first_url.endswith(names[0]):
             raise BadSettings(f"PLAZA_QUEUES_URL does not end with {names[0]}")
         base_url = first_url.removesuffix(names[0])
@@ -263,39 +203,17 @@ def _queues(env: Mapping[str, str]) -> dict[str, str]:
     return queues
 
 
-def _sms_sender(env: Mapping[str, str]) -> str | None:
-    """Return ``sns``, or ``echo``, which puts codes into Redis and is for local use only."""
-    if not env.get("PLAZA_SMS_SENDER"):
-        return None
-    sender = _required(env, "PLAZA_SMS_SENDER", choices=("sns", "echo"))
-    if sender == "echo" and env.get("PLAZA_ENVIRONMENT") != "local":
-        raise BadSettings("PLAZA_SMS_SENDER is 'echo', which requires PLAZA_ENVIRONMENT=local")
-    return sender
+def readread_names(env: Mapping[str, str], name: str) -> frozenset[str]:
+    return frozenset(part for word in env.get(name, "").split(",") if (part := word.strip()))
 
 
-def _sms_countries(env: Mapping[str, str]) -> frozenset[str]:
-    """Return the countries in ``US,DE`` or ``*``; by default none, and no message is sent."""
-    countries = _names(env, "PLAZA_SMS_COUNTRIES")
-    for country in countries - {"*"}:
-        if not _COUNTRY.fullmatch(country):
-            raise BadSettings(f"PLAZA_SMS_COUNTRIES has {country!r}, not an ISO 3166 code")
-    return countries
-
-
-def _sms_number_types(env: Mapping[str, str]) -> frozenset[str]:
-    types = _names(env, "PLAZA_SMS_NUMBER_TYPES") or SMS_NUMBER_TYPES[:2]
-    if unknown := sorted(set(types) - set(SMS_NUMBER_TYPES)):
-        allowed = ", ".join(SMS_NUMBER_TYPES)
-        raise BadSettings(f"PLAZA_SMS_NUMBER_TYPES has {unknown[0]!r}, not one of {allowed}")
-    return frozenset(types)
-
-
-def _names(env: Mapping[str, str], name: str) -> frozenset[str]:
+def read_names(env: Mapping[str, str], name: str) -> frozenset[str]:
+    """Read ``US, DE``; an empty set for a setting that is missing."""
     return frozenset(part for word in env.get(name, "").split(",") if (part := word.strip()))
 
 
 def _mysql_address(env: Mapping[str, str]) -> MysqlAddress:
-    url = urlsplit(_required(env, "PLAZA_MYSQL_URL"))
+    url = urlsplit(require(env, "PLAZA_MYSQL_URL"))
     database = url.path.lstrip("/")
     if url.scheme != "mysql" or not url.hostname or not database:
         raise BadSettings("PLAZA_MYSQL_URL is not of the form mysql://host:port/database")

@@ -1,0 +1,89 @@
+"""Requests as API Gateway sends them: ids, bodies, unknown parameters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from plaza.infra.runtime.errors import BadInput, NotFound
+
+Event = dict[str, Any]
+"""An event of API Gateway, payload format 2.0."""
+
+JSON = "application/json"
+MAX_BODY_BYTES = 64 * 1024
+MAX_ID = 2**63 - 1
+MAX_ERRORS = 20  # reported
+ID_PATTERN = r"^[1-9][0-9]{0,18}$"
+ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
+PARAMETER_HEADERS = ("idempotency-key", "x-visitor-id")
+"""The headers that are parameters of routes."""
+_ID = re.compile(r"[1-9][0-9]{0,18}")
+
+
+class Id(str):
+    """A parameter of a path: a positive integer of at most 19 digits."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        return {"type": "str", "pattern": ID_PATTERN}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: Any) -> dict[str, str]:
+        return {"type": "string", "pattern": ID_PATTERN, "description": ID_DESCRIPTION}
+
+
+class InvalidRequest(BadInput):
+    """Parameters or fields of the body are invalid: ``errors`` has their paths and details."""
+
+    def __init__(self, errors: list[dict[str, str]]) -> None:
+        super().__init__(errors[0]["field"], errors[0]["detail"])
+        self.errors = errors[:MAX_ERRORS]
+
+
+def is_id(text: str) -> bool:
+    """Return whether ``text`` is a positive integer of at most 19 digits."""
+    return _ID.fullmatch(text) is not None
+
+
+def read_id(text: str, resource: str) -> int:
+    """Return the id in a path. Raises NotFound if ``text`` is no id."""
+    if not is_id(text) or int(text) > MAX_ID:
+        raise NotFound(f"{text[:32]!r} is not the id of a {resource}.")
+    return int(text)
+
+
+def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, str]]:
+    """Return an error for each parameter of the query that a route does not have."""
+    names = (event.get("queryStringParameters") or {}).keys() - set(known)
+    detail = "Extra inputs are not permitted"  # as pydantic says of a field of the body
+    return [{"field": f"query.{name}", "detail": detail} for name in sorted(names)]
+
+
+def check_body(event: dict[str, Any]) -> None:
+    """Raise BadInput for a body above 64 KiB, or with another Content-Type than JSON."""
+    body = event.get("body")
+    if not body:
+        return
+    size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
+    if size > MAX_BODY_BYTES:
+        raise BadInput("body", f"is larger than {MAX_BODY_BYTES} bytes")
+    content_type = event.get("headers", {}).get("content-type", JSON)
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        raise BadInput("content-type", f"is not {JSON}")
+
+
+def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
+    """Return whether the segments of a path fit a pattern, whose segments may be ``{id}``."""
+    return len(pattern) == len(segments) and all(
+        part == segment or (part[:1] == "{" and segment != "")
+        for part, segment in zip(pattern, segments, strict=True)
+    )
+
+
+def as_get(event: Event) -> Event:
+    """Return a request of the route ``HEAD /posts/{post_id}`` as one of its GET, others as they
+    are."""
+    key: str = event["routeKey"]
+    return {**event, "routeKey": f"GET {key[5:]}"} if key.startswith("HEAD ") else event

@@ -1,0 +1,136 @@
+"""What a route declares: who may call it, what stops it, how its responses are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Route
+from aws_lambda_powertools.event_handler.middlewares import BaseMiddlewareHandler
+
+from plaza.infra.http.requests import Event
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.errors import PlazaError
+from plaza.infra.runtime.switch_state import RequestSwitch
+
+Headers = dict[str, str]
+"""Headers of a response, with names in lower case: the third part of what a route returns."""
+
+Security = list[dict[str, list[str]]]
+"""What a route declares about sessions, as OpenAPI's ``security``."""
+
+BEARER: Security = [{"bearer": []}]
+"""The route needs a session."""
+
+ADMIN: Security = [{"bearer": ["admin"]}]
+"""The route needs a session of an admin: OpenAPI lists the roles that it requires."""
+
+OPTIONAL: Security = [{}, *BEARER]
+"""The route accepts requests without a token, and refuses invalid tokens."""
+
+PUBLIC: Security = []
+"""The route reads no token; its callers are limited by network."""
+
+
+class RouteOption(BaseMiddlewareHandler[APIGatewayHttpResolver]):
+    """An option of a route, declared among its middlewares. PlazaResolver applies it without the
+    cost of a middleware."""
+
+    def handler(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Any]) -> Any:
+        """Go on."""
+        return next_middleware(app)
+
+
+class StoppedBy(RouteOption):
+    """The switch that stops a route. It is checked before the body is read."""
+
+    def __init__(self, switch: RequestSwitch) -> None:
+        self.switch = switch
+
+    def handler(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Any]) -> Any:
+        """Raise SwitchedOff, or go on."""
+        switch_state.require(self.switch, app.current_event.path_parameters)
+        return next_middleware(app)
+
+
+class Compressed(RouteOption):
+    """Whether long responses are compressed; by default the responses to GET.
+
+    Never compress a response that mixes a secret with text that an attacker controls (BREACH): most
+    tokens and codes are in responses to POST and PUT. CSRF does not apply: sessions are not
+    cookies.
+    """
+
+    def __init__(self, compresses: bool) -> None:
+        self.compresses = compresses
+
+
+class CreatesAt(RouteOption):
+    """The path of what a POST creates, if that has no ``id``."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+
+WRITES: list[Callable[..., Any]] = [StoppedBy(switch_state.ANY_WRITE)]
+"""The middlewares of a route that is stopped while Plaza is read-only."""
+
+
+class BodyOf(NamedTuple):
+    """The type of a body that a function returns as JSON or as a dict, for the contract:
+    ``Annotated[str, BodyOf(Post)]``."""
+
+    type: Any
+
+
+class Responses(dict[int, Any]):
+    """What a route returns: a text for each status, and its ``errors``. For the contract.
+
+    A text alone describes the status 200. The body is of the type that the function returns, and
+    its example is that number ``example`` of the type, the next one for the next status. Not
+    declared are the errors of its ``security`` and of its switch, and those that every route may
+    raise: 400, 429, 500, 503.
+    """
+
+    def __init__(
+        self, texts: str | Mapping[int, str], *errors: type[PlazaError], example: int = 0
+    ) -> None:
+        super().__init__({200: texts} if isinstance(texts, str) else texts)
+        self.errors = errors
+        self.example = example
+
+
+class Endpoint(NamedTuple):
+    """A route, what it needs, the switch that stops it (None: nothing does), what reads the
+    arguments of its function in an event, whether long responses are compressed, and where it
+    creates what has no id."""
+
+    route: Route
+    security: Security
+    switch: RequestSwitch | None
+    read_arguments: Callable[[Event], dict[str, Any]]
+    compresses: bool
+    location: str | None
+
+    @property
+    def key(self) -> str:
+        """The route's name in API Gateway: ``PUT /posts/{post_id}/likes/me``."""
+        return f"{self.route.method} {self.route.openapi_path}"
+
+
+def make_endpoint(
+    route: Route, security: Security, read_arguments: Callable[[Event], dict[str, Any]]
+) -> Endpoint:
+    """Return the endpoint of a route, and remove its options from its middlewares."""
+    options = [option for option in route.middlewares if isinstance(option, RouteOption)]
+    route.middlewares = [other for other in route.middlewares if other not in options]
+    switch, compresses, location = None, route.method == "GET", None
+    for option in options:
+        match option:
+            case StoppedBy():
+                switch = option.switch
+            case Compressed():
+                compresses = option.compresses
+            case CreatesAt():
+                location = option.location
+    return Endpoint(route, security, switch, read_arguments, compresses, location)
