@@ -32,27 +32,27 @@ RESOLVER, RESOLVERS = "plaza.infra.http.resolver", "aws_lambda_powertools.event_
 # The most specific name of a function counts: its own, else its folder's.
 KINDS = {
     "api/reactions": Kind(
-        75,
+        85,
         "a burst of likes starts many at once, within 150 ms each, of which libraries take 110",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/content": Kind(
-        125,
+        135,
         "a post that many share starts many at once, within 200 ms each: without pydantic",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        125,
+        135,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue": Kind(
-        100,
+        110,
         "messages wait, but a burst starts many; one context, and those whose values it stores",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        150,
+        160,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),

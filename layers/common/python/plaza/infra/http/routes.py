@@ -86,10 +86,10 @@ class BodyOf(NamedTuple):
 class Responses(dict[int, Any]):
     """What a route returns: a text for each status, and its ``errors``. For the contract.
 
-    A text alone describes the status 200. The body is of the type that the function returns, and
-    its example is that number ``example`` of the type, the next one for the next status. Not
-    declared are the errors of its ``security`` and of its switch, and those that every route may
-    raise: 400, 429, 500, 503.
+    A text alone describes the status 200. The body has the type that the function returns; its
+    example is number ``example`` of the type, and the following number for the following status.
+    Not declared are the errors of its ``security`` and of its switch, and those that every route
+    may raise: 400, 429, 500, 503.
     """
 
     def __init__(
