@@ -15,8 +15,9 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import Cpu, count_statements, cpu, mysql_load, time_s
 from bench.parts import Parts
-from bench.workers import WORKERS, play
+from bench.workers import play
 from cli.paths import CommandError
+from local.load.crowd import WORKERS
 from plaza import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
@@ -185,8 +186,8 @@ def _side_by_side(
     saves = [partial(_save, batch) for batch in _split(events, BATCH)]
     half = len(saves) // 2
     single, four = play(saves[:half], workers=1), play(saves[half:])
-    peer = Peer("one", single.rate * BATCH)
-    return [Figure(f"{WORKERS} {name}", four.rate * BATCH, "events/s", peer, goal)]
+    peer = Peer("one", single.tally.rate * BATCH)
+    return [Figure(f"{WORKERS} {name}", four.tally.rate * BATCH, "events/s", peer, goal)]
 
 
 def _save(batch: Sequence[ReactionEvent]) -> bool:

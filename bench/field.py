@@ -14,8 +14,8 @@ from bench.api import like_event, load_handler
 from bench.baselines import transaction_order
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
-from bench.workers import WORKERS, Load, Request, build_request, play
-from cli.output import latencies_ms
+from bench.workers import Load, Request, build_request, play
+from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
 from plaza.flash_sales import Terms, create_voucher, persist
 from plaza.infra.mysql import mysql
@@ -43,7 +43,7 @@ def _pages(harness: Harness) -> list[Figure]:
     run_jobs([ShopJobStep(FILTER)])
     cached = play(requests)
     bare = play(requests, shops.bypass_cache)
-    peer = Peer("no cache", bare.rate)
+    peer = Peer("no cache", bare.tally.rate)
     return _describe("shop pages", "pages/s", cached, peer)
 
 
@@ -72,12 +72,12 @@ def _orders(harness: Harness) -> list[Figure]:
     _consume(persist.ORDERS, ours)
     saved = _count(f"voucher_order WHERE voucher_id = {voucher.id}")
     bare = play([_buy(voucher.id, buyer) for buyer in buyers])
-    peer = Peer("a transaction each", bare.rate)
+    peer = Peer("a transaction each", bare.tally.rate)
     return [
         *_describe("orders of one sale", "orders/s", ours, peer),
-        _persisted(saved, len(buyers) - ours.errors),
-        Figure("  a transaction each: p99", latencies_ms(bare.latencies_s)[1], "ms"),
-        Figure("  a transaction each: errors", bare.errors, ""),
+        _persisted(saved, len(buyers) - ours.tally.errors),
+        Figure("  a transaction each: p99", bare.tally.percentiles.p99_ms, "ms"),
+        Figure("  a transaction each: errors", bare.tally.errors, ""),
     ]
 
 
@@ -94,17 +94,17 @@ def _likes(harness: Harness) -> list[Figure]:
     saved = _count(f"reaction WHERE target_id BETWEEN {POSTS[0]} AND {POSTS[-1]} AND state = 1")
     return [
         *_describe("likes", "likes/s", load),
-        _persisted(saved, len(requests) - load.errors),
+        _persisted(saved, len(requests) - load.tally.errors),
     ]
 
 
 def _describe(name: str, unit: str, load: Load, peer: Peer | None = None) -> list[Figure]:
-    median_ms, p99_ms = latencies_ms(load.latencies_s)
+    percentiles = load.tally.percentiles
     return [
-        Figure(f"{name}, {WORKERS} processes", load.rate, unit, peer),
-        Figure("  p50", median_ms, "ms"),
-        Figure("  p99", p99_ms, "ms"),
-        Figure("  errors", load.errors, "", goal=Goal("at most", 0)),
+        Figure(f"{name}, {WORKERS} processes", load.tally.rate, unit, peer),
+        Figure("  p50", percentiles.p50_ms, "ms"),
+        Figure("  p99", percentiles.p99_ms, "ms"),
+        Figure("  errors", load.tally.errors, "", goal=Goal("at most", 0)),
     ]
 
 

@@ -50,7 +50,12 @@ def measure(harness: Harness) -> list[Figure]:
         bare, bare_us = _read(harness, route, function, _without_memory)
         load, took_us = _read(harness, route, function, nullcontext)
         figures += [
-            Figure(f"reads/s of {name}", load.rate, "reads/s", Peer("without memory", bare.rate)),
+            Figure(
+                f"reads/s of {name}",
+                load.tally.rate,
+                "reads/s",
+                Peer("without memory", bare.tally.rate),
+            ),
             *_describe("  CPU of Redis for a read", took_us, "without memory", bare_us, load),
         ]
     _, route, function = AUTHOR
@@ -65,7 +70,7 @@ def measure(harness: Harness) -> list[Figure]:
 def _describe(name: str, took_us: float, peer: str, peer_us: float, load: Load) -> list[Figure]:
     return [
         Figure(name, took_us, "us", Peer(peer, peer_us), Goal("at most", 0.5, "ratio")),
-        Figure("  errors", load.errors, "", goal=Goal("at most", 0)),
+        Figure("  errors", load.tally.errors, "", goal=Goal("at most", 0)),
     ]
 
 

@@ -15,8 +15,9 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
-from bench.workers import WORKERS, Request, build_request, play
+from bench.workers import Request, build_request, play
 from cli.paths import CommandError
+from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
 from plaza.infra.derived.cache import CachedValue
 from plaza.infra.mysql import mysql
@@ -115,6 +116,6 @@ def _serve(requests: Sequence[Request]) -> None:
 def _rate(requests: Sequence[Request]) -> float:
     """Return the pages a second of several processes. Raises CommandError after an error."""
     load = play(requests)
-    if load.errors:
-        raise CommandError(f"{load.errors} shop pages are errors")
-    return load.rate
+    if load.tally.errors:
+        raise CommandError(f"{load.tally.errors} shop pages are errors")
+    return load.tally.rate

@@ -20,9 +20,8 @@ from typing import Any
 import psutil
 
 from bench.figures import Figure, Goal
-from cli.output import latencies_ms
 from cli.paths import CONTRACT, ROOT
-from local.load.client import Client, Tally, open_session
+from local.load.crowd import Client, Tally
 from local.load.requests import Call
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
@@ -53,7 +52,7 @@ def measure(*, quick: bool) -> list[Figure]:
         figures = [
             Figure(
                 "stack: start until the first GET /health",
-                time.monotonic() - began_s if count_errors(first) == 0 else float("inf"),
+                time.monotonic() - began_s if first.errors == 0 else float("inf"),
                 "s",
                 goal=Goal("at most", 20),
             )
@@ -81,7 +80,7 @@ def measure_cold(stack: Stack, tokens: Mapping[int, str]) -> list[Figure]:
             "s",
             goal=Goal("at most", 4),
         ),
-        Figure("  their errors", count_errors(load), "", goal=Goal("at most", 0)),
+        Figure("  their errors", load.errors, "", goal=Goal("at most", 0)),
     ]
 
 
@@ -96,14 +95,15 @@ def measure_likes(stack: Stack, tokens: Mapping[int, str], count: int) -> list[F
             load = asyncio.run(play(stack.base_url, tokens, likes, connections))
         name = f"likes through the API, {connections} connections"
         figures += [
-            Figure(f"{name}: rate", load.sent / load.took_s, "likes/s", goal=Goal("at least", 600)),
+            Figure(f"{name}: rate", load.rate, "likes/s", goal=Goal("at least", 600)),
             Figure(
                 f"{name}: p99",
-                latencies_ms(load.latencies_s)[1],
+                load.percentiles.p99_ms,
                 "ms",
                 goal=Goal("at most", 80) if connections == 16 else None,
             ),
-            Figure(f"{name}: errors", count_errors(load), "", goal=Goal("at most", 0)),
+            Figure(f"{name}: errors", load.errors, "", goal=Goal("at most", 0)),
+            Figure("  in flight, mean", load.in_flight[0], "requests"),
             *(
                 Figure(f"  CPU of {part}", spent_s / count * 1000, "ms/like")
                 for part, spent_s in sorted(used_s.items())
@@ -155,23 +155,9 @@ async def play(
     base_url: str, tokens: Mapping[int, str], calls: Sequence[Send], connections: int
 ) -> Tally:
     """Send ``calls`` once each, over ``connections`` connections."""
-    waiting = iter(calls)
-    async with open_session(connections) as session:
-        client = Client(session, base_url, tokens, max_attempts=1)
-
-        async def work() -> None:
-            for call, user_id in waiting:
-                await client.send(call, user_id)
-
-        began_s = time.perf_counter()
-        await asyncio.gather(*(work() for _ in range(connections)))
-        client.tally.took_s = time.perf_counter() - began_s
-    return client.tally
-
-
-def count_errors(load: Tally) -> int:
-    """Count requests without a response, or with status 429 or above."""
-    return load.sent - sum(count for status, count in load.statuses.items() if status < 429)
+    async with Client(base_url, tokens, connections, max_attempts=1) as client:
+        await client.connect_all()
+        return await client.play(calls, lambda call: client.send(*call))
 
 
 def make_likes(user_ids: Sequence[int]) -> Iterator[Send]:

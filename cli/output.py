@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rich.console import Console, JustifyMethod
 from rich.progress import (
@@ -98,12 +98,27 @@ def mark(good: bool) -> str:
     return "[green]✓[/green]" if good else "[red]✗[/red]"
 
 
-def latencies_ms(values_s: Sequence[float]) -> tuple[float, float]:
+class Percentiles(NamedTuple):
+    """Of latencies, in milliseconds."""
+
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    max_ms: float
+
+    def __str__(self) -> str:
+        unit, by = ("s", 1000) if self.max_ms >= 1000 else ("ms", 1)
+        pairs = zip(("p50", "p90", "p99", "max"), self, strict=True)
+        return ", ".join(f"{name} {value / by:,.1f}" for name, value in pairs) + f" {unit}"
+
+
+def read_percentiles(values_s: Sequence[float]) -> Percentiles:
+    """Return the percentiles of durations in seconds; zeros without any."""
     if len(values_s) < 2:
-        only = round(sum(values_s) * 1000, 2)
-        return only, only
+        return Percentiles(*[round(sum(values_s) * 1000, 2)] * 4)
     cuts = statistics.quantiles(values_s, n=100, method="inclusive")
-    return round(cuts[49] * 1000, 2), round(cuts[98] * 1000, 2)
+    values = (cuts[49], cuts[89], cuts[98], max(values_s))
+    return Percentiles(*(round(value * 1000, 2) for value in values))
 
 
 @contextmanager

@@ -106,22 +106,23 @@ def build_parser() -> argparse.ArgumentParser:
     add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
     add_number(sub, "--database-away", 0.0, "stop MySQL for so many seconds")
     sub.add_argument(
-        "--through",
-        choices=["auto", "http", "handlers"],
-        default="auto",
-        help="the deployed stack, or the API's handlers in processes (default: by size)",
+        "--concurrency",
+        type=int,
+        help="clicks in flight (default: the number of buyers, at most 10,000)",
     )
 
     sub = add(
         "burst",
-        import_late("local.load.burst"),
+        "load.burst",
         "check all answers during many likes of one post with a lagging consumer",
     )
     add_number(sub, "--likes", 26_828, "number of actors")
     add_number(sub, "--seconds", 8.0, "minimum duration of the likes")
     add_number(sub, "--lag", 3.0, "minimum delay of the consumer in seconds")
-    add_number(sub, "--sample", 300, "actors checked by an observation")
-    add_number(sub, "--seed", 0, "seed of the sample")
+    add_number(sub, "--earlier", 0, "likes that are stored first, and that Redis forgets")
+    add_number(sub, "--build-lag", 0.0, "minimum delay of a build after them in seconds")
+    add_number(sub, "--concurrency", 64, "likes in flight")
+    add_number(sub, "--seed", 0, "seed of what actors do later")
 
     sub = add("audit", "audit.audit", "print the audit report; exit status 1 unless clean")
     add_flag(sub, "--wait", "audit when nothing is in transit")

@@ -60,10 +60,10 @@ def main(args: argparse.Namespace) -> None:
 
 def read_routes() -> dict[str, list[str]]:
     """Return function -> paths of its routes."""
-    found: dict[str, set[str]] = {}
+    routes: dict[str, set[str]] = {}
     for operation in read_operations():
-        found.setdefault(operation.function, set()).add(operation.path)
-    return {name: sorted(paths) for name, paths in sorted(found.items())}
+        routes.setdefault(operation.function, set()).add(operation.path)
+    return {name: sorted(paths) for name, paths in sorted(routes.items())}
 
 
 def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from cli.paths import CONTRACT, ROOT, CommandError
-from local.load.buyers import HttpApiClient, Reply
+from local.load.crowd import send_once
+from local.load.requests import Call
 from local.load.town import make_voucher
 from local.stack.sms import read_code
 from local.stack.stack import Stack
@@ -166,17 +167,11 @@ class World:
         sample_user: int = USER,
     ) -> Mapping[str, Any]:
         """Send a request, again while it is answered with 429 or 503. Raises CommandError."""
-        user_id, token = self.callers.find_user(sample_user)
-        client = HttpApiClient(self.callers.base_url, {user_id: token}, 1)
-
-        def send() -> Reply | None:
-            reply = client.send(method, path, user_id, body)
-            return None if reply.status in (429, 503) else reply
-
-        reply = _wait_for(send, f"{method} {path}")
-        if not 200 <= reply.status < 300:
-            raise CommandError(f"{method} {path} answers {reply.status}: {reply.body}")
-        return reply.body
+        _, token = self.callers.find_user(sample_user)
+        answer = send_once(self.callers.base_url, token, Call(method, path, body))
+        if not answer.is_success:
+            raise CommandError(f"{method} {path} answers {answer}")
+        return answer.body
 
     def create(self, path: str, sample: str, sample_user: int = USER, **values: str) -> str:
         """Create what a sample creates, with other ``values``. Returns its id."""

@@ -21,7 +21,8 @@ import boto3
 from cli.paths import ROOT, TOOLS, CommandError
 from deploy.deploy import APPLICATION, DeployError, read_settings
 from deploy.smoke import url_of
-from local.load.buyers import HttpApiClient
+from local.load.crowd import send_once
+from local.load.requests import Call
 from tools import samples
 
 _ENDS_SESSION = "it would end the session of the other events"
@@ -51,10 +52,10 @@ class RemoteCallers(samples.Callers):
         return self._user if sample_id == samples.USER else self._admin
 
     def _read_user(self, token: str) -> tuple[int, str]:
-        reply = HttpApiClient(self.base_url, {0: token}, 1).send("GET", "/users/me", 0)
-        if reply.status != 200:
-            raise CommandError(f"GET /users/me answers {reply.status}: {reply.body}")
-        return int(reply.body["id"]), token
+        answer = send_once(self.base_url, token, Call("GET", "/users/me"))
+        if answer.status != 200:
+            raise CommandError(f"GET /users/me answers {answer}")
+        return int(answer.body["id"]), token
 
 
 def put(name: str, file: Path, environment: str, region: str) -> None:

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 from bench.harness import Harness
 from bench.scripts.cases import Case
 from plaza.checkins import redis_outbox, redis_store
-from plaza.checkins.model import CheckInEvent, Run, StoredCheckIns
-from plaza.checkins.mysql_store import MAX_RUNS
+from plaza.checkins.model import CheckInEvent, DayRange, StoredCheckIns
+from plaza.checkins.mysql_store import MAX_RANGES
 
 DAYS = 366
 _USER = 10**18
@@ -25,11 +25,11 @@ def _fill_outbox(harness: Harness) -> None:
 
 
 def _hydrate(run: int = 0) -> None:
-    """Hydrate with runs that end on every second day of the months before the outbox."""
-    runs = [Run(_day(-2 * n), _day(-2 * n)) for n in range(1, MAX_RUNS + 1)]
+    """Hydrate with ranges that end on every second day of the months before the outbox."""
+    ranges = [DayRange(_day(-2 * n), _day(-2 * n)) for n in range(1, MAX_RANGES + 1)]
     days = [_LAST.replace(day=d) for d in range(1, 32)]
     lease = redis_store.acquire_lease(_USER)
-    redis_store.hydrate(_USER, lease, _LAST.replace(day=1), StoredCheckIns(runs, days))
+    redis_store.hydrate(_USER, lease, _LAST.replace(day=1), StoredCheckIns(ranges, days))
 
 
 def _load(harness: Harness) -> None:
@@ -44,7 +44,7 @@ CASES = [
         _load,
         lambda run: redis_store.check_in(_USER, _LAST, _VERSION_US + DAYS),
     ),
-    Case("40 runs and a full outbox", redis_store.HYDRATE, _fill_outbox, _hydrate),
+    Case("40 ranges and a full outbox", redis_store.HYDRATE, _fill_outbox, _hydrate),
     Case(
         "a full outbox",
         redis_store.ACKNOWLEDGE,

@@ -1,11 +1,10 @@
 """Reader of the HTTP API: single resources, whole lists, many requests at once."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from cli.paths import CommandError
-from local.load.client import Client, open_session
+from local.load.crowd import Client
 from local.load.requests import Call
 
 Item = TypeVar("Item")
@@ -23,16 +22,8 @@ class ApiReader(Client):
         concurrency: int,
         on_progress: Callable[[str], None],
     ) -> None:
-        super().__init__(open_session(concurrency), base_url, tokens)
-        self._concurrency = concurrency
+        super().__init__(base_url, tokens, concurrency)
         self.on_progress = on_progress
-
-    async def __aenter__(self) -> "ApiReader":
-        await self._session.__aenter__()
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self._session.__aexit__(*error)
 
     async def fetch(
         self, path: str, *, body: Any = None, user_id: int | None = None
@@ -46,7 +37,7 @@ class ApiReader(Client):
         answer = await self.send(Call(method, path, body), user_id)
         if answer.status != 200:
             verb = "answers" if answer.status else "gives"
-            raise CommandError(f"{method} {self._base_url}{path} {verb} {answer}")
+            raise CommandError(f"{method} {self.base_url}{path} {verb} {answer}")
         return answer.body
 
     async def read_list(self, path: str, user_id: int | None = None) -> list[Mapping[str, Any]]:
@@ -68,20 +59,13 @@ class ApiReader(Client):
 
         Raises CommandError.
         """
-        wanted = list(items)
-        waiting = iter(wanted)
+        listed = list(items)
         results: dict[Item, Result] = {}
 
-        async def work() -> None:
-            for item in waiting:
-                results[item] = await fetch(item)
-                if len(results) % 50 == 0:
-                    self.on_progress(f"{name}, {len(results):,} of {len(wanted):,}")
+        async def work(item: Item) -> None:
+            results[item] = await fetch(item)
+            if len(results) % 50 == 0:
+                self.on_progress(f"{name}, {len(results):,} of {len(listed):,}")
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, len(wanted))):
-                    group.create_task(work())
-        except* CommandError as errors:
-            raise errors.exceptions[0] from None
-        return {item: results[item] for item in wanted}
+        await self.play(listed, work)
+        return {item: results[item] for item in listed}

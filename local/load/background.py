@@ -50,9 +50,9 @@ def find_connected(stack: Stack, consumer: str) -> list[psutil.Process]:
 
     A worker that is still starting is spared: its kills would use up the receives of messages.
     """
-    found = []
+    processes = []
     for worker in stack.find_workers(consumer):
         with contextlib.suppress(psutil.Error):
             if worker.net_connections("tcp"):
-                found.append(worker)
-    return found
+                processes.append(worker)
+    return processes

@@ -1,414 +1,239 @@
 """``burst``: thousands of likes of one post within seconds, with a consumer that lags.
 
 Viewer states and totals must be exact at every moment, not only when the queue is empty: after
-``liked: true`` an actor is a liker, whether or not MySQL has the row. The command runs on a Redis
-and a MariaDB of its own and prints the number of wrong answers at each moment.
+``liked: true`` an actor is a liker, whether or not MySQL has the row. A burst is a replay of
+made-up requests, each of whose answers is known beforehand. Meanwhile the total is read.
 """
 
 import argparse
+import asyncio
 import contextlib
-import os
+import json
 import random
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from cli.output import (
-    mark,
-    new_summary,
-    new_table,
-    print_report,
-    progress_console,
-    require_positive,
-)
+from cli.output import mark, new_table, print_report, progress_console, require_positive
 from cli.paths import CommandError
-from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, start_workers
-from local.stack import packages, servers
-from local.stack.processes import wait_until
-from plaza.infra.mysql import migrations, mysql
-from plaza.infra.redis import redis
-from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions import LIKE, Target, queries, react
+from local.audit import audit
+from local.audit.backlog import wait_until_quiet
+from local.load import replay
+from local.load.api_reader import ApiReader
+from local.load.crowd import Client
+from local.load.interactions import Interaction, Interactions, create_posts, fetch_viewer_states
+from local.load.player import Player
+from local.load.requests import Call, Reaction, set_reaction
+from local.load.scenario import Comparison, compare_states
+from local.stack import deployment
+from local.stack.servers import connect_redis
+from local.stack.stack import Stack
+from local.stack.status import count_messages
+from local.stack.tokens import open_sessions
 
-POST = 9_700_001
-AUTHOR = 9_700_000
-TARGET = Target("post", POST)
-MAX_PHASE_S = 120.0
-_TOUCHED_SHARE = 0.1  # of the sampled actors: unlike, and as many like again
+FIRST_ID = 9_700_000_000  # of posts; the actors are below
+READER = 9_700_000
+FIRST_ACTOR = 9_700_001
+EVERY_S = 1.0
+QUIET_S = 120.0
+_READ, _UNLIKED, _AGAIN = 0.3, 0.1, 0.1  # shares of the actors
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """Size of a burst. ``every_s``: seconds between two observations.
+class Moment:
+    """A read of the total. ``at_s``: seconds since the first like.
 
-    ``earlier`` likes by other actors are saved first, then Redis is emptied: the burst begins with
-    the build of a bloom filter, which starts ``build_lag_s`` after it was requested.
-    """
-
-    likes: int
-    seconds: float
-    lag_s: float
-    earlier: int = 0
-    build_lag_s: float = 0.0
-    sample: int = 300
-    every_s: float = 1.0
-    seed: int = 0
-    workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
-
-
-@dataclass(slots=True)
-class Observation:
-    """Answers at one moment. ``refused``: answers with 503, which are not wrong.
-
-    ``at_s``: seconds since the first like. ``liked``: actors with the answer ``liked: true``.
-    ``unsaved``: reaction messages that no consumer has finished.
+    ``liked``: actors whose last answer was ``liked: true``. ``unsaved``: reaction messages that no
+    consumer has finished. ``low``, ``high``: bounds of a true total, given what was in flight.
     """
 
     at_s: float
     liked: int
     unsaved: int
-    asked: int = 0
-    wrong_states: int = 0
-    inexact: int = 0
-    unlikes: int = 0
-    wrong_unlikes: int = 0
-    repeats: int = 0
-    wrong_repeats: int = 0
-    wrong_totals: int = 0
-    refused: int = 0
-
-    @property
-    def wrong(self) -> int:
-        wrong = self.wrong_states + self.wrong_unlikes + self.wrong_repeats + self.wrong_totals
-        return wrong + self.inexact
-
-
-@dataclass(slots=True)
-class Report:
-    """Result of a burst. ``took_s``: seconds until the last like was answered.
-
-    ``wrong_likes``: first likes answered with ``changed: false``. ``wrong_rows``: actors whose row
-    differs from their last answer after the queues are empty.
-    """
-
-    options: Options
-    took_s: float
-    liked: int
-    undecided: int
-    wrong_likes: int
-    observations: list[Observation]
-    wrong_rows: int
+    wrong_answers: int
     total: int
-    expected_totals: tuple[int, int]
-    quiet_after_s: float | None
-
-    @property
-    def wrong(self) -> int:
-        return (
-            sum(moment.wrong for moment in self.observations) + self.wrong_likes + self.wrong_rows
-        )
+    low: int
+    high: int
 
     @property
     def clean(self) -> bool:
-        return not self.wrong and self.quiet_after_s is not None
+        return self.low <= self.total <= self.high and not self.wrong_answers
+
+
+class Burst(Interactions):
+    """Likes of one post by ``likes`` actors, beside ``earlier`` ones by others.
+
+    Some actors read their state later, some unlike, some like again. ``watch`` reads the total.
+    """
+
+    def __init__(self, post_id: int, likes: int, earlier: int, seed: int) -> None:
+        actors = range(FIRST_ACTOR, FIRST_ACTOR + likes)
+        super().__init__(make_burst(post_id, actors, seed), _AGAIN, seed)
+        self.post_id = post_id
+        self.actors = actors
+        self.earlier = range(actors.stop, actors.stop + earlier)
+        self.user_ids = [READER, *actors, *self.earlier]
+        self.moments: list[Moment] = []
+
+    async def watch(self, stack: Stack, player: Player) -> None:
+        """Read the total each second until the requests have ended and their messages are stored.
+
+        Raises CommandError when they are not stored.
+        """
+        began_s = time.monotonic()
+        unsaved, end_s = 1, 0.0
+        async with Client(player.base_url, player.tokens, 1) as client:
+            while unsaved or not player.is_over:
+                due_s = began_s + (len(self.moments) + 1) * EVERY_S
+                await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+                unsaved = sum((await asyncio.to_thread(count_messages, stack))["reactions"])
+                self.moments.append(await self._read(client, player, began_s, unsaved))
+                end_s = end_s or player.is_over * (time.monotonic() + QUIET_S)
+                if 0 < end_s < time.monotonic():
+                    raise CommandError("the likes are not stored")
+
+    async def _read(self, client: Client, player: Player, began_s: float, unsaved: int) -> Moment:
+        before = split(player.states)
+        targets = {"targets": [{"type": "post", "id": str(self.post_id)}]}
+        answer = await client.send(Call("POST", "/reactions/query", targets), READER)
+        if answer.status != 200 or answer.body["exact"] is not True:
+            raise CommandError(f"the total is not exact: {answer}")
+        after = split(player.states)
+        return Moment(
+            at_s=round(time.monotonic() - began_s, 1),
+            liked=len(after[0]),
+            unsaved=unsaved,
+            wrong_answers=len(player.tally.wrong),
+            total=answer.body["items"][0]["likes"],
+            low=len(self.earlier) + len(before[0] & after[0]),
+            high=len(self.earlier) + len(before[1] | after[1]),
+        )
+
+    async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
+        """Compare as for a file, and the viewer state of each actor. Raises CommandError."""
+        compared = await super().compare(stack, api)
+        states = await fetch_viewer_states(api, self.actors, [self.post_id])
+        likes = {key: state for key, state in states.items() if key.kind == "like"}
+        return compared._replace(
+            differences=[*compared.differences, *compare_states(self.after, likes)],
+            notes=[*compared.notes, f"the viewer states of all {len(likes):,} actors"],
+        )
+
+
+def make_burst(post_id: int, actors: Collection[int], seed: int) -> list[Interaction]:
+    """Return the likes in order, and what some actors do later: at most a quarter of all."""
+    chance, rows = random.Random(seed), []
+    for at, actor_id in enumerate(actors):
+        later = at + chance.randrange(1, len(actors) // 4 + 2)
+        rows.append(Interaction(actor_id, post_id, 4.0, at))
+        if chance.random() < _UNLIKED:
+            rows.append(Interaction(actor_id, post_id, 1.0, later))
+        if chance.random() < _READ:
+            rows.append(Interaction(actor_id, post_id, 3.0, later + chance.randrange(100)))
+    return sorted(rows, key=lambda row: row.at_s)
+
+
+def split(states: Mapping[Reaction, bool | None]) -> tuple[set[Reaction], set[Reaction]]:
+    """Return the reactions that are on, and those that may be on."""
+    on = {reaction for reaction, state in states.items() if state}
+    return on, on | {reaction for reaction, state in states.items() if state is None}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Result of a burst: the report of its replay, and the moments."""
+
+    replayed: replay.Report
+    moments: Sequence[Moment] = field(default_factory=list)
+
+    @property
+    def clean(self) -> bool:
+        return self.replayed.clean and all(moment.clean for moment in self.moments)
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "clean": self.clean,
-            "wrong": self.wrong,
-            **{name: value for name, value in asdict(self).items() if name != "observations"},
-            "observations": [
-                asdict(moment) | {"wrong": moment.wrong} for moment in self.observations
-            ],
-        }
+        moments = [asdict(moment) | {"clean": moment.clean} for moment in self.moments]
+        return self.replayed.to_json() | {"clean": self.clean, "moments": moments}
 
 
-def main(args: argparse.Namespace) -> int:
-    """Run a burst on its own servers. Returns 1 unless the report is clean. Raises CommandError."""
-    require_positive(args, "likes", "seconds", "sample")
-    if args.lag < 0:
-        raise CommandError("--lag can't be below 0")
-    options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Run a burst. Returns 1 unless the report is clean. Raises CommandError."""
+    require_positive(args, "likes", "seconds", "concurrency")
+    if min(args.lag, args.build_lag, args.earlier) < 0:
+        raise CommandError("--lag, --build-lag and --earlier can't be below 0")
     out = progress_console(args)
-    packages.check_servers()
-    with contextlib.ExitStack() as ends:
-        directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
-        with out.status("starting Redis and MariaDB"):
-            databases = servers.run_databases(directory)
-            redis_server, mysql_server = ends.enter_context(databases)
-        environment = {
-            "PLAZA_ENVIRONMENT": "local",
-            "PLAZA_REDIS_URL": redis_server.url,
-            "PLAZA_REDIS_CLUSTER": "0",
-            "PLAZA_MYSQL_URL": mysql_server.url,
-            # On a busy machine half a second without a reply is no outage.
-            "PLAZA_REDIS_TIMEOUT_S": "5",
-        }
-        os.environ.update(environment)
-        with _quiet_log():
-            migrations.apply_migrations()
-        with out.status("likes"):
-            report = run_burst(environment, options)
-    return print_report(args, report, show)
-
-
-def run_burst(environment: Mapping[str, str], options: Options) -> Report:
-    """Run a burst on servers that have the tables. Raises CommandError when a process fails.
-
-    ``environment`` has the settings (``PLAZA_*``); this process must have them too.
-    """
-    shared = Shared(options.likes, options.workers)
-    with contextlib.ExitStack() as ends:
-        ends.enter_context(_quiet_log())
-        ends.enter_context(shared.replace_sqs())
-        _add_post()
-        observer = Observer(shared, options)
-        actors, consumers = ends.enter_context(
-            start_workers(shared, environment, POST, options.likes, options.seconds)
-        )
-        if options.earlier:
-            observer.seed_likes(options.earlier)
-        shared.lag_s.value, shared.build_lag_s.value = options.lag_s, options.build_lag_s
-        shared.start.wait()
-        began_s = time.monotonic()
-        observations: list[Observation] = []
-        took_s = 0.0
-
-        def watch(until: Callable[[], bool], *, touch: bool) -> bool:
-            deadline_s = time.monotonic() + MAX_PHASE_S
-            while not until():
-                if not all(consumer.is_alive() for consumer in consumers):
-                    raise CommandError("a consumer of the burst failed; its error is above")
-                if time.monotonic() > deadline_s:
-                    return False
-                at_s = began_s + (len(observations) + 1) * options.every_s
-                if wait_until(until, at_s - time.monotonic()):
-                    break
-                now_s = time.monotonic() - began_s
-                observations.append(observer.observe(now_s, options.sample, touch=touch))
-            return True
-
-        def is_quiet() -> bool:
-            return shared.count_unfinished() == 0
-
-        if not watch(lambda: not any(actor.is_alive() for actor in actors), touch=True):
-            raise CommandError("the likes did not end")
-        took_s = time.monotonic() - began_s
-        if any(actor.exitcode for actor in actors):
-            raise CommandError("a process of the burst failed; its error is above")
-        # Touches are saved after the lag, so this phase would not end with them: it only reads.
-        quiet = watch(is_quiet, touch=False)
-        quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
-        observations.append(observer.observe(time.monotonic() - began_s, options.likes, touch=True))
-        quiet = quiet and wait_until(is_quiet, MAX_PHASE_S)
-        observations.append(
-            observer.observe(time.monotonic() - began_s, options.sample, touch=False)
-        )
-        wrong_rows = observer.count_wrong_rows()
-        total = observer.read_total()
-    answers = shared.count_answers()
-    return Report(
-        options,
-        took_s,
-        answers[Answer.LIKED],
-        answers[Answer.UNDECIDED],
-        answers[Answer.WRONG],
-        observations,
-        wrong_rows,
-        total,
-        observer.expect_total(answers, answers),
-        quiet_after_s if quiet else None,
+    burst = Burst(FIRST_ID + int(time.time()), args.likes, args.earlier, args.seed)
+    if args.earlier:
+        with out.status("earlier likes"):
+            asyncio.run(like_earlier(stack, burst))
+            forget(stack, burst.post_id)
+    options = replay.Options(
+        concurrency=args.concurrency,
+        rate=len(burst.requests) / args.seconds,
+        meanwhile=lambda player: burst.watch(stack, player),
     )
+    with delay_messages(stack, {"reactions": args.lag, "rebuilds": args.build_lag}):
+        name = f"{args.likes:,} likes of one post, consumer lag {args.lag:g} s"
+        replayed = replay.replay(stack, name, burst, options, out=out)
+    return print_report(args, Report(replayed, burst.moments), show)
 
 
-class Observer:
-    """Reads the states of actors with an answer, and repeats or undoes the likes of some.
+async def like_earlier(stack: Stack, burst: Burst) -> None:
+    """Store the earlier likes. Raises CommandError."""
+    tokens = dict(zip(burst.earlier, open_sessions(stack, burst.earlier), strict=True))
+    create_posts([burst.post_id], [READER])
+    async with Client(stack.base_url, tokens, replay.CONCURRENCY) as client:
 
-    An actor acts in one process first and here later, never at the same time, so each answer
-    follows from the previous ones.
-    """
+        async def like(actor_id: int) -> None:
+            await client.send(
+                set_reaction(Reaction("like", burst.post_id, actor_id)).call, actor_id
+            )
 
-    def __init__(self, shared: Shared, options: Options) -> None:
-        self._shared = shared
-        self._rng = random.Random(options.seed)
-        self._earlier = 0
-        self._unliked: set[int] = set()  # places of actors that removed their like
-        self._unknown: set[int] = set()  # places whose last request was answered with 202 or 503
+        tally = await client.play(burst.earlier, like)
+    stored = await asyncio.to_thread(wait_until_quiet, stack, QUIET_S)
+    if tally.statuses[200] != len(burst.earlier) or not stored:
+        raise CommandError("the earlier likes were not stored")
 
-    def seed_likes(self, count: int) -> None:
-        """Save likes of ``count`` other actors, then empty Redis.
 
-        Raises CommandError when the queues do not become empty.
-        """
+@contextlib.contextmanager
+def delay_messages(stack: Stack, lags_s: Mapping[str, float]) -> Iterator[None]:
+    """Deliver the messages of each queue so many seconds after they were sent."""
 
-        for number in range(1, count + 1):
-            react.react(LIKE, TARGET, FIRST_ACTOR - number, True)
-        if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
-            raise CommandError("the earlier likes were not saved")
-        redis.execute("FLUSHALL")
-        self._earlier = count
+    def put(lags_s: Mapping[str, float]) -> None:
+        by_url = {stack.queues[queue]: lag_s for queue, lag_s in lags_s.items()}
+        body = json.dumps({"lags_s": by_url})
+        deployment.call_service(stack.lambda_url, "PUT", "/deliveries", body)
 
-    def observe(self, at_s: float, limit: int, *, touch: bool) -> Observation:
-        """Check the total and up to ``limit`` actors; with ``touch`` some of them act again.
+    put(lags_s)
+    try:
+        yield
+    finally:
+        put({})
 
-        Costs one call for each actor and one for the total.
-        """
-        before = self._shared.count_answers()
-        total = self.read_total()
-        after = self._shared.count_answers()
-        low, high = self.expect_total(before, after)
-        moment = Observation(at_s, before[Answer.LIKED], self._shared.count_unfinished(REACTIONS))
-        moment.wrong_totals = int(not low <= total <= high)
-        chosen = self._choose(limit)
-        self._check_states(chosen, moment)
-        if not touch:
-            return moment
-        touched = [place for place in chosen if place not in self._unliked]
-        count = int(min(len(touched), limit) * _TOUCHED_SHARE)
-        unlikers, repeaters = touched[:count], touched[count : 2 * count]
-        moment.unlikes, moment.repeats = len(unlikers), len(repeaters)
-        for place in unlikers:
-            moment.wrong_unlikes += self._react(place, False, moment) is False
-        for place in repeaters:
-            moment.wrong_repeats += self._react(place, True, moment) is True
-        self._check_states(unlikers + repeaters, moment)
-        return moment
 
-    def read_total(self) -> int:
-
-        [found], _ = queries.read_counts([(LIKE, TARGET)], AUTHOR)
-        return found.total
-
-    def expect_total(
-        self, before: Mapping[Answer, int], after: Mapping[Answer, int]
-    ) -> tuple[int, int]:
-        """Return the lowest and the highest total that is true between two counts of answers."""
-        high = self._earlier + sum(after.values()) - after[Answer.NONE]
-        low = self._earlier + before[Answer.LIKED] + before[Answer.WRONG]
-        return low - len(self._unliked | self._unknown), high - len(self._unliked)
-
-    def count_wrong_rows(self) -> int:
-        """Count actors whose row differs from their last answer. One statement."""
-
-        rows = mysql.fetch_all(
-            "SELECT actor_id FROM reaction WHERE target_type = 'post' AND target_id = %s"
-            " AND kind = 'like' AND state = 1",
-            (POST,),
-        )
-        on = {int(row[0]) - FIRST_ACTOR for row in rows}
-        return sum((place in on) is not self._expect(place) for place in self._find_answered())
-
-    def _choose(self, limit: int) -> list[int]:
-        """Draw up to ``limit`` actors whose last answer is final."""
-        answered = self._find_answered()
-        return self._rng.sample(answered, min(limit, len(answered)))
-
-    def _find_answered(self) -> list[int]:
-        good = (Answer.LIKED, Answer.WRONG)
-        return [
-            place
-            for place, answer in enumerate(bytes(self._shared.answers))
-            if answer in good and place not in self._unknown
-        ]
-
-    def _expect(self, place: int) -> bool:
-        return place not in self._unliked
-
-    def _check_states(self, places: Iterable[int], moment: Observation) -> None:
-
-        for place in places:
-            if place in self._unknown:
-                continue
-            moment.asked += 1
-            try:
-                [found], exact = queries.read_counts([(LIKE, TARGET)], FIRST_ACTOR + place)
-            except Unavailable:
-                moment.refused += 1
-                continue
-            if not exact:
-                moment.inexact += 1
-            elif found.viewer_state is not self._expect(place):
-                moment.wrong_states += 1
-
-    def _react(self, place: int, on: bool, moment: Observation) -> bool | None:
-        """Send a like or an unlike. Returns ``changed``, or None for 202 and 503."""
-
-        try:
-            outcome = react.react(LIKE, TARGET, FIRST_ACTOR + place, on)
-        except Unavailable:
-            self._unknown.add(place)
-            moment.refused += 1
-            return None
-        if not outcome.exact:
-            self._unknown.add(place)
-            moment.inexact += 1
-            return None
-        if not on:
-            self._unliked.add(place)
-        return outcome.changed
+def forget(stack: Stack, post_id: int) -> None:
+    """Delete all keys of a post's likes from Redis."""
+    with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
+        for key in list(client.scan_iter(f"*:like:post:{post_id}:*", count=1000)):
+            client.delete(key)
 
 
 def show(report: Report, out: Console) -> None:
-    options = report.options
-    out.print(
-        f"[bold]{options.likes:,} likes of one post in {report.took_s:.1f} s[/bold]"
-        f" ({options.seconds:g} s requested), consumer lag {options.lag_s:g} s"
-    )
-    table = new_table("second", "liked", "unsaved", "mine", "unlikes", "again", "total", "")
-    for moment in report.observations:
+    table = new_table("second", "liked", "unsaved", "wrong answers", "total", "true total", "")
+    for moment in report.moments:
         table.add_row(
             f"{moment.at_s:.1f}",
             f"{moment.liked:,}",
             f"{moment.unsaved:,}",
-            _share(moment.wrong_states + moment.inexact, moment.asked),
-            _share(moment.wrong_unlikes, moment.unlikes),
-            _share(moment.wrong_repeats, moment.repeats),
-            "wrong" if moment.wrong_totals else "true",
-            mark(not moment.wrong),
+            f"{moment.wrong_answers:,}",
+            f"{moment.total:,}",
+            f"{moment.low:,} to {moment.high:,}" if moment.low < moment.high else f"{moment.low:,}",
+            mark(moment.clean),
         )
-    out.print("wrong answers at each moment")
     out.print(table)
-    low, high = report.expected_totals
-    expected = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    refused = sum(moment.refused for moment in report.observations)
-    inexact = sum(moment.inexact for moment in report.observations)
-    after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
-    summary = new_summary(
-        ("likes answered 202 or 503", f"{report.undecided:,}", ""),
-        ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
-        ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),
-        ("queues empty, after the last like", after, report.quiet_after_s is not None),
-        (
-            "total at quiet",
-            f"{report.total:,}, expected {expected}",
-            low <= report.total <= high,
-        ),
-        ("wrong rows at quiet", f"{report.wrong_rows:,}", not report.wrong_rows),
-        ("wrong answers", f"{report.wrong:,}", not report.wrong),
-    )
-    out.print(summary)
+    out.print()
+    replay.show_replay(report.replayed, out)
+    out.print(audit.render(report.replayed.audit_report))
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
-
-
-def _share(wrong: int, of: int) -> str:
-    return f"{wrong:,} of {of:,}"
-
-
-def _add_post() -> None:
-
-    mysql.write(
-        "INSERT IGNORE INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
-        (POST, AUTHOR),
-    )
-
-
-@contextlib.contextmanager
-def _quiet_log() -> Iterator[None]:
-    """Discard the log lines of functions for the duration of the block."""
-    with open(os.devnull, "w") as log, contextlib.redirect_stdout(log):
-        yield

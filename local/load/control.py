@@ -22,7 +22,7 @@ from cli.paths import CommandError
 from local.audit.audit import run_audit
 from local.audit.backlog import shorten_visibility_timeout
 from local.load.background import find_connected
-from local.load.client import Tally, open_session
+from local.load.crowd import Tally
 from local.load.demo import make_interactions
 from local.load.interactions import Interactions
 from local.load.player import Player
@@ -138,7 +138,7 @@ class Crowd:
         made = make_interactions(
             len(CROWD), POSTS, 2 * LIKES, first_id=CROWD[0], seed=random.randrange(1 << 30)
         )
-        likes = [one for one in made if one.rating != _VIEW][:LIKES]
+        likes = [interaction for interaction in made if interaction.rating != _VIEW][:LIKES]
         self._scenario = Interactions(likes, DUPLICATES)
         user_ids = self._scenario.user_ids
         with use_stack(stack):
@@ -159,7 +159,7 @@ class Crowd:
         return {
             "running": self.is_running(),
             "requests": len(self._scenario.requests),
-            "done": tally.done,
+            "done": tally.ended,
             "repeated": tally.duplicates,
             "provisional": tally.statuses[202],
             "retried": sum(tally.retries.values()),
@@ -177,13 +177,9 @@ class Crowd:
             self._ended = str(error)
 
     async def _send(self) -> None:
-        async with open_session(CONCURRENCY) as session:
-            player = Player(session, self._url, self._tokens, self._record)
-            await player.play(
-                self._scenario.requests,
-                self._expectations,
-                concurrency=CONCURRENCY,
-                rate=LIKES_PER_S,
+        async with Player(self._url, self._tokens, CONCURRENCY, self._record) as player:
+            await player.play_requests(
+                self._scenario.requests, self._expectations, rate=LIKES_PER_S
             )
 
 

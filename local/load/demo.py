@@ -133,8 +133,8 @@ def make_texts(
     chance, run = random.Random(seed), secrets.token_hex(4)
     user_ids = list(range(first_id, first_id + people))
     texts = [
-        rename(user_id, f"{_NAMES[place % len(_NAMES)]} {place + 1}")
-        for place, user_id in enumerate(user_ids)
+        rename(user_id, f"{_NAMES[number % len(_NAMES)]} {number + 1}")
+        for number, user_id in enumerate(user_ids)
     ]
     for number in range(posts):
         where = chance.choice(_PLACES)
@@ -149,4 +149,4 @@ def make_texts(
 
 
 def _zipf(count: int) -> list[float]:
-    return list(accumulate(place**-_SKEW for place in range(1, count + 1)))
+    return list(accumulate(number**-_SKEW for number in range(1, count + 1)))

@@ -4,6 +4,7 @@ Reports the answers to clients, the reactions that were lost, and the repairs.
 """
 
 import argparse
+import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from cli.output import console, new_summary, print_report, progress_console
 from cli.paths import CommandError
 from local.audit import audit
 from local.load.interactions import Interaction, Interactions
+from local.load.player import Player
 from local.load.replay import Options, Report, read_scenario, replay, show_replay
 from local.load.scenario import Scenario
 from local.stack.cluster import Cluster, connect_node
@@ -91,8 +93,8 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     if args.file:
         scenario = read_scenario(args.file, options, args.limit)
     out = progress_console(args)
-    found = replay_with_failover(stack, name, scenario, args.how, args.concurrency, out=out)
-    return print_report(args, found, show)
+    report = replay_with_failover(stack, name, scenario, args.how, args.concurrency, out=out)
+    return print_report(args, report, show)
 
 
 def replay_with_failover(
@@ -119,7 +121,12 @@ def replay_with_failover(
         took_s = stop_master(nodes, how)
         stack.invoke("SweepOutbox", {})
 
-    options = Options(concurrency=concurrency, halfway=trouble)
+    async def trouble_halfway(player: Player) -> None:
+        while player.tally.ended * 2 < len(scenario.requests):
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(trouble)
+
+    options = Options(concurrency=concurrency, meanwhile=trouble_halfway)
     try:
         report = replay(stack, name, scenario, options, out=out)
     finally:
@@ -174,12 +181,12 @@ def count_events(stack: Stack, since_ms: int) -> Counter[str]:
     return counts
 
 
-def show(found: FailoverReport, out: Console) -> None:
-    values = found.to_json()
+def show(outcome: FailoverReport, out: Console) -> None:
+    values = outcome.to_json()
     answers = ", ".join(f"{n:,} x {status}" for status, n in values["statuses"].items())
-    repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(found.events.items()))
+    repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(outcome.events.items()))
     summary = new_summary(
-        ("a master", f"{found.how}, another after {values['new_master_after_s']:g} s", ""),
+        ("a master", f"{outcome.how}, another after {values['new_master_after_s']:g} s", ""),
         ("answers", answers, "500" not in values["statuses"]),
         ("no answer", f"{values['unanswered']:,}", not values["unanswered"]),
         ("longest time without a 200", f"{values['longest_without_200_s']:.2f} s", ""),
@@ -190,8 +197,8 @@ def show(found: FailoverReport, out: Console) -> None:
         ("repaired", f"{values['repaired']:,} targets ({repairs})", ""),
         ("drift", f"{values['drift']:,}", not values["drift"]),
     )
-    show_replay(found.report, out)
+    show_replay(outcome.report, out)
     out.print("\n[bold]the failover[/bold]")
     out.print(summary)
     out.print("\n[bold]audit of everything[/bold]")
-    out.print(audit.render(found.report.audit_report))
+    out.print(audit.render(outcome.report.audit_report))

@@ -1,19 +1,16 @@
 """``flash-sale``: a crowd at a sale, then a check of every answer against MySQL and Redis.
 
-A small crowd uses the deployed stack. A larger one, which the emulator cannot carry, uses the
-handlers of the API in processes of their own; queue, consumers, Redis and MySQL are parts of the
-stack in both cases.
+The buyers click at once, through the HTTP API. All connections are open before the first click,
+like the connections of buyers who wait for noon on the page of the sale.
 """
 
 import argparse
+import asyncio
 import contextlib
-import multiprocessing
-import os
+import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -23,19 +20,20 @@ from rich.text import Text
 
 from cli.output import (
     console,
-    latencies_ms,
     new_summary,
     print_report,
     progress_console,
     read_options,
+    read_percentiles,
     require_positive,
     show_progress,
 )
 from cli.paths import CommandError
 from local.audit.backlog import shorten_visibility_timeout
-from local.load import buyers
 from local.load.background import kill_workers, run_threads
-from local.load.buyers import BuyerGroup, BuyersResult, HttpApiClient
+from local.load.buyers import Buyers
+from local.load.crowd import Client, Tally, send_once
+from local.load.requests import Call
 from local.load.town import make_voucher
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
@@ -43,7 +41,7 @@ from local.stack.tokens import create_users, open_sessions
 from plaza.flash_sales.redis_keys import state_key
 from plaza.flash_sales.redis_sales import parse_counts
 
-MAX_CLICKS_OVER_HTTP = 3_000  # Lambda serves them in a second, the emulator in a minute
+MAX_CONCURRENCY = 10_000  # by default: each takes a port and a file of two processes
 FIRST_BUYER = 9_500_001
 ADMIN = 9_499_999
 SHOP = 9_500_000
@@ -51,7 +49,6 @@ DECISION_TIMEOUT_S = 300.0
 KILL_EVERY_S = (1.0, 3.0)
 ORDERS_VISIBILITY_TIMEOUT_S = 11  # the timeout of the consumer plus 1 s
 SHOWN = 10
-_CONCURRENCY = 4  # more cold starts at once only wait for each other on two cores
 _OPEN_S = 3_600
 
 
@@ -63,15 +60,14 @@ class Options:
     stock: int
     clicks: int
     seed: int = 0
+    concurrency: int | None = None
     kill_consumers: bool = False
     database_outage_s: float = 0.0
-    through: str = "auto"
 
     @property
-    def over_http(self) -> bool:
-        if self.through == "auto":
-            return self.buyers * self.clicks <= MAX_CLICKS_OVER_HTTP
-        return self.through == "http"
+    def clicks_at_once(self) -> int:
+        """Return the clicks in flight: by default one of each buyer."""
+        return self.concurrency or min(self.buyers, MAX_CONCURRENCY)
 
 
 @dataclass(slots=True)
@@ -94,45 +90,19 @@ class SaleRecord:
 @dataclass(slots=True)
 class Report:
     options: Options
-    result: BuyersResult
+    result: Buyers
     record: SaleRecord
     disruption: Disruption
+    tally: Tally
     took_s: float
-    processes: int
-
-    @property
-    def winners(self) -> Counter[int]:
-        """Return buyer -> successful orders."""
-        return Counter(b for b, reason in self.record.decided.values() if reason is None)
 
     @property
     def success(self) -> int:
-        return self.winners.total()
+        return sum(reason is None for _, reason in self.record.decided.values())
 
     @property
     def wanted(self) -> int:
         return min(self.options.stock, self.options.buyers)
-
-    @property
-    def lost(self) -> int:
-        """Count orders that were reported to a buyer and are not in MySQL."""
-        reported = {order for statuses in self.result.orders.values() for order in statuses}
-        return len(reported - self.record.decided.keys())
-
-    @property
-    def duplicated(self) -> int:
-        return sum(count > 1 for count in self.winners.values())
-
-    @property
-    def mismatched(self) -> int:
-        """Count orders whose state in MySQL differs from the one that was reported to the buyer."""
-        return sum(
-            order in self.record.decided
-            and status != "pending"
-            and (status == "success") != (self.record.decided[order][1] is None)
-            for statuses in self.result.orders.values()
-            for order, status in statuses.items()
-        )
 
     @property
     def stores_agree(self) -> bool:
@@ -140,18 +110,30 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        bad = (
-            self.lost
-            or self.duplicated
-            or self.mismatched
-            or self.result.undecided
-            or self.result.wrong
-        )
+        bad = self.result.wrong or any(self.count_faults().values())
         return not bad and self.success == self.wanted and self.stores_agree
 
+    def count_faults(self) -> dict[str, int]:
+        """Count units sold beside the stock, orders that were reported to a buyer and are not in
+        MySQL, buyers with two units, and orders that have another state in MySQL or none yet."""
+        decided, orders = self.record.decided, self.result.orders
+        winners = Counter(buyer for buyer, reason in decided.values() if reason is None)
+        reported = {order: status for known in orders.values() for order, status in known.items()}
+        return {
+            "oversold": max(0, self.success - self.options.stock),
+            "lost": len(reported.keys() - decided.keys()),
+            "duplicated": sum(count > 1 for count in winners.values()),
+            "mismatched": sum(
+                (status == "success") != (decided[order][1] is None)
+                for order, status in reported.items()
+                if order in decided and status != "pending"
+            ),
+            "undecided": list(reported.values()).count("pending"),
+        }
+
     def to_json(self) -> dict[str, Any]:
-        p50_ms, p99_ms = latencies_ms(self.result.latencies_s)
-        decision_p50_ms, decision_p99_ms = latencies_ms(self.result.decision_s)
+        in_flight, max_in_flight = self.tally.in_flight
+        decisions = read_percentiles(self.result.decision_s)._asdict()
         return {
             "clean": self.clean,
             "buyers": self.options.buyers,
@@ -159,27 +141,25 @@ class Report:
             "clicks": self.result.clicks,
             "answers": dict(self.result.answers),
             "success": self.success,
-            "oversold": max(0, self.success - self.options.stock),
-            "lost": self.lost,
-            "duplicated": self.duplicated,
-            "mismatched": self.mismatched,
-            "undecided": self.result.undecided,
+            **self.count_faults(),
             "wrong": self.result.wrong[:SHOWN],
             "failed": Counter(r for _, r in self.record.decided.values() if r is not None),
             "stores_agree": self.stores_agree,
             "killed": self.disruption.killed,
             "database_outage_s": round(self.disruption.outage_s, 1),
+            "repeated": self.result.clicks - self.options.buyers * self.options.clicks,
             "took_s": round(self.took_s, 1),
-            "p50_ms": p50_ms,
-            "p99_ms": p99_ms,
-            "decision_p50_ms": decision_p50_ms,
-            "decision_p99_ms": decision_p99_ms,
+            "clicks_at_once": self.options.clicks_at_once,
+            "in_flight_mean": round(in_flight, 1),
+            "in_flight_max": max_in_flight,
+            **read_percentiles(self.result.latencies_s)._asdict(),
+            **{f"decision_{name}": value for name, value in decisions.items()},
         }
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Run a sale. Returns 1 unless the report is clean. Raises CommandError."""
-    require_positive(args, "buyers", "stock", "clicks")
+    require_positive(args, "buyers", "stock", "clicks", "concurrency")
     if args.database_away < 0:
         raise CommandError("--database-away can't be below 0")
     options = read_options(args, Options, database_outage_s=args.database_away)
@@ -193,7 +173,6 @@ def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
     with out.status("offering the voucher"):
         voucher_id = create_voucher(stack, options.stock)
     disruption, killed = Disruption(), list[int]()
-    processes = 1 if options.over_http else max(2, os.cpu_count() or 2)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
             meanwhile.enter_context(
@@ -210,13 +189,14 @@ def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
                     lambda end: _stop_mysql(disruption, stack, mysql, options, voucher_id, end)
                 )
             )
+        ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
+        with out.status("opening sessions"):
+            tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
         began_s = time.monotonic()
-        play = play_over_http if options.over_http else play_in_processes
-        result = play(stack, options, voucher_id, out)
+        result, tally = asyncio.run(play(stack.base_url, tokens, options, voucher_id, out))
         took_s = time.monotonic() - began_s
     disruption.killed = len(killed)
-    record = read_sale(stack, voucher_id)
-    return Report(options, result, record, disruption, took_s, processes)
+    return Report(options, result, read_sale(stack, voucher_id), disruption, tally, took_s)
 
 
 def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
@@ -228,76 +208,31 @@ def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
         cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Flash sales')", (SHOP,))
         connection.commit()
     body = make_voucher(str(SHOP), time.time(), stock, open_s)
-    client = HttpApiClient(stack.base_url, {ADMIN: token}, 1)
-    reply = client.send("POST", "/vouchers", ADMIN, body)
-    if reply.status != 201:
-        raise CommandError(f"the voucher was not created: {reply.status} {reply.body}")
-    return int(reply.body["id"])
+    answer = send_once(stack.base_url, token, Call("POST", "/vouchers", body))
+    if answer.status != 201:
+        raise CommandError(f"the voucher was not created: {answer}")
+    return int(answer.body["id"])
 
 
-def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console) -> BuyersResult:
-    ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
-    with out.status("opening sessions"):
-        tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
-    client = HttpApiClient(stack.base_url, tokens, _CONCURRENCY)
-    done = Counter[str]()
-    on_progress = lambda count: done.update(clicks=count)  # noqa: E731
-    with ThreadPoolExecutor(_CONCURRENCY) as pool:
-        groups = split(options, voucher_id, _CONCURRENCY)
-        playing = [pool.submit(buyers.play, group, client, on_progress) for group in groups]
-        return watch(options, playing, lambda: done["clicks"], out)
+async def play(
+    base_url: str, tokens: dict[int, str], options: Options, voucher_id: int, out: Console
+) -> tuple[Buyers, Tally]:
+    """Play all clicks, in random order, and wait for the decisions. Raises CommandError."""
+    clicks = [buyer for buyer in tokens for _ in range(options.clicks)]
+    random.Random(options.seed).shuffle(clicks)
+    with contextlib.ExitStack() as ends:
+        on_progress = ends.enter_context(show_progress("clicks", "clicks", len(clicks), out))
 
+        def note(clicked: int) -> None:
+            if clicked % 50 == 0 or clicked >= len(clicks):
+                on_progress(clicked, "waiting for decisions" if clicked >= len(clicks) else "")
 
-def play_in_processes(
-    stack: Stack, options: Options, voucher_id: int, out: Console
-) -> BuyersResult:
-    workers = max(2, os.cpu_count() or 2)
-    context = multiprocessing.get_context("spawn")
-    # On a busy machine half a second without a reply is no outage.
-    environment = stack.environment() | {"PLAZA_REDIS_TIMEOUT_S": "5"}
-    manager = context.Manager()
-    clicks, lock = manager.Value("q", 0), manager.RLock()
-    with manager, ProcessPoolExecutor(workers, mp_context=context) as pool:
-        groups = split(options, voucher_id, workers)
-        playing = [
-            pool.submit(buyers.play_in_process, group, environment, clicks, lock)
-            for group in groups
-        ]
-        return watch(options, playing, lambda: int(clicks.value), out)
-
-
-def watch(
-    options: Options,
-    playing: Sequence[Future[BuyersResult]],
-    count: Callable[[], int],
-    out: Console,
-) -> BuyersResult:
-    """Show the number of clicks until all groups are done. Returns their combined result."""
-    total = options.buyers * options.clicks
-    with show_progress("clicks", "clicks", total, out) as on_progress:
-        while not all(group.done() for group in playing):
-            done = count()
-            on_progress(done, "waiting for decisions" if done >= total else "")
-            time.sleep(0.2)
-    return add_up([group.result() for group in playing])
-
-
-def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
-    ids = list(range(FIRST_BUYER, FIRST_BUYER + options.buyers))
-    timeout_s = DECISION_TIMEOUT_S + options.database_outage_s
-    return [
-        BuyerGroup(voucher_id, ids[part::parts], options.clicks, options.seed + part, timeout_s)
-        for part in range(min(parts, len(ids)))
-    ]
-
-
-def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
-    whole = BuyersResult()
-    for result in results:
-        whole.orders |= result.orders
-        for name in ("clicks", "answers", "latencies_s", "decision_s", "wrong", "undecided"):
-            setattr(whole, name, getattr(whole, name) + getattr(result, name))
-    return whole
+        async with Client(base_url, tokens, options.clicks_at_once, max_attempts=1) as client:
+            await client.connect_all()
+            buyers = Buyers(voucher_id, client.send, note)
+            tally = await client.play(clicks, buyers.click)
+            await buyers.wait_for_decisions(DECISION_TIMEOUT_S + options.database_outage_s)
+    return buyers, tally
 
 
 def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
@@ -313,50 +248,40 @@ def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
 
 
 def show(report: Report, out: Console) -> None:
-    options, result, values = report.options, report.result, report.to_json()
-    how = f"handlers in {report.processes} processes on one core"
-    if options.over_http:
-        how = "the deployed stack"
+    options, result, disruption = report.options, report.result, report.disruption
     out.print(
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
-        f" {options.clicks} clicks each[/bold], through {how}"
+        f" {options.clicks} clicks each[/bold], {options.clicks_at_once:,} at once"
     )
+    repeated = result.clicks - options.buyers * options.clicks
     speed = result.clicks / max(report.took_s, 1e-9)
-    answers = ", ".join(f"{count:,} {name}" for name, count in result.answers.most_common())
-    failed = ", ".join(f"{count:,} {reason}" for reason, count in values["failed"].items())
     left, pending, sold = report.record.redis
     stores_agree = (
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
         f" pending {pending:,}"
     )
-    p50_s, p99_s = (values[name] / 1000 for name in ("decision_p50_ms", "decision_p99_ms"))
-    summary = new_summary(
+    rows: list[tuple[str, str, str | bool]] = [
         ("clicks", f"{result.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
-        ("answers", answers, not result.wrong),
-        (
-            "success",
-            f"{report.success:,} of {report.wanted:,}",
-            report.success == report.wanted,
-        ),
-        *(
-            (name, f"{values[name]:,}", not values[name])
-            for name in ("oversold", "lost", "duplicated", "mismatched", "undecided")
-        ),
-        *([("failed", failed, "")] if failed else []),
+        ("repeated later", f"{repeated:,}", ""),
+        ("in flight", report.tally.describe_in_flight(), ""),
+        ("click to answer", str(read_percentiles(result.latencies_s)), ""),
+        ("click to decision", str(read_percentiles(result.decision_s)), ""),
+        ("answers", _list(result.answers), not result.wrong),
+        ("success", f"{report.success:,} of {report.wanted:,}", report.success == report.wanted),
+        *((name, f"{count:,}", not count) for name, count in report.count_faults().items()),
+        ("failed", _list(report.to_json()["failed"]), ""),
         ("Redis = MySQL", stores_agree, report.stores_agree),
-        *([("consumers killed", f"{values['killed']:,}", "")] if values["killed"] else []),
-        *(
-            [("database away", f"{values['database_outage_s']:,} s", "")]
-            if report.disruption.outage_s
-            else []
-        ),
-        ("click to answer", f"p50 {values['p50_ms']} ms, p99 {values['p99_ms']} ms", ""),
-        ("click to decision", f"p50 {p50_s:.1f} s, p99 {p99_s:.1f} s", ""),
-    )
-    out.print(summary)
+        ("consumers killed", f"{disruption.killed:,}" * options.kill_consumers, ""),
+        ("database away", f"{disruption.outage_s:.1f} s" * bool(disruption.outage_s), ""),
+    ]
+    out.print(new_summary(*(row for row in rows if row[1])))
     for wrong in result.wrong[:SHOWN]:
         out.print(Text(f"  {wrong}"))
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
+
+
+def _list(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
 
 
 def _stop_mysql(
@@ -384,8 +309,8 @@ def _stop_mysql(
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
-        found: Any = client.hmget(state_key(voucher_id), "counts", "sold")
-    counts, sold = found
+        fields: Any = client.hmget(state_key(voucher_id), "counts", "sold")
+    counts, sold = fields
     if counts is None:
         return 0, 0, 0
     stock, pending, _, _ = parse_counts(counts)

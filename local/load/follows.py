@@ -101,13 +101,13 @@ class Follows(Scenario):
     def __init__(self, follows: Sequence[Follow], duplicates: float = 0.0, seed: int = 0) -> None:
         users = {user_id for follow in follows for user_id in follow}
         requests = plan(follows, duplicates, seed)
-        super().__init__(requests, users, keep=lambda one: not users.isdisjoint(one[1:]))
+        super().__init__(requests, users, keep=lambda reaction: not users.isdisjoint(reaction[1:]))
         self._seed = seed
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
         """Compare rows, totals and lists with the file. Raises CommandError."""
         after, rows = (
-            {Follow(one.user_id, one.target_id) for one in reactions}
+            {Follow(reaction.user_id, reaction.target_id) for reaction in reactions}
             for reactions in (self.after, self.read(stack))
         )
         users = set(self.user_ids)
@@ -187,8 +187,8 @@ def choose_pairs(follows: Iterable[Follow], count: int, seed: int = 0) -> list[P
         if len(pairs) == count or len(users) < 2:
             break
         pool = chance.choice(shared if shared and len(pairs) % 2 else pools)
-        one, other = chance.sample(pool, 2)
-        pairs[one, other] = None
+        first, other = chance.sample(pool, 2)
+        pairs[first, other] = None
     return list(pairs)
 
 
@@ -233,9 +233,13 @@ def sum_up(
     graphs = Graph(after), Graph(rows)
     common = {pair: len(ids) for pair, ids in reported.common_follows.items()}
     return {
-        "followers": add_up(reported.follower_totals, *(_size(one.followers) for one in graphs)),
-        "following": add_up(reported.following_totals, *(_size(one.following) for one in graphs)),
-        "common_follows": add_up(common, *(_size(one.common_follows) for one in graphs)),
+        "followers": add_up(
+            reported.follower_totals, *(_size(graph.followers) for graph in graphs)
+        ),
+        "following": add_up(
+            reported.following_totals, *(_size(graph.following) for graph in graphs)
+        ),
+        "common_follows": add_up(common, *(_size(graph.common_follows) for graph in graphs)),
     }
 
 

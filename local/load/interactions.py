@@ -99,7 +99,7 @@ FILES = FileFormat(["user_id", "item_id", "rating", "timestamp"], _parse_row)
 def plan(
     interactions: Iterable[Interaction], duplicates: float = 0.0, seed: int = 0
 ) -> list[Request]:
-    requests = (request for one in interactions for request in build_requests(one))
+    requests = (request for interaction in interactions for request in build_requests(interaction))
     return duplicate(requests, duplicates, seed)
 
 
@@ -127,9 +127,9 @@ class Interactions(Scenario):
     def __init__(
         self, interactions: Sequence[Interaction], duplicates: float = 0.0, seed: int = 0
     ) -> None:
-        items = {one.item_id for one in interactions}
+        items = {entry.item_id for entry in interactions}
         requests = plan(interactions, duplicates, seed)
-        super().__init__(requests, keep=lambda one: one.target_id in items)
+        super().__init__(requests, keep=lambda entry: entry.target_id in items)
         self._item_ids = sorted(items)
         self._seed = seed
 
@@ -324,7 +324,9 @@ def find_wrong_own_lists(
 
 def _count(reactions: Iterable[Reaction], kind: str) -> Callable[[int], int]:
     """Return a function of a post: its reactions of a kind."""
-    return Counter(one.target_id for one in reactions if one.kind == kind).__getitem__
+    return Counter(
+        reaction.target_id for reaction in reactions if reaction.kind == kind
+    ).__getitem__
 
 
 def _group(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:

@@ -2,15 +2,12 @@
 
 import asyncio
 import heapq
-import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-
-import aiohttp
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cli.paths import CommandError
-from local.load.client import DONE_STATUSES, Client, Tally
-from local.load.requests import Copies, Expectation, Request
+from local.load.crowd import DONE_STATUSES, Client, Tally
+from local.load.requests import Copies, Expectation, Reaction, Request
 
 MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay ends
 
@@ -18,7 +15,9 @@ MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay end
 class Turns:
     """Order of requests: of one user in sequence, of different users in parallel.
 
-    Among the idle users, the one whose next request comes first in the file is next.
+    Among the idle users, the one whose next request comes first in the file is next. Iterating
+    yields the index of a request to send now, whose user is busy until ``release``, and ends when
+    all users with requests left are busy.
     """
 
     def __init__(self, requests: Sequence[Request]) -> None:
@@ -29,17 +28,12 @@ class Turns:
         self._ready = [(indexes[0], user_id) for user_id, indexes in self._waiting.items()]
         heapq.heapify(self._ready)
 
-    @property
-    def users(self) -> int:
-        return len(self._waiting)
+    def __iter__(self) -> Iterator[int]:
+        return self
 
-    def next_index(self) -> int | None:
-        """Return the index of a request to send now; its user is busy until ``release``.
-
-        None when all users with requests left are busy.
-        """
+    def __next__(self) -> int:
         if not self._ready:
-            return None
+            raise StopIteration
         _, user_id = heapq.heappop(self._ready)
         return self._waiting[user_id].popleft()
 
@@ -50,75 +44,51 @@ class Turns:
             heapq.heappush(self._ready, (rest[0], user_id))
 
 
-class Pace:
-    """Limits starts to ``rate`` a second, evenly spaced; None is no limit."""
-
-    def __init__(self, rate: float | None) -> None:
-        self._gap_s = 1 / rate if rate else 0.0
-        self._next_s = 0.0
-
-    async def wait(self) -> None:
-        if not self._gap_s:
-            return
-        now_s = time.monotonic()
-        self._next_s = max(self._next_s + self._gap_s, now_s)
-        await asyncio.sleep(self._next_s - now_s)
-
-
 class Player(Client):
-    """Plays requests and counts the outcomes. ``on_progress`` is called after each request."""
+    """Plays requests and counts the outcomes. ``on_progress`` is called after each request.
+
+    ``states``: reaction -> whether it is on, by its last answer; None while its request is in
+    flight, and after an answer that does not tell. ``is_over``: all requests have ended.
+    """
 
     def __init__(
         self,
-        session: aiohttp.ClientSession,
         base_url: str,
         tokens: Mapping[int, str],
+        concurrency: int,
         on_progress: Callable[[Tally], None],
     ) -> None:
-        super().__init__(session, base_url, tokens)
+        super().__init__(base_url, tokens, concurrency)
         self._on_progress = on_progress
+        self.states: dict[Reaction, bool | None] = {}
+        self.is_over = False
         self._unanswered = 0
         self._lost: set[int] = set()  # users with a failed request: their state is unknown
 
-    async def play(
+    async def play_requests(
         self,
         requests: Sequence[Request],
         expectations: Sequence[Expectation],
         *,
-        concurrency: int,
-        rate: float | None,
+        rate: float | None = None,
     ) -> None:
         """Send ``requests``, users in parallel, and compare the answers with ``expectations``.
 
         Raises CommandError when the API stops answering.
         """
-        turns, pace, began_s = Turns(requests), Pace(rate), time.monotonic()
+        turns = Turns(requests)
 
-        async def send_in_turn(begin: asyncio.Event, begun: asyncio.Event) -> None:
-            await begin.wait()
-            while (index := turns.next_index()) is not None:
-                await pace.wait()
-                await self._do(requests[index], expectations[index])
-                turns.release(index)
-                begun.set()
-            begun.set()
+        async def do(index: int) -> None:
+            await self._do(requests[index], expectations[index])
+            turns.release(index)
 
-        # Each task begins when the one before had an answer, so that functions start cold one after
-        # the other, not all at once on a machine with two cores.
-        try:
-            async with asyncio.TaskGroup() as group:
-                begin = asyncio.Event()
-                begin.set()
-                for _ in range(min(concurrency, turns.users)):
-                    begun = asyncio.Event()
-                    group.create_task(send_in_turn(begin, begun))
-                    begin = begun
-        except* CommandError as errors:
-            raise errors.exceptions[0] from None
-        self.tally.took_s = time.monotonic() - began_s
+        await self.play(turns, do, rate=rate)
+        self.is_over = True
 
     async def _do(self, request: Request, expectation: Expectation) -> None:
         call, user_id = request.call, request.user_id
+        if request.sets:
+            self.states[request.sets[0]] = None
         match request.copies:
             case Copies.ONE:
                 answers = [await self.send(call, user_id)]
@@ -128,7 +98,7 @@ class Player(Client):
             case Copies.IN_A_ROW:
                 answers = [await self.send(call, user_id), await self.send(call, user_id)]
         tally = self.tally
-        tally.done += 1
+        tally.ended += 1
         tally.duplicates += len(answers) - 1
         for answer in answers:
             tally.accepted += answer.is_success
@@ -139,8 +109,10 @@ class Player(Client):
                 self._lost.add(request.user_id)
         if request.user_id not in self._lost:
             certain = all(answer.certain and answer.status in DONE_STATUSES for answer in answers)
+            if request.sets and certain:
+                self.states[request.sets[0]] = request.sets[1]
             tally.uncertain += not certain
             tally.wrong += expectation.find_wrong(request, [a.body for a in answers], certain)
         self._on_progress(tally)
         if self._unanswered >= MAX_UNANSWERED:
-            raise CommandError(f"{self._base_url} stopped answering: {answers[-1]}")
+            raise CommandError(f"{self.base_url} stopped answering: {answers[-1]}")

@@ -52,7 +52,9 @@ async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str
         describe_difference(window, order, reported[window]) for window, order in expected.items()
     ]
     sizes = ", ".join(f"{len(order):,} of {window}" for window, order in expected.items())
-    return [one for one in differences if one], f"rankings, whole and in order: {sizes}"
+    return [
+        difference for difference in differences if difference
+    ], f"rankings, whole and in order: {sizes}"
 
 
 def _select_window(window: str, first_hour: int, last_hour: int) -> str:

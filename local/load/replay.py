@@ -8,7 +8,7 @@ import argparse
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -23,7 +23,6 @@ from rich.text import Text
 from cli import files
 from cli.output import (
     console,
-    latencies_ms,
     mark,
     new_summary,
     new_table,
@@ -40,7 +39,7 @@ from local.audit.compare import AuditReport
 from local.load import follows, interactions
 from local.load.api_reader import ApiReader
 from local.load.background import kill_workers
-from local.load.client import Tally, open_session
+from local.load.crowd import Tally
 from local.load.follows import Follows
 from local.load.interactions import Interactions
 from local.load.player import Player
@@ -59,7 +58,7 @@ SHOWN = 10
 class Options:
     """Options of a replay. ``quiet_s``: the longest wait for empty queues.
 
-    ``halfway`` is called once, in a thread, when half of the requests have ended.
+    ``meanwhile`` runs beside the requests, and the replay waits for its end.
     """
 
     concurrency: int = CONCURRENCY
@@ -68,7 +67,7 @@ class Options:
     seed: int = 0
     kill_consumers: bool = False
     quiet_s: float = 300.0
-    halfway: Callable[[], object] | None = None
+    meanwhile: Callable[[Player], Coroutine[Any, Any, None]] | None = None
 
 
 class PlayedScenario(NamedTuple):
@@ -107,7 +106,6 @@ class Report:
         return self.audit_report.clean and not wrong
 
     def to_json(self) -> dict[str, Any]:
-        p50_ms, p99_ms = latencies_ms(self.tally.latencies_s)
         return {
             "clean": self.clean,
             "requests": len(self.requests),
@@ -129,9 +127,10 @@ class Report:
             "compared": list(self.compared.notes),
             "differences": list(self.compared.differences[:SHOWN]),
             "took_s": round(self.tally.took_s, 2),
-            "per_s": round(self.tally.sent / max(self.tally.took_s, 1e-9), 1),
-            "p50_ms": p50_ms,
-            "p99_ms": p99_ms,
+            "per_s": round(self.tally.rate, 1),
+            "in_flight_mean": round(self.tally.in_flight[0], 1),
+            "in_flight_max": self.tally.in_flight[1],
+            **self.tally.percentiles._asdict(),
             "audit": self.audit_report.to_json(),
         }
 
@@ -175,28 +174,28 @@ def replay_all(
             meanwhile.enter_context(
                 shorten_visibility_timeout(stack, "reactions", "acknowledgements")
             )
-        played = [play(stack, name, one, options, out) for name, one in scenarios.items()]
+        played = [play(stack, name, scenario, options, out) for name, scenario in scenarios.items()]
         with out.status("waiting for quiet") as status:
             wait_until_quiet(
                 stack, options.quiet_s, lambda text: status.update(f"waiting for quiet: {text}")
             )
     with out.status("comparing") as status:
         logged = count_log(stack.mysql_url, since) - logged
-        compared = [asyncio.run(compare(stack, one, options, status.update)) for one in played]
+        compared = [asyncio.run(compare(stack, run, options, status.update)) for run in played]
         # Last: the comparisons hydrate targets.
         audit_report = audit.audit_when_quiet(stack, options.quiet_s)
     return [
         Report(
-            name=one.name,
-            requests=one.scenario.requests,
-            tally=one.tally,
-            expected=sum(expectation.changes for expectation in one.expectations),
-            persisted=sum(logged[kind] for kind in one.scenario.kinds),
-            killed=one.killed,
+            name=run.name,
+            requests=run.scenario.requests,
+            tally=run.tally,
+            expected=sum(expectation.changes for expectation in run.expectations),
+            persisted=sum(logged[kind] for kind in run.scenario.kinds),
+            killed=run.killed,
             compared=reported,
             audit_report=audit_report,
         )
-        for one, reported in zip(played, compared, strict=True)
+        for run, reported in zip(played, compared, strict=True)
     ]
 
 
@@ -211,25 +210,16 @@ def play(
         expectations = scenario.prepare(stack)
 
     async def send(on_progress: Callable[[int, str], None]) -> Tally:
-        half = asyncio.Event()
-
         def note(tally: Tally) -> None:
-            if tally.done * 2 >= len(requests):
-                half.set()
-            if tally.done % 20 == 0 or tally.done == len(requests):
+            if tally.ended % 20 == 0 or tally.ended == len(requests):
                 failed = len(tally.failures)
-                on_progress(tally.done, f"[red]{failed} failed[/red]" if failed else "")
+                on_progress(tally.ended, f"[red]{failed} failed[/red]" if failed else "")
 
-        async with open_session(options.concurrency) as session:
-            player = Player(session, stack.base_url, tokens, note)
-            halfway = asyncio.create_task(call_halfway(options, half))
-            try:
-                await player.play(
-                    requests, expectations, concurrency=options.concurrency, rate=options.rate
-                )
-                await halfway
-            finally:
-                halfway.cancel()
+        async with Player(stack.base_url, tokens, options.concurrency, note) as player:
+            async with asyncio.TaskGroup() as group:
+                if options.meanwhile:
+                    group.create_task(options.meanwhile(player))
+                await player.play_requests(requests, expectations, rate=options.rate)
             return player.tally
 
     with contextlib.ExitStack() as meanwhile:
@@ -238,7 +228,10 @@ def play(
         if options.kill_consumers:
             killer = kill_workers(stack, "SaveReactions", KILL_EVERY_S, options.seed)
             killed = meanwhile.enter_context(killer)
-        tally = asyncio.run(send(on_progress))
+        try:
+            tally = asyncio.run(send(on_progress))
+        except* CommandError as errors:
+            raise errors.exceptions[0] from None
     return PlayedScenario(name, scenario, tokens, expectations, tally, len(killed))
 
 
@@ -263,7 +256,7 @@ def read_scenario(path: Path, options: Options, limit: int | None = None) -> Sce
         return Interactions(rows, options.duplicates, options.seed)
     if header == follows.FILES.columns:
         return Follows(follows.FILES.read(path, limit), options.duplicates, options.seed)
-    expected = " or ".join(",".join(one.FILES.columns) for one in (interactions, follows))
+    expected = " or ".join(",".join(module.FILES.columns) for module in (interactions, follows))
     raise CommandError(files.describe_bad_header(path.name, header, expected))
 
 
@@ -276,7 +269,6 @@ def show(report: Report, out: Console) -> None:
 def show_replay(report: Report, out: Console) -> None:
     tally = report.tally
     acts = Counter(request.act for request in report.requests)
-    p50_ms, p99_ms = latencies_ms(tally.latencies_s)
     parts = ", ".join(f"{count:,} {act}s" for act, count in acts.most_common())
     retried = ", ".join(
         f"{count:,} after {reason}" for reason, count in tally.retries.most_common()
@@ -286,7 +278,6 @@ def show_replay(report: Report, out: Console) -> None:
     uncertain = f", {tally.uncertain:,} uncertain" if tally.uncertain else ""
     plausible = tally.changed == report.expected or tally.uncertain > 0
     saved = report.persisted >= report.expected or report.killed > 0
-    speed = tally.sent / max(tally.took_s, 1e-9)
     summary = new_summary(
         ("requests", f"{len(report.requests):,}: {parts}", ""),
         ("sent", f"{tally.sent:,}: {again}" + (f" ({retried})" if retried else ""), ""),
@@ -295,8 +286,9 @@ def show_replay(report: Report, out: Console) -> None:
         ("persisted", f"{report.persisted:,}", saved),
         ("impossible answers", f"{len(tally.wrong):,}", not tally.wrong),
         *([("consumers killed", f"{report.killed:,}", "")] if report.killed else []),
-        ("speed", f"{tally.took_s:,.1f} s, {speed:,.0f} requests/s", ""),
-        ("latency", f"p50 {p50_ms:.1f} ms, p99 {p99_ms:.1f} ms", ""),
+        ("speed", f"{tally.took_s:,.1f} s, {tally.rate:,.0f} requests/s", ""),
+        ("in flight", tally.describe_in_flight(), ""),
+        ("latency", str(tally.percentiles), ""),
     )
     out.print(f"[bold]{report.name}[/bold]")
     out.print(summary)
@@ -324,10 +316,3 @@ def count_log(mysql_url: str, since: date) -> Counter[str]:
             (since,),
         )
         return Counter(dict(cursor.fetchall()))
-
-
-async def call_halfway(options: Options, half: asyncio.Event) -> None:
-    """Call ``options.halfway``, if it is set, in a thread, once ``half`` is set."""
-    if options.halfway is not None:
-        await half.wait()
-        await asyncio.to_thread(options.halfway)

@@ -92,10 +92,10 @@ class Expectation(NamedTuple):
             exact = [answer for answer in answers if answer.get("exact") is not False]
             shown = [(answer.get("items") or [{}])[0] for answer in exact]
         wrong = [
-            f"{request}: {name} is {one.get(name)!r}"
-            for one in shown
+            f"{request}: {name} is {value.get(name)!r}"
+            for value in shown
             for name, expected in self.shows.items()
-            if one.get(name) != expected
+            if value.get(name) != expected
         ]
         changed = sum(answer.get("changed") is True for answer in answers)
         if request.sets and certain and changed != self.changes:
@@ -141,7 +141,7 @@ def duplicate(requests: Iterable[Request], share: float, seed: int) -> list[Requ
             return Copies.ONE
         return chance.choice([Copies.AT_ONCE, Copies.IN_A_ROW])
 
-    return [one if one.reads else replace(one, copies=draw()) for one in requests]
+    return [request if request.reads else replace(request, copies=draw()) for request in requests]
 
 
 def predict(
@@ -156,12 +156,12 @@ def predict(
     for request in requests:
         changes, shows = False, request.writes
         if request.sets:
-            reaction, wanted = request.sets
-            changes = wanted != (reaction in on)
+            reaction, is_on = request.sets
+            changes = is_on != (reaction in on)
             if changes:
                 on ^= {reaction}
-            shows = {KINDS[reaction.kind].state_field: wanted}
+            shows = {KINDS[reaction.kind].state_field: is_on}
         elif request.reads:
-            shows = {"mine": {KINDS[one.kind].state_field: one in on for one in request.reads}}
+            shows = {"mine": {KINDS[read.kind].state_field: read in on for read in request.reads}}
         expectations.append(Expectation(changes, shows))
     return expectations, on

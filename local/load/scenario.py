@@ -67,7 +67,7 @@ class Scenario(ABC):
                 " WHERE target_type IN %s AND kind IN %s AND state = 1",
                 (sorted(types), sorted(self.kinds)),
             )
-            return {one for row in cursor if self._keep(one := Reaction(*row))}
+            return {reaction for row in cursor if self._keep(reaction := Reaction(*row))}
 
     @abstractmethod
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
@@ -77,8 +77,8 @@ class Scenario(ABC):
 def compare_rows(after: Set[Any], rows: Set[Any]) -> list[str]:
     """Return one difference for each wrong row and for each missing row."""
     return [
-        *(f"{one} is in the rows, not in the file" for one in sorted(rows - after)),
-        *(f"{one} is in the file, not in the rows" for one in sorted(after - rows)),
+        *(f"{row} is in the rows, not in the file" for row in sorted(rows - after)),
+        *(f"{row} is in the file, not in the rows" for row in sorted(after - rows)),
     ]
 
 

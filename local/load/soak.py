@@ -1,8 +1,5 @@
 """``soak``: hours of use in minutes; checks that memory stays flat and the audit clean.
 
-from plaza.reactions.queues import REACTIONS
-from plaza.reactions import queues as reactions_queues
-
 A steady crowd uses every route on a rotating set of posts, which are evicted after seconds instead
 of days; every schedule runs again and again; one more consumer, in a process of its own, gets
 batches all the time. In regular pauses, once the queues are empty, the audit runs and memory is
@@ -10,6 +7,7 @@ measured, so the samples show the same state at different times.
 """
 
 import argparse
+import asyncio
 import contextlib
 import itertools
 import json
@@ -20,7 +18,7 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
@@ -34,9 +32,10 @@ from cli.output import console, new_table, print_report, require_positive, show_
 from cli.paths import DIRECTORY, ROOT, CommandError
 from local.audit.audit import audit_when_quiet
 from local.load.background import run_threads
-from local.load.buyers import HttpApiClient
+from local.load.crowd import Client
 from local.load.flash_sale import SHOP, create_voucher
 from local.load.interactions import create_posts
+from local.load.requests import Call
 from local.stack.functions import CONTEXT, become_function, load_function, make_record
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
@@ -60,6 +59,8 @@ _AT_ONCE = 24  # posts in use at a time
 _BATCH = 200
 _FEED_EVERY_S = 0.4
 _SALE_S = 60
+
+Act = Callable[[int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
     """Run the crowd, schedules and consumer for ``length_s``, in rounds. Raises CommandError."""
     report = SoakReport()
     crowd = SimulatedUsers(stack, report)
-    crowd.warm_up()
+    asyncio.run(crowd.warm_up())
     schedules = sorted(
         path.name.title().replace("_", "")
         for path in (ROOT / "functions" / "schedule").iterdir()
@@ -139,8 +140,8 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
     with fed_consumer(stack, report) as (fed, feeding):
         for number in range(ROUNDS):
             feeding.set()
-            with crowd.at_work(), run_schedules(stack, schedules, report):
-                time.sleep(length_s / ROUNDS)
+            with run_schedules(stack, schedules, report):
+                asyncio.run(crowd.work(length_s / ROUNDS))
             feeding.clear()
             audit_report = audit_when_quiet(stack)
             if not audit_report.quiet:
@@ -166,117 +167,120 @@ class SimulatedUsers:
         self._stack = stack
         self._report = report
         self._people = range(FIRST_ID, FIRST_ID + PEOPLE)
-        tokens = dict(zip(self._people, open_sessions(stack, self._people), strict=True))
-        self._client = HttpApiClient(stack.base_url, tokens, _CROWD)
+        self._tokens = dict(zip(self._people, open_sessions(stack, self._people), strict=True))
         self._posts = range(FIRST_ID + 1_000, FIRST_ID + 1_000 + POSTS)
         self._began_s = time.monotonic()
         self._written: list[tuple[int, str]] = []
         self._reviews: list[str] = []
         self._sale: tuple[float, int] = (0.0, 0)
-        self._lock = threading.Lock()
         create_posts(self._posts, self._people[:1])
         with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
             cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Soaked')", (SHOP,))
 
-    def warm_up(self) -> None:
+    async def warm_up(self) -> None:
         """Act once each, in sequence, so that functions start cold one at a time."""
-        for act in self._acts():
-            act(self._people[0])
+        await self._play(((act, self._people[0]) for act in self._acts()), 1)
 
-    def at_work(self) -> contextlib.AbstractContextManager[None]:
-        """Let all users act for the duration of the block."""
-        return run_threads(self._work, _CROWD)
+    async def work(self, length_s: float) -> None:
+        """Let users act at random for ``length_s``."""
+        await self._play(self._draw_turns(time.monotonic() + length_s), _CROWD)
 
-    def _acts(self) -> dict[Callable[[int], None], int]:
+    def _draw_turns(self, end_s: float) -> Iterator[tuple[Act, int]]:
+        acts = self._acts()
+        while time.monotonic() < end_s:
+            [act] = random.choices(list(acts), weights=list(acts.values()))
+            yield act, random.choice(self._people)
+
+    async def _play(self, turns: Iterable[tuple[Act, int]], concurrency: int) -> None:
+        def act(turn: tuple[Act, int]) -> Awaitable[None]:
+            return turn[0](turn[1])
+
+        async with Client(self._stack.base_url, self._tokens, concurrency, 1) as self._client:
+            await self._client.play(turns, act)
+
+    def _acts(self) -> dict[Act, int]:
+        """Return what users do -> how often."""
         return {
-            self._like: 40,
-            self._unlike: 12,
-            self._look: 12,
-            self._follow: 8,
-            self._write: 2,
-            self._read_feed: 8,
-            self._order: 6,
+            self._react: 60,
+            self._read: 26,
             self._check_in: 3,
+            self._write: 2,
+            self._order: 6,
             self._review: 2,
-            self._read_lists: 6,
         }
 
-    def _work(self, end: threading.Event) -> None:
-        acts = self._acts()
-        while not end.is_set():
-            [act] = random.choices(list(acts), weights=list(acts.values()))
-            act(random.choice(self._people))
-
-    def _send(
+    async def _send(
         self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Any:
-        reply = self._client.send(method, path, user, body)
-        with self._lock:
-            self._report.answers[str(reply.status)] += 1
-        return reply.body if 200 <= reply.status < 300 else None
+        answer = await self._client.send(Call(method, path, body), user)
+        self._report.answers[str(answer.status)] += 1
+        return answer.body if answer.is_success else None
 
     def _pick_post(self) -> int:
         """Draw a post of those in use now; the others become idle and are evicted."""
         rotation = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
         return self._posts[(rotation * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
 
-    def _like(self, user: int) -> None:
-        kind = random.choice(("likes", "likes", "collects"))
-        self._send(user, "PUT", f"/posts/{self._pick_post()}/{kind}/me")
+    async def _react(self, user: int) -> None:
+        post, other = f"/posts/{self._pick_post()}", f"/users/{random.choice(self._people)}"
+        calls = {
+            ("PUT", f"{post}/likes/me"): 27,
+            ("PUT", f"{post}/collects/me"): 13,
+            ("DELETE", f"{post}/likes/me"): 12,
+            ("PUT", f"{other}/followers/me"): 5,
+            ("DELETE", f"{other}/followers/me"): 3,
+        }
+        [call] = random.choices(list(calls), weights=list(calls.values()))
+        await self._send(user, *call)
 
-    def _unlike(self, user: int) -> None:
-        self._send(user, "DELETE", f"/posts/{self._pick_post()}/likes/me")
-
-    def _look(self, user: int) -> None:
+    async def _read(self, user: int) -> None:
+        """Read all that a visit shows."""
         targets = [{"type": "post", "id": str(self._pick_post())} for _ in range(20)]
-        self._send(user, "POST", "/reactions/query", {"targets": targets})
-        self._send(user, "GET", f"/posts/{self._pick_post()}/likers")
+        await self._send(user, "POST", "/reactions/query", {"targets": targets})
+        for path in random.sample(
+            (
+                f"/posts/{self._pick_post()}/likers",
+                "/feed?limit=20",
+                f"/posts/ranking?window={random.choice(('day', 'week', 'all'))}",
+                f"/shops/{SHOP}/reviews/recommended",
+                f"/users/{random.choice(self._people)}",
+            ),
+            2,
+        ):
+            await self._send(user, "GET", path)
 
-    def _follow(self, user: int) -> None:
-        method = random.choice(("PUT", "PUT", "DELETE"))
-        self._send(user, method, f"/users/{random.choice(self._people)}/followers/me")
-
-    def _write(self, user: int) -> None:
+    async def _write(self, user: int) -> None:
         """Write a post; above ``PEOPLE`` posts, delete the oldest to keep their number stable."""
         text = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
-        if made := self._send(user, "POST", "/posts", text):
-            self._send(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
-            with self._lock:
-                self._written.append((user, made["id"]))
-                oldest = self._written.pop(0) if len(self._written) > PEOPLE else None
-            if oldest:
-                self._send(oldest[0], "DELETE", f"/posts/{oldest[1]}")
+        if made := await self._send(user, "POST", "/posts", text):
+            await self._send(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
+            self._written.append((user, made["id"]))
+            if len(self._written) > PEOPLE:
+                author, oldest = self._written.pop(0)
+                await self._send(author, "DELETE", f"/posts/{oldest}")
 
-    def _read_feed(self, user: int) -> None:
-        self._send(user, "GET", "/feed?limit=20")
-
-    def _order(self, user: int) -> None:
-        with self._lock:
-            opened_s, voucher = self._sale
-            if time.monotonic() - opened_s > _SALE_S:
-                with contextlib.suppress(CommandError):  # the previous sale continues
-                    voucher = create_voucher(self._stack, PEOPLE // 2, open_s=_SALE_S)
+    async def _order(self, user: int) -> None:
+        opened_s, voucher = self._sale
+        if time.monotonic() - opened_s > _SALE_S:
+            self._sale = time.monotonic(), voucher  # the others do not open one
+            with contextlib.suppress(CommandError):  # the previous sale continues
+                new = asyncio.to_thread(create_voucher, self._stack, PEOPLE // 2, open_s=_SALE_S)
+                voucher = await new
                 self._sale = time.monotonic(), voucher
-        made = self._send(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
+        made = await self._send(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
         if made:
-            self._send(user, "GET", f"/orders/{made['order_id']}")
+            await self._send(user, "GET", f"/orders/{made['order_id']}")
 
-    def _check_in(self, user: int) -> None:
-        self._send(user, "PUT", "/checkins/today")
+    async def _check_in(self, user: int) -> None:
+        await self._send(user, "PUT", "/checkins/today")
 
-    def _review(self, user: int) -> None:
+    async def _review(self, user: int) -> None:
         if len(self._reviews) < PEOPLE:
             review = {"score": 5, "body": "Come hungry."}
-            if made := self._send(user, "POST", f"/shops/{SHOP}/reviews", review):
+            if made := await self._send(user, "POST", f"/shops/{SHOP}/reviews", review):
                 self._reviews.append(made["id"])
         if self._reviews:
-            self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
-
-    def _read_lists(self, user: int) -> None:
-        window = random.choice(("day", "week", "all"))
-        self._send(user, "GET", f"/posts/ranking?window={window}")
-        self._send(user, "GET", f"/shops/{SHOP}/reviews/recommended")
-        self._send(user, "GET", f"/users/{random.choice(self._people)}")
+            await self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
 
 
 def run_schedules(
@@ -415,7 +419,7 @@ def describe_sample(sample: MemorySample) -> str:
 def tabulate(report: SoakReport) -> dict[str, list[float]]:
     """Return name -> value at each sample, in MB or as a count."""
     samples = report.samples
-    found: dict[str, list[float]] = {
+    values: dict[str, list[float]] = {
         "Redis, data (MB)": [s.used / 1e6 for s in samples],
         "  in keys (MB)": [s.in_keys / 1e6 for s in samples],
         "  outside of keys (MB)": [s.outside_keys / 1e6 for s in samples],
@@ -423,10 +427,10 @@ def tabulate(report: SoakReport) -> dict[str, list[float]]:
         "  that never expire": [sum(f.persistent for f in s.families.values()) for s in samples],
         "fed consumer (MB)": [s.fed / 1e6 for s in samples],
     }
-    found["biggest worker of SaveReactions (MB)"] = [
+    values["biggest worker of SaveReactions (MB)"] = [
         max(s.consumers.values(), default=0) / 1e6 for s in samples
     ]
-    return found
+    return values
 
 
 def show(report: SoakReport, out: Console) -> None:

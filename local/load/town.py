@@ -3,6 +3,7 @@
 An admin and some of the crowd create all of it through the API.
 """
 
+import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from cli.paths import CommandError
-from local.load.buyers import HttpApiClient
+from local.load.crowd import Client
+from local.load.requests import Call
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 
@@ -22,7 +24,7 @@ REVIEWS = 40
 STOCK = 100
 BUYERS = 24
 OPEN_S = 24 * 3600
-MAX_WAIT_S = 60
+MAX_ATTEMPTS = 12  # a minute
 _NAMES = ("Linden", "Harbour", "Corner", "Garden")
 _OPINIONS = ("I come back every week.", "Good, but crowded.", "A find!", "Friendly people.")
 
@@ -42,21 +44,34 @@ def build(
     create_users(stack.mysql_url, [ADMIN], "admin")
     tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
     [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
-    client = HttpApiClient(stack.base_url, tokens, 1)
-    chance = random.Random(seed)
-    on_progress("shops")
-    type_ids = [_create(client, "/shop-types", ADMIN, one)["id"] for one in make_types()]
-    shops = [_create(client, "/shops", ADMIN, shop)["id"] for shop in make_shops(type_ids, chance)]
-    on_progress("reviews")
-    for shop_id, author_id, review in make_reviews(shops, user_ids, chance):
-        _create(client, f"/shops/{shop_id}/reviews", author_id, review)
-    on_progress("a flash sale")
-    voucher = _create(client, "/vouchers", ADMIN, make_voucher(shops[0], time.time()))["id"]
-    for buyer_id in user_ids[:BUYERS]:
-        _create(client, f"/vouchers/{voucher}/orders", buyer_id, None, status=202)
+    town = asyncio.run(_build(stack.base_url, tokens, user_ids, random.Random(seed), on_progress))
     on_progress("rankings")
     stack.invoke("RefreshRankings", {})
-    return Town(len(type_ids), len(shops), REVIEWS, voucher, min(BUYERS, len(user_ids)))
+    return town
+
+
+async def _build(
+    base_url: str,
+    tokens: Mapping[int, str],
+    user_ids: Sequence[int],
+    chance: random.Random,
+    on_progress: Callable[[str], None],
+) -> Town:
+    async with Client(base_url, tokens, 1, max_attempts=MAX_ATTEMPTS) as client:
+        on_progress("shops")
+        types = [await _create(client, "/shop-types", ADMIN, kind) for kind in make_types()]
+        made = make_shops([kind["id"] for kind in types], chance)
+        shops = [(await _create(client, "/shops", ADMIN, shop))["id"] for shop in made]
+        on_progress("reviews")
+        for shop_id, author_id, review in make_reviews(shops, user_ids, chance):
+            await _create(client, f"/shops/{shop_id}/reviews", author_id, review)
+        on_progress("a flash sale")
+        voucher = make_voucher(shops[0], time.time())
+        voucher_id = (await _create(client, "/vouchers", ADMIN, voucher))["id"]
+        for buyer_id in user_ids[:BUYERS]:
+            await _create(client, f"/vouchers/{voucher_id}/orders", buyer_id, None, status=202)
+    orders = min(BUYERS, len(user_ids))
+    return Town(len(types), len(shops), REVIEWS, voucher_id, orders)
 
 
 def make_types() -> list[dict[str, Any]]:
@@ -108,22 +123,18 @@ def make_voucher(
     }
 
 
-def _create(
-    client: HttpApiClient,
+async def _create(
+    client: Client,
     path: str,
     user_id: int,
     body: Mapping[str, Any] | None,
     status: int = 201,
 ) -> Mapping[str, Any]:
-    """Send a POST, again while it is answered with 429 or 503. Raises CommandError."""
-    deadline_s = time.monotonic() + MAX_WAIT_S
-    while (reply := client.send("POST", path, user_id, body)).status in (429, 503):
-        if time.monotonic() > deadline_s:
-            break
-        time.sleep(float(reply.headers.get("retry-after", 1)))
-    if reply.status not in (status, 200):
-        raise CommandError(f"POST {path} answers {reply.status}: {reply.body}")
-    return reply.body
+    """Send a POST. Raises CommandError for another status than 200 and ``status``."""
+    answer = await client.send(Call("POST", path, body), user_id)
+    if answer.status not in (status, 200):
+        raise CommandError(f"POST {path} answers {answer}")
+    return answer.body
 
 
 def _format_time(at_s: float) -> str:

@@ -10,7 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -33,9 +33,13 @@ Invoke = Callable[[str, bytes], Awaitable[Outcome]]
 
 @dataclass(slots=True)
 class Deliveries:
-    """How often each batch is delivered, at once. SQS promises at least once."""
+    """How often each batch is delivered, at once: SQS promises at least once. And how late.
+
+    ``lags_s``: URL of a queue -> seconds from the send of a message to its delivery, at least.
+    """
 
     copies: int = 1
+    lags_s: Mapping[str, float] = field(default_factory=dict)
 
 
 class Sqs:
@@ -156,6 +160,9 @@ class Poller:
     async def deliver(self, batch: Sequence[Mapping[str, Any]]) -> None:
         """Invoke the function with a batch, and delete the handled messages. Raises ClientError."""
         mapping = self._mapping
+        if lag_s := self._deliveries.lags_s.get(mapping.queue_url, 0.0):
+            sent_s = max(int(message["Attributes"]["SentTimestamp"]) for message in batch) / 1000
+            await asyncio.sleep(sent_s + lag_s - time.time())
         records = [make_record(message, mapping.queue_arn, self._region) for message in batch]
         event = json.dumps({"Records": records}).encode()
         outcomes = await asyncio.gather(

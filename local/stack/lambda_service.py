@@ -6,7 +6,7 @@ DIRECTORY/lambda.json is its plan (``deployment.describe_service``). It serves t
 port and invocations on another: ``POST /functions/NAME`` runs a function and responds with its
 result, or with its error and status 500; MiniStack's schedules use it. ``GET /workers`` returns the
 pids of each function's workers. ``PUT /deliveries`` sets how often each batch of messages is
-delivered: ``{"copies": 2}``.
+delivered, and how late the messages of a queue: ``{"copies": 2, "lags_s": {URL: 3}}``.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ import resource
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -118,8 +119,10 @@ class Invocations:
         if request.method == "GET" and request.path == "/workers":
             return web.json_response(self._pool.pids())
         if request.method == "PUT" and request.path == "/deliveries":
-            self._deliveries.copies = int((await request.json())["copies"])
-            return web.json_response({"copies": self._deliveries.copies})
+            changes = await request.json()
+            self._deliveries.copies = int(changes.get("copies", self._deliveries.copies))
+            self._deliveries.lags_s = changes.get("lags_s", self._deliveries.lags_s)
+            return web.json_response(asdict(self._deliveries))
         name = request.path.removeprefix("/functions/")
         if request.method != "POST" or self._pool.find(name) is None:
             return web.json_response({"errorMessage": f"there is no {request.path}"}, status=404)

@@ -24,17 +24,17 @@ def find_audit_problems(harness: Harness, ignored: str | None = None) -> list[st
 
     ``ignored``: beginning of the subjects of differences that do not count.
     """
-    truth = run_audit(harness.stack)
+    report = run_audit(harness.stack)
     if ignored is not None:
-        left = [d for d in truth.differences if not d.subject.startswith(ignored)]
-        truth = replace(truth, differences=left)
-    if truth.clean:
+        left = [d for d in report.differences if not d.subject.startswith(ignored)]
+        report = replace(report, differences=left)
+    if report.clean:
         return []
-    differing = "; ".join(map(str, truth.differences[:5]))
+    differing = "; ".join(map(str, report.differences[:5]))
     return [
-        f"the audit is not clean: drift {truth.drift}, others {truth.others},"
-        f" pending {truth.pending}, queued {sum(truth.queued.values())},"
-        f" dead {sum(truth.dead.values())}: {differing}"
+        f"the audit is not clean: drift {report.drift}, others {report.others},"
+        f" pending {report.pending}, queued {sum(report.queued.values())},"
+        f" dead {sum(report.dead.values())}: {differing}"
     ]
 
 

@@ -93,11 +93,11 @@ def test_likes_continue_after_a_master_fails(
     assert set(traffic.statuses) <= {200, 202, 503}, "never a 500"
     assert traffic.longest_s < LONGEST_REQUEST_S
     assert traffic.gap_s < LONGEST_GAP_S
-    truth = quiet()
+    report = quiet()
     lost = len(traffic.acknowledged - rows())
     record_figures(record_property, traffic, lost)
     assert lost == 0, "the facts were on the queue"
-    assert truth.clean, truth.differences
+    assert report.clean, report.differences
 
 
 @pytest.mark.slow
@@ -119,13 +119,13 @@ def test_last_answered_state_remains_after_a_master_fails(
     if how == "hang":
         master.resume()  # it acts as a master for a moment
         toggles.run_for(1)
-    truth = quiet()
+    report = quiet()
     statuses = Counter(
         request.status for ledger in toggles.ledgers.values() for request in ledger.requests
     )
     assert set(statuses) <= {200, 202, 503}, "never a 500"
     assert toggles.find_violations() == []
-    assert truth.clean, truth.differences
+    assert report.clean, report.differences
 
 
 def toggle_until_answered(toggles: Toggles, pair: Pair, on: bool) -> None:
@@ -144,8 +144,8 @@ def test_unlike_wins_over_an_earlier_like_that_is_only_on_the_queue(
     with nodes.lose_unreplicated_writes(meta_key(pair[1])):
         assert toggles.toggle(pair, on=True) == 200
     toggle_until_answered(toggles, pair, on=False)
-    truth = quiet()
-    assert truth.clean, truth.differences
+    report = quiet()
+    assert report.clean, report.differences
     # The unlike may be answered as unchanged: only the queue has the like.
     toggles.ledgers[pair].wrong.clear()
     assert toggles.find_violations() == []
@@ -165,8 +165,8 @@ def test_answered_unlike_wins_over_an_earlier_provisional_like(
     connections.REDIS.breaker.close()
     toggle_until_answered(toggles, pair, on=False)
     toggles.read_state(pair)
-    truth = quiet()
-    assert truth.clean, truth.differences
+    report = quiet()
+    assert report.clean, report.differences
     assert toggles.find_violations() == []
 
 
@@ -179,9 +179,9 @@ def test_queued_like_survives_a_master_that_dies_before_replication(
     with nodes.lose_unreplicated_writes(meta_key(post)):
         assert [traffic.like(post) for _ in range(5)] == [200] * 5
     traffic.run_until_normal()
-    truth = quiet()
+    report = quiet()
     assert traffic.acknowledged <= rows()
-    assert truth.clean, truth.differences
+    assert report.clean, report.differences
     assert queries.read_counts([(LIKE, post)], None)[0][0][0] >= before + 6
 
 
@@ -200,8 +200,8 @@ def test_target_is_reloaded_after_a_saved_commit_was_not_replicated(
     traffic.run_until_normal()
     assert queries.read_counts([(LIKE, post)], None)[0][0].total >= before + 5
     assert failover_recovery.acknowledge_after_failover() >= 5
-    truth = quiet()
-    assert truth.clean, truth.differences
+    report = quiet()
+    assert report.clean, report.differences
     assert traffic.acknowledged <= rows()
     assert failover_recovery.acknowledge_after_failover() == 0
 
@@ -242,8 +242,8 @@ def test_like_refused_by_sqs_survives_a_master_that_dies_before_replication(
     assert events(capsys.readouterr().out, "message_unsent"), "an event is logged"
     traffic.run_until_normal()
     sweep.sweep_outbox()
-    truth = quiet()
-    assert truth.clean, truth.differences
+    report = quiet()
+    assert report.clean, report.differences
     lost = traffic.acknowledged - rows()
     assert lost == set()
 
@@ -311,8 +311,8 @@ def test_unlike_after_a_failover_to_a_slow_clock_may_need_a_repeat(
     assert (outcome.on, outcome.changed) == (False, False), "the like is only on the queue"
     assert react.react(LIKE, post, who, True).changed
     assert react.react(LIKE, post, who, False).changed
-    truth = quiet()
-    assert truth.clean, truth.differences
+    report = quiet()
+    assert report.clean, report.differences
     assert (post.id, who) in rows(), "of two versions the later stands, however it came by its time"
 
     again = react.react(LIKE, post, who, False)

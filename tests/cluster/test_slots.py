@@ -105,8 +105,13 @@ def test_reactions_to_targets_of_all_shards_are_saved_and_read(
     assert counter.sent == len(hundreds), "one round trip a page"
     for target in targets:
         assert react.react(LIKE, target, 7, True).changed
-    truth = quiet()
-    assert (truth.drift, truth.pending, truth.outbox_index, truth.persisted) == (0, 0, 0, SHARDS)
+    report = quiet()
+    assert (report.drift, report.pending, report.outbox_index, report.persisted) == (
+        0,
+        0,
+        0,
+        SHARDS,
+    )
 
 
 @pytest.mark.parametrize("all_keys", [False, True])
@@ -121,8 +126,8 @@ def test_likes_continue_while_their_slot_moves(
     connections.REDIS.breaker.close()
     assert traffic.like(post) == 200, "the answer named the new master"
     traffic.run_until_normal()
-    truth = quiet()
-    assert truth.clean, truth.differences
+    report = quiet()
+    assert report.clean, report.differences
 
 
 def test_first_request_after_a_failover_finds_the_new_master(

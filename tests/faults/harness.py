@@ -224,9 +224,9 @@ class Harness:
                     if least < schedule.minutes <= most and schedule.folder not in _READ_ONLY:
                         self.run_schedule(schedule.folder)
                 self.drain()
-            if (truth := self.audit()).quiet:
+            if (report := self.audit()).quiet:
                 break
-        return truth
+        return report
 
     def end_keys(self) -> None:
         """Expire the keys of Redis that would expire within a minute."""

@@ -193,18 +193,18 @@ class Player:
         request that did not end, or that was executed late.
         """
         harness = self.harness
-        truth = harness.run_until_quiet()
+        report = harness.run_until_quiet()
         differences = [
             difference
-            for difference in truth.differences
+            for difference in report.differences
             if not (may_hold_claims and difference.subject.startswith("claims of "))
         ]
         problems = [f"audit: {difference}" for difference in differences[:_SHOWN]]
-        if truth.pending or truth.outbox_index:
+        if report.pending or report.outbox_index:
             problems.append(
-                f"pending for ever: {truth.pending} in outboxes, {truth.outbox_index} marked"
+                f"pending for ever: {report.pending} in outboxes, {report.outbox_index} marked"
             )
-        left = {name: count for name, count in {**truth.queued, **truth.dead}.items() if count}
+        left = {name: count for name, count in {**report.queued, **report.dead}.items() if count}
         if left:
             problems.append(f"messages left: {left}")
         if not wait_until(lambda: harness.open_transactions() == 0, _MAX_WAIT_S, _POLL_S):

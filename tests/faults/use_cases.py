@@ -155,8 +155,8 @@ def populate(harness: Harness) -> None:
     ]
     harness.drain()
     harness.expect_success("GET /feed", FAN)
-    truth = harness.run_until_quiet()
-    assert truth.clean, truth.to_json()
+    report = harness.run_until_quiet()
+    assert report.clean, report.to_json()
 
 
 def _shop(name: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from plaza.targets import announce
 from plaza.targets import queues as targets_queues
 from tests.model.reactions_model import shorten_gaps
 from tests.model.scheduler import Scheduler
-from tests.support.feeds import BASE_US, insert_posts, scroll, truth
+from tests.support.feeds import BASE_US, expected_feed, insert_posts, scroll
 from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, decode, forget
 from tests.support.stores import add_users
@@ -234,14 +234,14 @@ def check(run: Run) -> None:
         clear_caches()  # a process shows deleted texts for up to 1 s
         for user in USERS:
             ids = [view.text.id for view in scroll(user, run.rng.randint(1, 4))]
-            assert ids == truth(user), f"the feed of {user}"
+            assert ids == expected_feed(user), f"the feed of {user}"
         run.queues.drain()
 
 
 def check_scroll(run: Run) -> None:
     """Assert that a reader that scrolls during failures gets the lasting posts, once, in order."""
     run.scroller, size = run.rng.choice(USERS), run.rng.randint(1, 3)
-    before = truth(run.scroller)
+    before = expected_feed(run.scroller)
     texts: list[Text] = []
     ended: list[bool] = []
 
@@ -263,7 +263,7 @@ def check_scroll(run: Run) -> None:
         return  # killed
     positions = [(text.created_us, text.id) for text in texts]
     assert positions == sorted(set(positions), reverse=True), "in order, each once"
-    live = set(before) & set(truth(run.scroller))
+    live = set(before) & set(expected_feed(run.scroller))
     lasting = {post for post in live if author_of(post) not in run.changed_authors}
     assert lasting <= {text.id for text in texts}, f"{run.scroller} missed posts"
 

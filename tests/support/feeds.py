@@ -49,7 +49,7 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
     )
 
 
-def truth(user_id: int) -> list[int]:
+def expected_feed(user_id: int) -> list[int]:
     """Return the ids of the posts of a user's feed in MySQL, newest first."""
     return [
         post_id

@@ -196,7 +196,7 @@ def _make_policies(function: Function) -> list[dict[str, Any]]:
 
 
 def _allow_operations(function: Function) -> list[dict[str, Any]]:
-    """Return statements about queues beyond those of SAM's policies."""
+    """Return statements about queues beyond SAM's policies."""
     names = list_names()
     consumed = {name for name in names if dlq_of(name) in names}
     dead = [name for name in names if name not in consumed]

@@ -1695,13 +1695,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the caller's place in a waitlist
+         * Get the caller's position in a waitlist
          * @description 404 if the caller does not wait, has ordered, or let the offer end. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_waitlist_place"];
         /**
          * Wait for a unit of a voucher
-         * @description For vouchers that are sold out. Units that return are offered in the order of joining; an offer lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same place. Needs a session. Counts as one write of the caller.
+         * @description For vouchers that are sold out. Units that return are offered in the order of joining; an offer lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same position. Needs a session. Counts as one write of the caller.
          */
         put: operations["join_waitlist"];
         post?: never;
@@ -2685,7 +2685,7 @@ export interface components {
         /** @description The score of a review and how it comes about. */
         ReviewScoreResponse: {
             components: components["schemas"]["ScoreComponentResponse"][];
-            /** @description Place in the list that readers get, from 1; null if it is not in it. */
+            /** @description Rank in the list that readers get, from 1; null if it is not in it. */
             rank: number | null;
             review_id: string;
             /** @description The weighted mean of the points, rounded down: 0 to 1,000,000. */
@@ -3075,7 +3075,7 @@ export interface components {
             stock: number;
             title: string;
         };
-        /** @description The caller's place in the waitlist of a voucher. */
+        /** @description The caller's position in the waitlist of a voucher. */
         WaitlistResponse: {
             /** @description Order the voucher until then; null while waiting. */
             accept_by: string | null;
@@ -6127,7 +6127,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The caller's place. */
+            /** @description The caller's position. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -6152,7 +6152,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The caller's place. */
+            /** @description The caller's position. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];

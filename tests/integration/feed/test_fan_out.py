@@ -22,7 +22,7 @@ from plaza.infra.redis import connections, redis
 from plaza.reactions import FOLLOW, Target, react
 from plaza.targets.queues import REFRESHES
 from tests.support.content_api import as_another_process, counting_work
-from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
+from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World
 from tests.support.stores import add_users
 
@@ -128,7 +128,7 @@ def test_a_post_is_in_each_feed_once_after_a_crash_at_any_step(
             crashed |= deliver(world, None if crashed else step)
         crashes += crashed
         for reader in FOLLOWERS:
-            assert ids(scroll(reader, 3)) == truth(reader), f"killed at {step}"
+            assert ids(scroll(reader, 3)) == expected_feed(reader), f"killed at {step}"
         if limit == 3:
             assert mysql.fetch_all("SELECT announced FROM star") == [(1,)]
         if not crashed:
@@ -237,10 +237,10 @@ def test_a_new_follower_of_a_star_sees_its_posts(world: World, set_up: SetUp) ->
     world.queues.drain()
     react.react(FOLLOW, Target("user", ADA), 200, True)
     world.queues.drain()
-    assert ids(scroll(200, 7)) == truth(200)
+    assert ids(scroll(200, 7)) == expected_feed(200)
     assert inbox(200) == []
     world.queues.drain()
-    assert ids(scroll(200, 7)) == truth(200)
+    assert ids(scroll(200, 7)) == expected_feed(200)
 
 
 # ---------------------------------------------------------------- from a post to the queue

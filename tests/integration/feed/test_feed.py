@@ -24,7 +24,7 @@ from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.content_api import as_another_process, counting_work
 from tests.support.content_api import ask as ask_any
-from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
+from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World, forget
 from tests.support.stores import add_users, explain
 
@@ -180,7 +180,7 @@ def test_an_unfollowed_author_is_hidden_at_once(world: World) -> None:
     assert all(view.text.author_id != author for view in scroll(ME, 7))
     assert len(scroll(ME, 7)) == 95
     world.queues.drain()
-    assert ids(scroll(ME, 7)) == truth(ME)
+    assert ids(scroll(ME, 7)) == expected_feed(ME)
 
 
 def test_a_page_is_full_after_most_of_the_inbox_was_deleted(world: World) -> None:
@@ -190,7 +190,7 @@ def test_a_page_is_full_after_most_of_the_inbox_was_deleted(world: World) -> Non
     assert ids(page.items) == [100, 99, 98, 97, 96, 19, 18, 17, 16, 15]
     assert work.round_trips < 60
     assert work.statements < 30
-    assert ids(scroll(ME, 10)) == truth(ME)
+    assert ids(scroll(ME, 10)) == expected_feed(ME)
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 99])
@@ -244,7 +244,7 @@ def test_the_index_finds_the_posts_of_authors_by_time(world: World) -> None:
 def test_without_redis_the_feed_is_read_from_mysql(
     world: World, redis_away: Away, many_tokens: None
 ) -> None:
-    expected = truth(ME)
+    expected = expected_feed(ME)
     with redis_away():
         reply = ask("/feed?limit=5")
         assert [int(item["id"]) for item in reply.body["items"]] == expected[:5]
@@ -264,7 +264,7 @@ def test_without_redis_reads_of_mysql_are_limited(
 def test_an_emptied_redis_is_filled_again_without_gaps(world: World) -> None:
     redis.execute("FLUSHALL")
     clear_caches()  # texts cached in the process would not be written to Redis again
-    assert ids(scroll(ME, 7)) == truth(ME)
+    assert ids(scroll(ME, 7)) == expected_feed(ME)
     world.queues.drain()
     with counting_work() as work:
         queries.read_feed(ME, None, 7)
@@ -299,7 +299,7 @@ def test_without_mysql_a_page_ends_at_the_floor_and_has_a_next(
         assert page.last is not None
         with pytest.raises(MysqlDown):
             queries.read_feed(ME, page.last, 30)
-    assert ids([*page.items, *queries.read_feed(ME, page.last, 100).items]) == truth(ME)
+    assert ids([*page.items, *queries.read_feed(ME, page.last, 100).items]) == expected_feed(ME)
 
 
 def test_without_mysql_an_author_unfollowed_in_redis_is_hidden(
@@ -317,7 +317,7 @@ def test_without_mysql_an_author_unfollowed_in_redis_is_hidden(
 def test_without_the_queue_the_feed_is_read(world: World) -> None:
     redis.execute("FLUSHALL")
     world.queues.away = True
-    assert ids(scroll(ME, 20)) == truth(ME)
+    assert ids(scroll(ME, 20)) == expected_feed(ME)
 
 
 def test_a_failure_of_redis_is_reported_as_such_without_a_fallback_token(
@@ -338,9 +338,9 @@ def test_missing_posts_of_a_star_are_read_from_mysql(world: World) -> None:
     redis.execute("FLUSHALL")
     queries.read_feed(ME, None, 5)
     world.queues.drain()
-    assert ids(scroll(ME, 7)) == truth(ME)
+    assert ids(scroll(ME, 7)) == expected_feed(ME)
     world.queues.drain()
-    expected = truth(ME)[:50]
+    expected = expected_feed(ME)[:50]
     for _ in range(2):
         as_another_process()
         queries.read_feed(ME, None, 50)
@@ -349,4 +349,4 @@ def test_missing_posts_of_a_star_are_read_from_mysql(world: World) -> None:
         assert ids(queries.read_feed(ME, None, 50).items) == expected
     assert (work.statements, work.round_trips) == (0, 6)
     redis.execute("DEL", redis_store.key(Timeline(POSTS, OTHERS[0])))
-    assert ids(scroll(ME, 7)) == truth(ME)
+    assert ids(scroll(ME, 7)) == expected_feed(ME)

@@ -27,7 +27,7 @@ from plaza.feed.model import Timeline
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import FOLLOW, Target, react
-from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
+from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World
 from tests.support.stores import add_users
 
@@ -92,7 +92,7 @@ class Graph:
                 self.post()
 
         for user in users:
-            before = truth(user)
+            before = expected_feed(user)
             result = ids(scroll(user, 7, meanwhile=post_at_times))
             assert result == before, f"the feed of {user}"
 

@@ -160,7 +160,7 @@ def promote_behind_partition(pair: RedisPair, endpoint: Endpoint) -> None:
     pair.promote()
     endpoint.move(pair.master, cut=False)
     connections.forget_client()  # to connect again
-    assert read(POST.id, ACTOR) == truth()
+    assert read(POST.id, ACTOR) == recorded()
 
 
 def end_partition(pair: RedisPair, endpoint: Endpoint) -> None:
@@ -169,7 +169,7 @@ def end_partition(pair: RedisPair, endpoint: Endpoint) -> None:
     endpoint.move(pair.master)
 
 
-def truth(actor: int = ACTOR) -> Shown:
+def recorded(actor: int = ACTOR) -> Shown:
     """Return what an exact answer must show."""
     on = [a for a, (state, _) in stores.rows(POST).items() if state]
     assert stores.counter(POST) == len(on)
@@ -179,8 +179,8 @@ def truth(actor: int = ACTOR) -> Shown:
 def assert_right(plaza: World, total: int = 4) -> None:
     """Check that Redis, the counter and the rows agree, and what the actor reads."""
     assert not any(plaza.queues.messages.values())
-    assert truth() == Shown(total, True, True)
-    assert read(POST.id, ACTOR) == truth()
+    assert recorded() == Shown(total, True, True)
+    assert read(POST.id, ACTOR) == recorded()
     assert stores.total(POST) == total
     assert stores.outbox(POST) == {}
 
@@ -191,9 +191,9 @@ def wait_until_right(process: ReactionProcess) -> None:
 
     def is_right() -> bool:
         shown.append(process.read(POST.id, ACTOR))
-        return shown[-1] == truth()
+        return shown[-1] == recorded()
 
-    assert wait_until(is_right, MAX_NOTICE_S), f"{shown[-1]}, not {truth()}"
+    assert wait_until(is_right, MAX_NOTICE_S), f"{shown[-1]}, not {recorded()}"
 
 
 def sweep_until_right(plaza: World) -> None:
@@ -202,7 +202,7 @@ def sweep_until_right(plaza: World) -> None:
     def is_right() -> bool:
         plaza.let_sweeps_be_due()
         run_sweepers(plaza, 1)
-        return read(POST.id, ACTOR) == truth()
+        return read(POST.id, ACTOR) == recorded()
 
     assert wait_until(is_right, MAX_GAP_S)
 
@@ -273,11 +273,11 @@ def test_saved_unlike_that_was_not_replicated_stays_off_after_the_way_back(
     pair.follow()
     fail_over(pair, endpoint)
     run_sweepers(world)
-    assert read(POST.id, actor) == truth(actor) == Shown(2, False, True)
+    assert read(POST.id, actor) == recorded(actor) == Shown(2, False, True)
     assert like(POST.id, actor, False) == (True, False)
     assert like(POST.id, actor, True) == (True, True)
     world.queues.drain()
-    assert read(POST.id, actor) == truth(actor) == Shown(3, True, True)
+    assert read(POST.id, actor) == recorded(actor) == Shown(3, True, True)
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
@@ -331,7 +331,7 @@ def test_reader_that_stays_connected_to_the_demoted_master_notices(
     connections.forget_client()  # as a consumer that connects now
     world.queues.drain()
     if is_read_there:
-        assert read(POST.id, ACTOR) == truth()
+        assert read(POST.id, ACTOR) == recorded()
     run_sweepers(world)
     wait_until_right(other)
     assert other.like(POST.id, 8) == [True, True]
@@ -368,7 +368,7 @@ def test_processes_that_connected_before_and_after_a_promotion_agree_on_loads(
         def agree() -> bool:
             before = count_writes(pair.master)
             shown = [process.read(POST.id, ACTOR) for process in processes * 3]
-            return shown == [truth()] * 6 and count_writes(pair.master) == before
+            return shown == [recorded()] * 6 and count_writes(pair.master) == before
 
         assert wait_until(agree, MAX_NOTICE_S)
         for _ in range(10):
@@ -391,7 +391,7 @@ def test_replica_that_is_behind_is_not_believed(
     world.queues.drain()
     endpoint.move(pair.replica)
     with run_process(world.queues) as later:
-        assert later.read(POST.id, ACTOR) in (None, truth()._replace(exact=False))
+        assert later.read(POST.id, ACTOR) in (None, recorded()._replace(exact=False))
         assert later.like(POST.id, 8) == [False, None]
         endpoint.move(pair.master)
         world.queues.drain()
@@ -465,7 +465,7 @@ def test_ordinary_failover_postpones_no_acknowledgement(
     """The consumer is the first one that sees the new master."""
     messages = take_provisional_like(world)
     fail_over(pair, endpoint)
-    assert read(POST.id, ACTOR) == truth()
+    assert read(POST.id, ACTOR) == recorded()
     save_here(messages)
     assert not any(world.queues.messages.values())
     assert_right(world)

@@ -1,10 +1,9 @@
-"""The load of the stack's bench: its requests, and the errors among the responses."""
+"""The requests of the stack's bench."""
 
 from collections import Counter
 from itertools import islice
 
-from bench.stack import CROWD, LIKES, POSTS, WARM_UP, count_errors, make_likes, read_routes
-from local.load.client import Tally
+from bench.stack import CROWD, LIKES, POSTS, WARM_UP, make_likes, read_routes
 
 
 def test_every_like_of_a_whole_run_is_a_change() -> None:
@@ -18,12 +17,6 @@ def test_every_like_of_a_whole_run_is_a_change() -> None:
 def test_second_round_removes_the_likes() -> None:
     methods = Counter(call.method for call, _ in islice(make_likes([7]), 2 * POSTS))
     assert methods == {"PUT": POSTS, "DELETE": POSTS}
-
-
-def test_refused_and_unanswered_requests_are_errors() -> None:
-    load = Tally(sent=15)
-    load.statuses.update({200: 3, 404: 5, 429: 1, 503: 2})
-    assert count_errors(load) == 7
 
 
 def test_every_route_of_the_contract_but_sign_in_is_used() -> None:

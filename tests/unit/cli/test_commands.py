@@ -61,10 +61,10 @@ def test_the_help_of_a_program_imports_no_command(program: str) -> None:
         f"ours = ('{program}', 'plaza', 'local');"
         "print(*(name for name in sys.modules if name.split('.')[0] in ours))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert set(done.stdout.split()) == {program, f"{program}.__main__"}
+    assert set(completed.stdout.split()) == {program, f"{program}.__main__"}
 
 
 def parser_of(command: object) -> argparse.ArgumentParser:

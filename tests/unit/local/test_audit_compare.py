@@ -34,7 +34,7 @@ NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
 
 
 @pytest.fixture
-def record() -> MysqlState:
+def mysql_state() -> MysqlState:
     """Return a state with a liked post of user 9, a comment on it, and a follow of user 9."""
     return MysqlState(
         on={LIKES: {1: 100, 2: 200}, FOLLOWS: {1: 300}},
@@ -71,19 +71,21 @@ def hot(recent: dict[int, int], s: int, **fields: Any) -> TargetState:
 
 
 @pytest.fixture
-def cache(record: MysqlState) -> RedisState:
+def redis_state(mysql_state: MysqlState) -> RedisState:
     return RedisState(
         hot={
             LIKES: hot({1: 100, 2: 200}, s=2),
             FOLLOWS: hot({1: 300}, s=1),
         },
-        users={9: CachedCounter(4, counters.USER_COUNTER.encode(record.users[9]))},
+        users={9: CachedCounter(4, counters.USER_COUNTER.encode(mysql_state.users[9]))},
         comments={7: CachedCounter(2, "1")},
     )
 
 
-def truth(record: MysqlState, cache: RedisState, **depths: tuple[int, int]) -> AuditReport:
-    return compare(record, cache, NOTHING_QUEUED | depths)
+def run_compare(
+    mysql_state: MysqlState, redis_state: RedisState, **depths: tuple[int, int]
+) -> AuditReport:
+    return compare(mysql_state, redis_state, NOTHING_QUEUED | depths)
 
 
 def replace(counter: UserCounter, **totals: int) -> UserCounter:
@@ -91,13 +93,15 @@ def replace(counter: UserCounter, **totals: int) -> UserCounter:
     return UserCounter(**{**fields, **totals})
 
 
-def set_total(record: MysqlState, target: Target, column: str, total: int) -> None:
-    counter = record.totals[target]
-    record.totals[target] = counter._replace(totals={**counter.totals, column: total})
+def set_total(mysql_state: MysqlState, target: Target, column: str, total: int) -> None:
+    counter = mysql_state.totals[target]
+    mysql_state.totals[target] = counter._replace(totals={**counter.totals, column: total})
 
 
-def test_report_is_clean_when_all_stores_agree(record: MysqlState, cache: RedisState) -> None:
-    report = truth(record, cache)
+def test_report_is_clean_when_all_stores_agree(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    report = run_compare(mysql_state, redis_state)
     assert report.clean
     assert report.to_json() == {
         "clean": True,
@@ -134,74 +138,82 @@ def test_report_is_clean_when_all_stores_agree(record: MysqlState, cache: RedisS
 
 
 def test_empty_stores_are_clean() -> None:
-    assert truth(MysqlState(), RedisState()).clean
+    assert run_compare(MysqlState(), RedisState()).clean
 
 
-def test_target_outside_of_redis_is_compared_in_mysql(record: MysqlState) -> None:
-    assert truth(record, RedisState()).clean
-    set_total(record, POST, "like_total", 3)
-    assert truth(record, RedisState()).differences == [
+def test_target_outside_of_redis_is_compared_in_mysql(mysql_state: MysqlState) -> None:
+    assert run_compare(mysql_state, RedisState()).clean
+    set_total(mysql_state, POST, "like_total", 3)
+    assert run_compare(mysql_state, RedisState()).differences == [
         Difference("like post:7", "Redis not loaded, counter 3, rows 2")
     ]
 
 
-def test_followers_are_compared_as_totals(record: MysqlState, cache: RedisState) -> None:
-    cache.hot[FOLLOWS].base = 2
-    set_total(record, AUTHOR, "follow_total", 3)
-    report = truth(record, cache)
+def test_followers_are_compared_as_totals(mysql_state: MysqlState, redis_state: RedisState) -> None:
+    redis_state.hot[FOLLOWS].base = 2
+    set_total(mysql_state, AUTHOR, "follow_total", 3)
+    report = run_compare(mysql_state, redis_state)
     assert [str(difference) for difference in report.differences] == [
         "follow user:9: Redis 2, counter 3, rows 1"
     ]
     assert report.drift == 1
 
 
-def test_total_in_redis_that_is_too_high_is_drift(record: MysqlState, cache: RedisState) -> None:
-    cache.hot[LIKES].base = 3
-    report = truth(record, cache)
+def test_total_in_redis_that_is_too_high_is_drift(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.hot[LIKES].base = 3
+    report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.drift, report.others) == (False, 1, 0)
     assert str(report.differences[0]) == "like post:7: Redis 3, counter 2, rows 2"
 
 
 def test_total_in_redis_without_rows_is_drift() -> None:
-    report = truth(MysqlState(), RedisState(hot={LIKES: hot({1: 1}, s=0)}))
+    report = run_compare(MysqlState(), RedisState(hot={LIKES: hot({1: 1}, s=0)}))
     assert report.drift == 1
     assert report.targets == 1
 
 
-def test_rows_without_a_counter_are_drift(record: MysqlState) -> None:
-    record.totals.clear()
-    assert [difference.subject for difference in truth(record, RedisState()).differences] == [
+def test_rows_without_a_counter_are_drift(mysql_state: MysqlState) -> None:
+    mysql_state.totals.clear()
+    assert [
+        difference.subject for difference in run_compare(mysql_state, RedisState()).differences
+    ] == [
         "follow user:9",
         "like post:7",
         "comments of post:7",
     ]
 
 
-def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(record: MysqlState) -> None:
-    set_total(record, AUTHOR, "like_total", 1)
-    assert [d.subject for d in truth(record, RedisState()).differences] == ["like user:9"]
+def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(mysql_state: MysqlState) -> None:
+    set_total(mysql_state, AUTHOR, "like_total", 1)
+    assert [d.subject for d in run_compare(mysql_state, RedisState()).differences] == [
+        "like user:9"
+    ]
 
 
-def test_rows_of_an_unknown_kind_are_drift(record: MysqlState) -> None:
-    record.on["applause", POST] = {1: 400}
-    assert [d.subject for d in truth(record, RedisState()).differences] == ["applause post:7"]
+def test_rows_of_an_unknown_kind_are_drift(mysql_state: MysqlState) -> None:
+    mysql_state.on["applause", POST] = {1: 400}
+    assert [d.subject for d in run_compare(mysql_state, RedisState()).differences] == [
+        "applause post:7"
+    ]
 
 
 def test_wrong_actors_are_found_behind_a_correct_total(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    cache.hot[LIKES].recent = {1: 100, 3: 200}
-    assert [d.details for d in truth(record, cache).differences] == [
+    redis_state.hot[LIKES].recent = {1: 100, 3: 200}
+    assert [d.details for d in run_compare(mysql_state, redis_state).differences] == [
         "in Redis and not in the rows: 3",
         "in the rows and not in Redis: 2",
     ]
 
 
-def test_incomplete_list_may_lack_actors(record: MysqlState, cache: RedisState) -> None:
-    cache.hot[LIKES].recent = {2: 200}
-    cache.hot[LIKES].complete = False
-    cache.hot[LIKES].floor_us = 100
-    assert truth(record, cache).clean
+def test_incomplete_list_may_lack_actors(mysql_state: MysqlState, redis_state: RedisState) -> None:
+    redis_state.hot[LIKES].recent = {2: 200}
+    redis_state.hot[LIKES].complete = False
+    redis_state.hot[LIKES].floor_us = 100
+    assert run_compare(mysql_state, redis_state).clean
 
 
 @pytest.mark.parametrize(
@@ -215,85 +227,89 @@ def test_incomplete_list_may_lack_actors(record: MysqlState, cache: RedisState) 
     ],
 )
 def test_each_counter_of_a_user_must_equal_its_rows(
-    record: MysqlState, user_id: int, column: str, total: int, text: str
+    mysql_state: MysqlState, user_id: int, column: str, total: int, text: str
 ) -> None:
-    record.users[user_id] = replace(record.users[user_id], **{column: total})
-    report = truth(record, RedisState())
+    mysql_state.users[user_id] = replace(mysql_state.users[user_id], **{column: total})
+    report = run_compare(mysql_state, RedisState())
     assert [str(difference) for difference in report.differences] == [text]
     assert (report.clean, report.drift) == (False, 1)
 
 
-def test_user_with_rows_and_without_a_counter_is_found(record: MysqlState) -> None:
-    del record.users[9]
-    assert [str(difference) for difference in truth(record, RedisState()).differences] == [
+def test_user_with_rows_and_without_a_counter_is_found(mysql_state: MysqlState) -> None:
+    del mysql_state.users[9]
+    assert [
+        str(difference) for difference in run_compare(mysql_state, RedisState()).differences
+    ] == [
         "followers of user 9: counter 0, rows 1",
         "posts of user 9: counter 0, rows 1",
         "likes received of user 9: counter 0, rows 2",
     ]
 
 
-def test_user_with_a_counter_and_without_rows_is_found(record: MysqlState) -> None:
-    record.users[5] = UserCounter(followers_total=1, version=1)
-    assert truth(record, RedisState()).differences == [
+def test_user_with_a_counter_and_without_rows_is_found(mysql_state: MysqlState) -> None:
+    mysql_state.users[5] = UserCounter(followers_total=1, version=1)
+    assert run_compare(mysql_state, RedisState()).differences == [
         Difference("followers of user 5", "counter 1, rows 0")
     ]
 
 
-def test_likes_received_for_deleted_content_remain(record: MysqlState, cache: RedisState) -> None:
-    record.posts.clear()  # the post was deleted: its row is there, and its likes are
-    record.users[9] = replace(record.users[9], posts_total=0, version=5)
-    cache.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(record.users[9]))
-    assert truth(record, cache).clean
+def test_likes_received_for_deleted_content_remain(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    mysql_state.posts.clear()  # the post was deleted: its row is there, and its likes are
+    mysql_state.users[9] = replace(mysql_state.users[9], posts_total=0, version=5)
+    redis_state.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(mysql_state.users[9]))
+    assert run_compare(mysql_state, redis_state).clean
 
 
 def test_likes_of_unknown_content_count_for_no_author_and_are_reported(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    del record.authors[POST]
-    record.users[9] = replace(record.users[9], likes_received_total=0, version=5)
-    cache.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(record.users[9]))
-    report = truth(record, cache)
+    del mysql_state.authors[POST]
+    mysql_state.users[9] = replace(mysql_state.users[9], likes_received_total=0, version=5)
+    redis_state.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(mysql_state.users[9]))
+    report = run_compare(mysql_state, redis_state)
     assert [str(difference) for difference in report.differences] == [
         "like post:7: rows 2, the target does not exist"
     ]
     assert (report.clean, report.drift, report.others) == (False, 0, 1)
 
 
-def test_a_removed_like_of_unknown_content_is_reported(record: MysqlState) -> None:
-    record.on.pop(LIKES)
-    record.off["like", Target("review", 5)] = {1: 100}
+def test_a_removed_like_of_unknown_content_is_reported(mysql_state: MysqlState) -> None:
+    mysql_state.on.pop(LIKES)
+    mysql_state.off["like", Target("review", 5)] = {1: 100}
     assert "like review:5: rows 1, the target does not exist" in [
-        str(difference) for difference in truth(record, RedisState()).differences
+        str(difference) for difference in run_compare(mysql_state, RedisState()).differences
     ]
 
 
 @pytest.mark.parametrize(("rows", "counter"), [(0, 1), (1, 0), (2, 1)])
 def test_comments_of_a_post_must_equal_the_live_ones(
-    record: MysqlState, rows: int, counter: int
+    mysql_state: MysqlState, rows: int, counter: int
 ) -> None:
-    set_total(record, POST, "comment_total", counter)
-    record.comments[POST.id] = rows
-    report = truth(record, RedisState())
+    set_total(mysql_state, POST, "comment_total", counter)
+    mysql_state.comments[POST.id] = rows
+    report = run_compare(mysql_state, RedisState())
     assert report.differences == [
         Difference("comments of post:7", f"counter {counter}, rows {rows}")
     ]
     assert report.drift == 1
 
 
-def test_comments_of_a_post_without_a_counter_are_found(record: MysqlState) -> None:
-    record.comments[11] = 1
-    assert [str(d) for d in truth(record, RedisState()).differences] == [
+def test_comments_of_a_post_without_a_counter_are_found(mysql_state: MysqlState) -> None:
+    mysql_state.comments[11] = 1
+    assert [str(d) for d in run_compare(mysql_state, RedisState()).differences] == [
         "comments of post:11: counter 0, rows 1"
     ]
 
 
 def test_user_that_differs_between_redis_and_mysql_is_a_difference(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    cache.users[9] = CachedCounter(
-        4, counters.USER_COUNTER.encode(replace(record.users[9], followers_total=2))
+    redis_state.users[9] = CachedCounter(
+        4, counters.USER_COUNTER.encode(replace(mysql_state.users[9], followers_total=2))
     )
-    report = truth(record, cache)
+    report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.drift, report.others) == (False, 0, 1)
     assert report.differences[0].subject == "counters of user 9"
     assert report.counters["followers"] == (1, 1, 2, 1)
@@ -301,23 +317,29 @@ def test_user_that_differs_between_redis_and_mysql_is_a_difference(
 
 @pytest.mark.parametrize("value", ["", "{", "[]", "{}", '{"followers_total": 1, "likes": 2}'])
 def test_unreadable_user_in_redis_is_a_difference(
-    record: MysqlState, cache: RedisState, value: str
+    mysql_state: MysqlState, redis_state: RedisState, value: str
 ) -> None:
-    cache.users[9] = CachedCounter(4, value)
-    assert truth(record, cache).others == 1
+    redis_state.users[9] = CachedCounter(4, value)
+    assert run_compare(mysql_state, redis_state).others == 1
 
 
-def test_user_in_redis_without_rows_must_be_zero(record: MysqlState, cache: RedisState) -> None:
-    cache.users[5] = CachedCounter(0, counters.USER_COUNTER.encode(UserCounter()))
-    assert truth(record, cache).clean
-    cache.users[5] = CachedCounter(0, counters.USER_COUNTER.encode(UserCounter(posts_total=1)))
-    assert truth(record, cache).others == 1
+def test_user_in_redis_without_rows_must_be_zero(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.users[5] = CachedCounter(0, counters.USER_COUNTER.encode(UserCounter()))
+    assert run_compare(mysql_state, redis_state).clean
+    redis_state.users[5] = CachedCounter(
+        0, counters.USER_COUNTER.encode(UserCounter(posts_total=1))
+    )
+    assert run_compare(mysql_state, redis_state).others == 1
 
 
-def test_version_newer_than_in_mysql_is_a_difference(record: MysqlState, cache: RedisState) -> None:
-    cache.users[9] = cache.users[9]._replace(version=5)
-    cache.comments[7] = cache.comments[7]._replace(version=4)
-    assert [d.subject for d in truth(record, cache).differences] == [
+def test_version_newer_than_in_mysql_is_a_difference(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.users[9] = redis_state.users[9]._replace(version=5)
+    redis_state.comments[7] = redis_state.comments[7]._replace(version=4)
+    assert [d.subject for d in run_compare(mysql_state, redis_state).differences] == [
         "counters of user 9",
         "comments of post:7",
     ]
@@ -325,34 +347,36 @@ def test_version_newer_than_in_mysql_is_a_difference(record: MysqlState, cache: 
 
 @pytest.mark.parametrize("value", ["0", "2", "-1", "one"])
 def test_comments_that_differ_between_redis_and_mysql_are_a_difference(
-    record: MysqlState, cache: RedisState, value: str
+    mysql_state: MysqlState, redis_state: RedisState, value: str
 ) -> None:
-    cache.comments[7] = CachedCounter(3, value)
-    report = truth(record, cache)
+    redis_state.comments[7] = CachedCounter(3, value)
+    report = run_compare(mysql_state, redis_state)
     assert (report.drift, report.others) == (0, 1)
     assert report.differences == [Difference("comments of post:7", f"Redis {value} @3, MySQL 1 @3")]
 
 
-def test_comments_in_redis_without_a_counter_must_be_zero(cache: RedisState) -> None:
-    assert truth(MysqlState(), RedisState(comments={5: CachedCounter(0, "0")})).clean
-    assert truth(MysqlState(), RedisState(comments={5: CachedCounter(0, "1")})).others == 1
+def test_comments_in_redis_without_a_counter_must_be_zero(redis_state: RedisState) -> None:
+    assert run_compare(MysqlState(), RedisState(comments={5: CachedCounter(0, "0")})).clean
+    assert run_compare(MysqlState(), RedisState(comments={5: CachedCounter(0, "1")})).others == 1
 
 
-def test_unreleased_claims_are_a_difference(record: MysqlState, cache: RedisState) -> None:
-    cache.claims[1] = ["user:9"]
-    report = truth(record, cache)
+def test_unreleased_claims_are_a_difference(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.claims[1] = ["user:9"]
+    report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.others) == (False, 1)
     assert str(report.differences[0]) == "claims of user 1: not released: user:9"
 
 
 def test_claims_and_projections_may_have_queued_changes(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    cache.claims[1] = ["user:9"]
-    cache.users[9] = CachedCounter(3, counters.USER_COUNTER.encode(UserCounter()))
-    cache.comments[7] = CachedCounter(1, "0")
-    assert truth(record, cache, reactions=(1, 0)).differences == []
-    assert truth(record, cache).others == 3
+    redis_state.claims[1] = ["user:9"]
+    redis_state.users[9] = CachedCounter(3, counters.USER_COUNTER.encode(UserCounter()))
+    redis_state.comments[7] = CachedCounter(1, "0")
+    assert run_compare(mysql_state, redis_state, reactions=(1, 0)).differences == []
+    assert run_compare(mysql_state, redis_state).others == 3
 
 
 def test_keys_of_redis_are_classified() -> None:
@@ -397,38 +421,40 @@ def test_keys_of_redis_are_classified() -> None:
 
 
 def test_log_that_differs_from_the_rows_is_a_difference(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    record.log_differences.append(Difference("like post:7 by 1", "log 1@100, row 0@90"))
-    report = truth(record, cache)
+    mysql_state.log_differences.append(Difference("like post:7 by 1", "log 1@100, row 0@90"))
+    report = run_compare(mysql_state, redis_state)
     assert not report.clean
     assert report.others == 1
 
 
-def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
+def wait_for(redis_state: RedisState, actor_id: int, entry: OutboxEntry) -> None:
     """Add an entry to the outbox of the post's likes, as the gate writes it."""
-    likes = cache.hot[LIKES]
+    likes = redis_state.hot[LIKES]
     likes.outbox[actor_id] = entry
     likes.outbox_count += 1
     likes.delta += entry.want - entry.base
     likes.version_us = max(likes.version_us, entry.version_us)
     likes.indexed_us = likes.indexed_us or entry.version_us
-    cache.outbox_index = {"like:post:7"}
+    redis_state.outbox_index = {"like:post:7"}
 
 
-def test_outbox_entry_is_not_clean_and_not_drift(record: MysqlState, cache: RedisState) -> None:
-    wait_for(cache, 3, OutboxEntry(True, 300, False))
-    wait_for(cache, 2, OutboxEntry(False, 400, True))
-    report = truth(record, cache)
+def test_outbox_entry_is_not_clean_and_not_drift(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    wait_for(redis_state, 3, OutboxEntry(True, 300, False))
+    wait_for(redis_state, 2, OutboxEntry(False, 400, True))
+    report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.quiet, report.drift, report.others) == (False, False, 0, 0)
     assert (report.pending, report.accepted, report.persisted) == (2, 5, 3)
 
 
-def test_saved_outbox_entry_counts_once(record: MysqlState, cache: RedisState) -> None:
-    record.off[LIKES] = {5: 500}
-    wait_for(cache, 2, OutboxEntry(True, 200, True))
-    wait_for(cache, 5, OutboxEntry(False, 500, False))
-    assert truth(record, cache).accepted == 3
+def test_saved_outbox_entry_counts_once(mysql_state: MysqlState, redis_state: RedisState) -> None:
+    mysql_state.off[LIKES] = {5: 500}
+    wait_for(redis_state, 2, OutboxEntry(True, 200, True))
+    wait_for(redis_state, 5, OutboxEntry(False, 500, False))
+    assert run_compare(mysql_state, redis_state).accepted == 3
 
 
 @pytest.mark.parametrize(
@@ -441,67 +467,67 @@ def test_saved_outbox_entry_counts_once(record: MysqlState, cache: RedisState) -
     ],
 )
 def test_outbox_that_differs_from_its_totals_is_a_difference(
-    record: MysqlState, cache: RedisState, fields: dict[str, Any], text: str
+    mysql_state: MysqlState, redis_state: RedisState, fields: dict[str, Any], text: str
 ) -> None:
-    wait_for(cache, 2, OutboxEntry(False, 300, True))
+    wait_for(redis_state, 2, OutboxEntry(False, 300, True))
     for name, value in fields.items():
-        setattr(cache.hot[LIKES], name, value)
-    assert truth(record, cache).differences == [Difference("like post:7", text)]
+        setattr(redis_state.hot[LIKES], name, value)
+    assert run_compare(mysql_state, redis_state).differences == [Difference("like post:7", text)]
 
 
 def test_outbox_entry_based_on_another_state_is_a_difference(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    wait_for(cache, 2, OutboxEntry(True, 300, False))
-    wait_for(cache, 3, OutboxEntry(True, 301, True))
-    assert [str(d) for d in truth(record, cache).differences] == [
+    wait_for(redis_state, 2, OutboxEntry(True, 300, False))
+    wait_for(redis_state, 3, OutboxEntry(True, 301, True))
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
         "like post:7: pending with another base than the rows: 2, 3"
     ]
 
 
-def test_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
+def test_outbox_without_its_target_is_not_clean(mysql_state: MysqlState) -> None:
     outbox = {3: OutboxEntry(True, 300, False)}
-    cache = RedisState(
+    redis_state = RedisState(
         hot={LIKES: TargetState(outbox=outbox, indexed_us=300)}, outbox_index={"like:post:7"}
     )
-    report = truth(record, cache)
+    report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.hot, report.pending, report.drift) == (False, 0, 1, 0)
     assert report.differences == []
-    cache.hot[LIKES].indexed_us = None
-    assert truth(record, cache).others == 1
+    redis_state.hot[LIKES].indexed_us = None
+    assert run_compare(mysql_state, redis_state).others == 1
 
 
 def test_leftover_entry_of_the_outbox_index_is_not_clean(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    cache.outbox_index = {"like:post:7"}
-    assert not truth(record, cache).quiet
+    redis_state.outbox_index = {"like:post:7"}
+    assert not run_compare(mysql_state, redis_state).quiet
 
 
-def commit(record: MysqlState, actor_id: int, version_us: int) -> None:
+def commit(mysql_state: MysqlState, actor_id: int, version_us: int) -> None:
     """Save one more like of the post in MySQL, without Redis."""
-    record.on[LIKES][actor_id] = version_us
-    counter = record.totals[POST]
-    record.totals[POST] = ContentCounter(
+    mysql_state.on[LIKES][actor_id] = version_us
+    counter = mysql_state.totals[POST]
+    mysql_state.totals[POST] = ContentCounter(
         {**counter.totals, "like_total": counter.totals["like_total"] + 1},
         {**counter.versions, "like_total": counter.versions["like_total"] + 1},
     )
-    record.since.setdefault(LIKES, {})[actor_id] = 1
-    record.changes = {**(record.changes or {}), LIKES: len(record.on[LIKES])}
-    record.users[9] = replace(
-        record.users[9], likes_received_total=counter.totals["like_total"] + 1
+    mysql_state.since.setdefault(LIKES, {})[actor_id] = 1
+    mysql_state.changes = {**(mysql_state.changes or {}), LIKES: len(mysql_state.on[LIKES])}
+    mysql_state.users[9] = replace(
+        mysql_state.users[9], likes_received_total=counter.totals["like_total"] + 1
     )
 
 
 def test_target_in_redis_is_compared_with_its_version_in_mysql(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    commit(record, 3, 300)
+    commit(mysql_state, 3, 300)
     busy = {"reactions": (1, 0)}
-    assert truth(record, cache, **busy).differences == []
-    cache.hot[LIKES].base = 3
-    cache.hot[LIKES].recent = {1: 100, 4: 200}
-    assert [str(d) for d in truth(record, cache, **busy).differences] == [
+    assert run_compare(mysql_state, redis_state, **busy).differences == []
+    redis_state.hot[LIKES].base = 3
+    redis_state.hot[LIKES].recent = {1: 100, 4: 200}
+    assert [str(d) for d in run_compare(mysql_state, redis_state, **busy).differences] == [
         "like post:7: Redis 3 @2, 1 since, counter 3, rows 3",
         "like post:7: in Redis and not in the rows: 4",
         "like post:7: in the rows and not in Redis: 2",
@@ -509,72 +535,78 @@ def test_target_in_redis_is_compared_with_its_version_in_mysql(
 
 
 def test_outdated_target_is_a_difference_when_all_is_quiet(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    commit(record, 3, 300)
-    cache.users.clear()
-    assert [str(d) for d in truth(record, cache).differences] == ["like post:7: Redis @2, MySQL @3"]
+    commit(mysql_state, 3, 300)
+    redis_state.users.clear()
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
+        "like post:7: Redis @2, MySQL @3"
+    ]
 
 
-def test_outdated_target_is_skipped_without_the_log(record: MysqlState, cache: RedisState) -> None:
-    commit(record, 3, 300)
-    record.since.clear()
-    cache.hot[LIKES].recent = {}
-    assert truth(record, cache, reactions=(1, 0)).differences == []
+def test_outdated_target_is_skipped_without_the_log(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    commit(mysql_state, 3, 300)
+    mysql_state.since.clear()
+    redis_state.hot[LIKES].recent = {}
+    assert run_compare(mysql_state, redis_state, reactions=(1, 0)).differences == []
 
 
 def test_target_version_newer_than_in_mysql_is_a_difference(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    cache.hot[LIKES].db_version = 3
-    report = truth(record, cache, reactions=(1, 0))
+    redis_state.hot[LIKES].db_version = 3
+    report = run_compare(mysql_state, redis_state, reactions=(1, 0))
     assert [str(d) for d in report.differences] == ["like post:7: Redis @3, MySQL @2"]
 
 
-def test_epoch_is_part_of_the_version(record: MysqlState, cache: RedisState) -> None:
-    record.epoch = 2**40
-    assert truth(record, cache).others == 2
-    cache.hot[LIKES].db_version += 2**40
-    cache.hot[FOLLOWS].db_version += 2**40
-    assert truth(record, cache).clean
+def test_epoch_is_part_of_the_version(mysql_state: MysqlState, redis_state: RedisState) -> None:
+    mysql_state.epoch = 2**40
+    assert run_compare(mysql_state, redis_state).others == 2
+    redis_state.hot[LIKES].db_version += 2**40
+    redis_state.hot[FOLLOWS].db_version += 2**40
+    assert run_compare(mysql_state, redis_state).clean
 
 
-def test_another_version_of_an_actor_is_a_difference(record: MysqlState, cache: RedisState) -> None:
-    cache.hot[LIKES].recent[2] = 199
-    assert [str(d) for d in truth(record, cache).differences] == [
+def test_another_version_of_an_actor_is_a_difference(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.hot[LIKES].recent[2] = 199
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
         "like post:7: at another version in Redis: 2"
     ]
 
 
 def test_active_actor_missing_in_the_filter_is_a_difference(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    likes = cache.hot[LIKES]
+    likes = redis_state.hot[LIKES]
     likes.recent, likes.complete, likes.floor_us, likes.bits = {2: 200}, False, 100, 131_072
-    assert truth(record, cache).clean, "a filter without its seal is not used"
+    assert run_compare(mysql_state, redis_state).clean, "a filter without its seal is not used"
     seal = b"\x80"
     likes.bloom = bytes(131_072 // 8) + seal
-    assert [str(d) for d in truth(record, cache).differences] == [
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
         "like post:7: in the rows and denied by the filter: 1"
     ]
     likes.bloom = b"\xff" * (131_072 // 8) + seal
-    assert truth(record, cache).clean
+    assert run_compare(mysql_state, redis_state).clean
     likes.floor_us = 99
-    assert [str(d) for d in truth(record, cache).differences] == [
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
         "like post:7: in the rows and not in Redis: 1"
     ]
 
 
-def test_logged_changes_that_differ_from_the_rows_are_drift(record: MysqlState) -> None:
-    record.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
-    report = truth(record, RedisState())
+def test_logged_changes_that_differ_from_the_rows_are_drift(mysql_state: MysqlState) -> None:
+    mysql_state.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
+    report = run_compare(mysql_state, RedisState())
     assert [str(d) for d in report.differences] == [
         "like post:7: Redis not loaded, counter 2, rows 2, log 3",
         "like post:8: Redis not loaded, counter 0, rows 0, log 1",
     ]
     assert report.drift == 2
-    record.changes = None
-    assert truth(record, RedisState()).clean
+    mysql_state.changes = None
+    assert run_compare(mysql_state, RedisState()).clean
 
 
 @pytest.mark.parametrize(
@@ -590,66 +622,74 @@ def test_logged_changes_that_differ_from_the_rows_are_drift(record: MysqlState) 
     ],
 )
 def test_buffered_commits_without_a_gap_are_a_difference(
-    record: MysqlState, cache: RedisState, fields: dict[str, Any], text: str
+    mysql_state: MysqlState, redis_state: RedisState, fields: dict[str, Any], text: str
 ) -> None:
     for name, value in fields.items():
-        setattr(cache.hot[LIKES], name, value)
-    report = truth(record, cache, reactions=(1, 0))
+        setattr(redis_state.hot[LIKES], name, value)
+    report = run_compare(mysql_state, redis_state, reactions=(1, 0))
     assert [str(d) for d in report.differences] == [f"like post:7: {text}"]
 
 
-def test_buffered_commits_behind_a_gap_are_pending(record: MysqlState, cache: RedisState) -> None:
-    likes = cache.hot[LIKES]
+def test_buffered_commits_behind_a_gap_are_pending(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    likes = redis_state.hot[LIKES]
     likes.ahead, likes.blocked, likes.indexed_us = frozenset({4}), True, time.time_ns() // 1000
-    cache.outbox_index = {"like:post:7"}
-    report = truth(record, cache)
+    redis_state.outbox_index = {"like:post:7"}
+    report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.differences) == (False, [])
     likes.loaded = False
-    assert truth(record, cache).differences == []
+    assert run_compare(mysql_state, redis_state).differences == []
 
 
-def test_values_of_unknown_form_are_a_difference(record: MysqlState, cache: RedisState) -> None:
-    cache.hot[LIKES] = TargetState(unreadable="protocol 3")
-    assert [str(d) for d in truth(record, cache).differences] == [
+def test_values_of_unknown_form_are_a_difference(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.hot[LIKES] = TargetState(unreadable="protocol 3")
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
         "like post:7: unreadable: protocol 3"
     ]
 
 
-def test_target_that_changes_too_fast_is_skipped(record: MysqlState, cache: RedisState) -> None:
-    cache.hot[LIKES] = hot({}, s=1, moving=True)
-    report = truth(record, cache)
+def test_target_that_changes_too_fast_is_skipped(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.hot[LIKES] = hot({}, s=1, moving=True)
+    report = run_compare(mysql_state, redis_state)
     assert (report.moving, report.quiet, report.drift, report.others) == (1, False, 0, 0)
 
 
 def test_spilled_messages_are_pending_if_the_sweeper_sends_them(
-    record: MysqlState, cache: RedisState
+    mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    record.spilled = {"reactions": 2}
-    report = truth(record, cache)
+    mysql_state.spilled = {"reactions": 2}
+    report = run_compare(mysql_state, redis_state)
     assert (report.quiet, report.clean, report.differences) == (False, False, [])
-    record.spilled = {"orders": 2}
-    assert [str(d) for d in truth(record, cache).differences] == [
+    mysql_state.spilled = {"orders": 2}
+    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
         "queue orders: 2 spilled, and no sweep sends them"
     ]
 
 
 @pytest.mark.parametrize("depth", [(1, 0), (0, 1)])
 def test_queued_messages_are_not_clean(
-    record: MysqlState, cache: RedisState, depth: tuple[int, int]
+    mysql_state: MysqlState, redis_state: RedisState, depth: tuple[int, int]
 ) -> None:
-    report = truth(record, cache, reactions=depth)
+    report = run_compare(mysql_state, redis_state, reactions=depth)
     assert (report.quiet, report.clean) == (False, False)
     assert report.queued == {"reactions": 1}
 
 
-def test_messages_in_a_dlq_are_quiet_and_not_clean(record: MysqlState, cache: RedisState) -> None:
-    report = truth(record, cache, reactions_dlq=(2, 0))
+def test_messages_in_a_dlq_are_quiet_and_not_clean(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    report = run_compare(mysql_state, redis_state, reactions_dlq=(2, 0))
     assert (report.quiet, report.clean, report.dead) == (True, False, {"reactions_dlq": 2})
 
 
 def test_report_lists_twenty_differences_and_counts_all() -> None:
-    record = MysqlState(on={("like", Target("post", id_)): {1: 1} for id_ in range(1, 31)})
-    text = truth(record, RedisState()).to_json()
+    mysql_state = MysqlState(on={("like", Target("post", id_)): {1: 1} for id_ in range(1, 31)})
+    text = run_compare(mysql_state, RedisState()).to_json()
     assert text["drift"] == 30
     assert len(text["differences"]) == 20
 

@@ -196,6 +196,20 @@ def test_of_a_batch_that_is_delivered_twice_only_what_both_handled_is_deleted(
     assert (queue.deleted, left) == (deleted, [])
 
 
+@pytest.mark.parametrize(("url", "waited_s"), [("http://q", 2.5), ("http://other", 0.0)])
+def test_message_of_a_late_queue_is_delivered_so_long_after_it_was_sent(
+    quick: Callable[[FakeQueue], None], monkeypatch: pytest.MonkeyPatch, url: str, waited_s: float
+) -> None:
+    queue, deliveries = FakeQueue(), Deliveries(lags_s={url: 3.0})
+    quick(queue)
+    monkeypatch.setattr("local.stack.event_sources.time.time", lambda: 1_700_000_000.5)
+    sent = [{"Attributes": {"SentTimestamp": f"{1_699_999_999 + n}000"}} for n in range(2)]
+    made = poller(queue, deliveries=deliveries)
+    asyncio.run(made.deliver([message(n) | attributes for n, attributes in enumerate(sent)]))
+    assert queue.now_s == waited_s
+    assert queue.deleted == ["handle0", "handle1"]
+
+
 def test_batches_are_in_flight_up_to_the_concurrency_of_the_mapping() -> None:
     async def scene() -> None:
         queue, most, flying = FakeQueue([(0.0, 60)]), 0, 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 import pytest
 
-from local.load.buyers import BuyerGroup, Reply, play
-from local.load.flash_sale import Disruption, Options, Report, SaleRecord, add_up, split
+from local.load.buyers import Buyers
+from local.load.crowd import Answer, Tally
+from local.load.flash_sale import Disruption, Options, Report, SaleRecord
+from local.load.requests import Call
 
 
 class Shop:
@@ -19,10 +22,11 @@ class Shop:
         self.asked: Counter[int] = Counter()
         self.failed: set[int] = set()
 
-    def send(self, method: str, path: str, user_id: int) -> Reply:
-        if method == "POST":
+    async def send(self, call: Call, user_id: int) -> Answer:
+        await asyncio.sleep(0)
+        if call.method == "POST":
             return self.order(user_id)
-        order_id = int(path.rpartition("/")[2])
+        order_id = int(call.path.rpartition("/")[2])
         self.asked[order_id] += 1
         if self.asked[order_id] == 2 and self.fails:
             self.fails -= 1
@@ -31,92 +35,136 @@ class Shop:
             del self.orders[user_id]
         return self.say(200, order_id)
 
-    def order(self, user_id: int) -> Reply:
+    def order(self, user_id: int) -> Answer:
         if user_id in self.orders:
             return self.say(200, self.orders[user_id])
         if self.crowded:
             self.crowded -= 1
-            return Reply(429, {"retry-after": "0"}, {"type": "p/too-many-requests"})
+            return Answer(429, {"type": "p/too-many-requests"}, {"retry-after": "0"})
         if not self.stock:
-            return Reply(409, {}, {"type": "p/sold-out"})
+            return Answer(409, {"type": "p/sold-out"}, {})
         self.stock -= 1
         self.orders[user_id] = 100 + user_id + 1000 * len(self.failed)
         return self.say(202, self.orders[user_id])
 
-    def say(self, status: int, order_id: int) -> Reply:
+    def say(self, status: int, order_id: int) -> Answer:
         state = "failed" if order_id in self.failed else "pending"
         if self.asked[order_id] >= 2 and state == "pending":
             state = "success"
-        return Reply(status, {"retry-after": "0"}, {"order_id": str(order_id), "status": state})
+        return Answer(status, {"order_id": str(order_id), "status": state}, {"retry-after": "0"})
 
 
-def crowd(buyers: int, clicks: int = 3) -> BuyerGroup:
-    return BuyerGroup(5, list(range(1, buyers + 1)), clicks, seed=1, timeout_s=10)
+def play(shop: Shop, buyers: int, clicks: int = 3) -> Buyers:
+    """Let each of ``buyers`` click at once, and again as soon as all were answered."""
+    played = Buyers(5, shop.send, lambda clicks: None)
+
+    async def run() -> None:
+        for _ in range(clicks):
+            await asyncio.gather(*(played.click(buyer) for buyer in range(1, buyers + 1)))
+        await played.wait_for_decisions(10)
+
+    asyncio.run(run())
+    return played
 
 
 def test_every_buyer_clicks_and_gets_a_decision() -> None:
-    progress: list[int] = []
-    result = play(crowd(20), Shop(5), progress.append)
-    assert sum(progress) == result.clicks == 60
-    assert result.answers["202"] == 5
-    assert result.answers["200"] == 10
-    assert result.answers["409 sold-out"] == 45
-    assert [list(heard.values()) for heard in result.orders.values()] == [["success"]] * 5
-    assert len(result.decision_s) == 5
-    assert (result.undecided, result.wrong) == (0, [])
+    played = play(Shop(5), 20)
+    assert played.clicks == 60
+    assert played.answers["202"] == 5
+    assert played.answers["200"] == 10
+    assert played.answers["409 sold-out"] == 45
+    assert [list(known.values()) for known in played.orders.values()] == [["success"]] * 5
+    assert len(played.decision_s) == 5
+    assert played.wrong == []
 
 
-def test_decision_time_starts_with_the_accepted_click(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    now_s = iter(range(1000))
-    monkeypatch.setattr("local.load.buyers.time.monotonic", lambda: next(now_s))
-
+def test_decision_time_starts_with_the_accepted_click() -> None:
     class Decided(Shop):
         """Decide before the second click, whose answer has the decision."""
 
-        def order(self, user_id: int) -> Reply:
+        def order(self, user_id: int) -> Answer:
             if user_id not in self.orders:
-                return super().order(user_id)._replace(headers={"retry-after": "10"})
+                return super().order(user_id)._replace(headers={"retry-after": "1"})
             self.asked[self.orders[user_id]] = 2
             return super().order(user_id)
 
-    result = play(crowd(1, clicks=2), Decided(1), lambda _: None)
-    first_began_s, [decision_s] = 1, result.decision_s
-    assert decision_s > result.latencies_s[1] + first_began_s
+        async def send(self, call: Call, user_id: int) -> Answer:
+            await asyncio.sleep(0.05)
+            return await super().send(call, user_id)
+
+    [decision_s] = play(Decided(1), 1, clicks=2).decision_s
+    assert 0.1 <= decision_s < 1
 
 
 def test_temporarily_refused_buyer_retries() -> None:
-    result = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
-    assert result.answers == {"202": 4, "429 too-many-requests": 3}
-    assert len(result.orders) == 4
+    played = play(Shop(4, crowded=3), 4, clicks=1)
+    assert played.answers == {"202": 4, "429 too-many-requests": 3}
+    assert len(played.orders) == 4
 
 
 def test_buyer_of_a_failed_order_orders_again() -> None:
-    result = play(crowd(1, clicks=1), Shop(1, fails=1), lambda _: None)
-    assert sorted(result.orders[1].values()) == ["failed", "success"]
-    assert result.wrong == []
+    played = play(Shop(1, fails=1), 1, clicks=1)
+    assert sorted(played.orders[1].values()) == ["failed", "success"]
+    assert played.wrong == []
 
 
 def test_second_order_of_a_buyer_is_wrong() -> None:
     class Generous(Shop):
-        def order(self, user_id: int) -> Reply:
+        def order(self, user_id: int) -> Answer:
             self.orders.pop(user_id, None)
             self.asked[0] += 1
             self.orders[user_id] = self.asked[0]
             return self.say(202, self.orders[user_id])
 
-    result = play(crowd(1, clicks=2), Generous(9), lambda _: None)
-    assert "two orders" in result.wrong[0]
+    assert play(Generous(9), 1, clicks=2).wrong == ["1 has two orders: 1 and 2"]
+
+
+class Late(Shop):
+    """Give ``answers`` to clicks, each when as many clicks as its second value were sent."""
+
+    def __init__(self, *answers: tuple[str, int]) -> None:
+        super().__init__(1)
+        self.answers, self.sent = list(answers), 0
+
+    async def send(self, call: Call, user_id: int) -> Answer:
+        (status, after), self.sent = self.answers.pop(0), self.sent + 1
+        while self.sent < after:
+            await asyncio.sleep(0)
+        return Answer(200, {"order_id": "7", "status": status}, {"retry-after": "0"})
+
+
+async def click_in_turn(played: Buyers, shop: Late) -> None:
+    """Click until the shop has no answers left, each time before the answer to the one before."""
+    async with asyncio.TaskGroup() as group:
+        while shop.answers:
+            group.create_task(played.click(1))
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "wrong"),
+    [
+        ((("pending", 3), ("success", 2), ("success", 3)), []),  # overtaken by the second
+        ((("success", 1), ("failed", 2)), ["order 7 was success and is failed"]),
+    ],
+)
+def test_a_later_answer_counts_against_an_earlier_one_only(
+    answers: tuple[tuple[str, int], ...], wrong: list[str]
+) -> None:
+    shop = Late(*answers)
+    played = Buyers(5, shop.send, lambda clicks: None)
+    asyncio.run(click_in_turn(played, shop))
+    assert played.wrong == wrong
+    assert played.orders == {1: {7: "success"}}
 
 
 def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Report:
     """Return the report of a sale of two vouchers to three buyers, of which 1 and 2 got one."""
-    result = add_up([])
+    result = Buyers(5, Shop(2).send, lambda clicks: None)
     result.orders = {1: {101: "success"}, 2: {102: "success"}}
     won = sum(reason is None for _, reason in decided.values())
     record = SaleRecord(decided, stock=2 - won, redis=(2 - won, 0, won))
-    outcome = Report(Options(3, 2, 1), result, record, Disruption(), 1.0, 1)
+    outcome = Report(Options(3, 2, 1), result, record, Disruption(), Tally(), 1.0)
     for name, value in changes.items():
         setattr(outcome, name, value)
     return outcome
@@ -149,21 +197,13 @@ def test_sale_with_a_broken_promise_is_not_clean(
 def test_sale_is_not_clean_with_pending_orders_or_drift() -> None:
     assert not report(GOOD, record=SaleRecord(GOOD, 0, (1, 0, 1))).clean
     assert not report(GOOD, record=SaleRecord(GOOD, 0, (-1, 1, 2))).clean
-    waiting = report(GOOD)
-    waiting.result.undecided = 1
+    waiting = report(GOOD | {103: (3, "sold-out")})
+    assert waiting.clean
+    waiting.result.orders[3] = {103: "pending"}
     assert not waiting.clean
 
 
-def test_split_keeps_every_buyer() -> None:
-    groups = split(Options(10, 2, 1), 5, 4)
-    assert sorted(buyer for group in groups for buyer in group.buyer_ids) == sorted(
-        range(groups[0].buyer_ids[0], groups[0].buyer_ids[0] + 10)
-    )
-    assert len(split(Options(2, 2, 1), 5, 4)) == 2
-
-
-@pytest.mark.parametrize(("buyers", "over_http"), [(600, True), (601, False)])
-def test_large_crowd_uses_the_handlers(buyers: int, over_http: bool) -> None:
-    assert Options(buyers, 10, 5).over_http is over_http
-    assert Options(buyers, 10, 5, through="http").over_http
-    assert not Options(buyers, 10, 5, through="handlers").over_http
+@pytest.mark.parametrize(("buyers", "at_once"), [(600, 600), (20_000, 10_000)])
+def test_each_buyer_has_a_click_in_flight_within_a_bound(buyers: int, at_once: int) -> None:
+    assert Options(buyers, 10, 5).clicks_at_once == at_once
+    assert Options(buyers, 10, 5, concurrency=7).clicks_at_once == 7

@@ -52,21 +52,20 @@ def test_none_or_all_may_be_sent_twice(share: float, copies: set[Copies]) -> Non
 def test_requests_of_a_user_are_sequential() -> None:
     requests = plan([rated(4, user) for user in (1, 1, 2, 1, 2)])
     turns = Turns(requests)
-    assert turns.users == 2
-    assert (turns.next_index(), turns.next_index(), turns.next_index()) == (0, 2, None)
+    assert (next(turns, None), next(turns, None), next(turns, None)) == (0, 2, None)
     turns.release(0)
-    assert (turns.next_index(), turns.next_index()) == (1, None)
+    assert (next(turns, None), next(turns, None)) == (1, None)
     turns.release(2)
     turns.release(1)
-    assert (turns.next_index(), turns.next_index(), turns.next_index()) == (3, 4, None)
+    assert (next(turns, None), next(turns, None), next(turns, None)) == (3, 4, None)
     turns.release(3)
     turns.release(4)
-    assert turns.next_index() is None
+    assert next(turns, None) is None
 
 
 def test_requests_start_in_file_order() -> None:
     turns = Turns(plan([rated(4, user) for user in (3, 1, 2)]))
-    assert [turns.next_index() for _ in range(3)] == [0, 1, 2]
+    assert [next(turns, None) for _ in range(3)] == [0, 1, 2]
 
 
 def test_end_state_follows_from_start_and_requests() -> None:

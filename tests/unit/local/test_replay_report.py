@@ -8,7 +8,7 @@ from rich.console import Console
 
 from local.audit.compare import compare
 from local.audit.stores import MysqlState, RedisState
-from local.load.client import Tally
+from local.load.crowd import Tally
 from local.load.follows import Follow, plan
 from local.load.replay import Report, show
 from local.load.scenario import Comparison
@@ -21,7 +21,7 @@ def report() -> Report:
     return Report(
         name="follows.csv",
         requests=plan([Follow(1, 2), Follow(3, 2)]),
-        tally=Tally(sent=3, done=2, accepted=3, changed=2, duplicates=1, latencies_s=[0.01] * 3),
+        tally=Tally(sent=3, ended=2, accepted=3, changed=2, duplicates=1, latencies_s=[0.01] * 3),
         expected=2,
         persisted=2,
         killed=1,

@@ -116,17 +116,17 @@ def event_sources(template: Template = TEMPLATE) -> Iterator[EventSource]:
 
 
 def routes(template: Template = TEMPLATE) -> dict[tuple[str, str], str]:
-    """Return (method, path) -> function of every route except $default and those of HEAD."""
-    found = {}
+    """Return (method, path) -> function of every route except $default and HEAD."""
+    functions = {}
     for route in read_routes(template["Resources"]["Api"]["Properties"].get("DefinitionBody", {})):
         method, _, path = route.key.partition(" ")
         if path and method != "HEAD":
-            found[method, path] = re.findall(r"{(\w+)\.Arn}:live", str(route.uri))[0]
+            functions[method, path] = re.findall(r"{(\w+)\.Arn}:live", str(route.uri))[0]
     for name, function in resources(FUNCTION, template).items():  # of versions before 0.4.0
         for event in function.get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
-                found[event["Properties"]["Method"], event["Properties"]["Path"]] = name
-    return found
+                functions[event["Properties"]["Method"], event["Properties"]["Path"]] = name
+    return functions
 
 
 def folder_of(function: str, template: Template = TEMPLATE) -> Path:

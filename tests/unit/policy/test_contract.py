@@ -416,10 +416,8 @@ def test_types_of_typescript_are_generated_without_a_warning(tmp_path: Path) -> 
 
 def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
     """It gives a function its defaults, without pydantic, if a request has none of them."""
-    headers = {
-        parameter["name"].lower()
-        for operation in OPERATIONS
-        for parameter in operation.spec.get("parameters", ())
-        if parameter["in"] == "header"
-    }
+    parameters = [
+        parameter for operation in OPERATIONS for parameter in operation.spec.get("parameters", ())
+    ]
+    headers = {parameter["name"].lower() for parameter in parameters if parameter["in"] == "header"}
     assert headers == set(PARAMETER_HEADERS)

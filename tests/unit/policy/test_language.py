@@ -45,7 +45,10 @@ RETIRED = (
     Retired(r"fact|facts", "event, events"),
     Retired(r"whom|whoever|somebody", "actor, owner, buyer, reader, caller"),
     Retired(r"put_off", "delay"),
+    Retired(r"truth", "report, expected_..., recorded"),
     Retired(r"let_go|hand_over", "release, move"),
+    Retired(r"LogGate|\w+_log_gate", "LogLock: the gate decides reactions"),
+    Retired(r"ListPlace|WaitlistPlace|read_place", "position"),
 )
 """Whole words of names in Python, Lua, SQL and TypeScript."""
 
@@ -124,10 +127,12 @@ def names_of_python(file: Path) -> list[Name]:
 
 def bindings_of_python(file: Path) -> list[Name]:
     """Every name that a function or module binds: variables and parameters, but no attributes."""
+    classes = [node for node in nodes_of(file) if isinstance(node, ast.ClassDef)]
+    fields = {item.target for node in classes for item in node.body if hasattr(item, "target")}
     results = []
     for node in nodes_of(file):
         match node:
-            case ast.Name(id=text, ctx=ast.Store()) | ast.arg(arg=text):
+            case ast.Name(id=text, ctx=ast.Store()) | ast.arg(arg=text) if node not in fields:
                 results.append(Name(text, f"{name_of(file)}:{node.lineno}"))
     return results
 

@@ -127,6 +127,31 @@ def test_events_and_metrics_are_found() -> None:
     assert "redis_breaker_open" in WRITTEN["breaker_state_changed"]
 
 
+def test_a_refusal_of_sqs_is_one_event() -> None:
+    """``message_unsent``, by Queue; what is done instead of sending has an event of its own."""
+    handlers = [
+        (file, node)
+        for file in product_files()
+        for node in nodes_of(file)
+        if isinstance(node, ast.ExceptHandler) and getattr(node.type, "id", "") == "QueueDown"
+    ]
+    assert len(handlers) > 8
+    written = {
+        event
+        for _, handler in handlers
+        for node in ast.walk(handler)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "record"
+        for event in event_of(node)
+    }
+    assert written == {
+        "order_spilled",
+        "checkin_saved_directly",
+        "move_failed",
+        "back_off_failed",
+        "dead_letter_failed",
+    }
+
+
 def test_the_page_lists_exactly_the_events_of_the_code() -> None:
     assert set(WRITTEN) - set(EVENTS) == set(), "missing from the page"
     assert set(EVENTS) - set(WRITTEN) == set(), "not written by the code"
@@ -239,7 +264,7 @@ def dashboard() -> str:
     ]
     text, values = body
     separator, lines = values["DeadLetters"]["Fn::Join"]
-    return str(text).replace("${DeadLetters}", separator.join(one["Fn::Sub"] for one in lines))
+    return str(text).replace("${DeadLetters}", separator.join(line["Fn::Sub"] for line in lines))
 
 
 def test_the_metrics_of_the_dashboard_are_emitted() -> None:

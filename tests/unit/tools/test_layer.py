@@ -68,7 +68,7 @@ def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> 
         "print(json.dumps([load_script(Path(path)).sha for path in json.load(sys.stdin)]))\n"
         "assert 'plaza.infra.redis.script_assembly' not in sys.modules"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code],
         input=json.dumps([str(built / path.relative_to(LAYER)) for path in here]),
         env={"PYTHONPATH": str(built)},
@@ -76,7 +76,7 @@ def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> 
         text=True,
         check=True,
     )
-    assert json.loads(done.stdout) == [load_script(path).sha for path in here]
+    assert json.loads(completed.stdout) == [load_script(path).sha for path in here]
 
 
 def test_the_layer_with_its_bytecode_is_at_most_23_mb(built: Path) -> None:

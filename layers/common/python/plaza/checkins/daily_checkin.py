@@ -116,9 +116,9 @@ def _read_from_redis(user_id: int, first: date) -> CheckInState:
 def _read_from_mysql(user_id: int, first: date) -> CheckInState:
     stored = mysql_store.read(user_id, first)
     days = [day.day for day in stored.days]
-    if not stored.runs:
+    if not stored.ranges:
         return CheckInState(None, 0, days)
-    newest = stored.runs[0]
+    newest = stored.ranges[0]
     return CheckInState(newest.last, (newest.last - newest.first).days + 1, days)
 
 

@@ -54,7 +54,7 @@ def _unpack(body: _CheckInBody) -> CheckInEvent:
 EVENTS = message_codec("checkins", _CheckInBody, _unpack, _pack)
 
 
-class Run(NamedTuple):
+class DayRange(NamedTuple):
     """Consecutive days, from ``first`` to ``last`` inclusive."""
 
     first: date
@@ -62,9 +62,9 @@ class Run(NamedTuple):
 
 
 class StoredCheckIns(NamedTuple):
-    """The newest runs in MySQL, newest first, and the days of one month."""
+    """The newest ranges in MySQL, newest first, and the days of one month."""
 
-    runs: Sequence[Run]
+    ranges: Sequence[DayRange]
     days: Sequence[date]
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from plaza.checkins.model import CheckInEvent, Run, StoredCheckIns, next_month
+from plaza.checkins.model import CheckInEvent, DayRange, StoredCheckIns, next_month
 from plaza.infra.mysql import mysql, sql
 
-# Each day of an outbox joins two runs at most: enough unless it has as many days.
-MAX_RUNS = 40
+# Each day of an outbox joins two ranges at most: enough unless it has as many days.
+MAX_RANGES = 40
 
-# Days are numbered from the newest: day + number is the same for all days of a run.
+# Days are numbered from the newest: day + number is the same for all days of a range.
 _READ = """
 SELECT part, first, last FROM (
-  SELECT 'run' AS part, MIN(day) AS first, MAX(day) AS last FROM (
-    SELECT day, TO_DAYS(day) + ROW_NUMBER() OVER (ORDER BY day DESC) AS run
+  SELECT 'range' AS part, MIN(day) AS first, MAX(day) AS last FROM (
+    SELECT day, TO_DAYS(day) + ROW_NUMBER() OVER (ORDER BY day DESC) AS range_id
     FROM checkin WHERE user_id = %s
-  ) AS numbered GROUP BY run ORDER BY last DESC LIMIT %s
-) AS runs
+  ) AS numbered GROUP BY range_id ORDER BY last DESC LIMIT %s
+) AS ranges
 UNION ALL
 SELECT 'day', day, day FROM checkin WHERE user_id = %s AND day >= %s AND day < %s
 """
@@ -41,10 +41,10 @@ def insert(events: Sequence[CheckInEvent]) -> int:
 
 
 def read(user_id: int, first: date) -> StoredCheckIns:
-    """Return the newest runs and the month of ``first``. One statement. Raises MysqlDown."""
-    rows = mysql.fetch_all(_READ, (user_id, MAX_RUNS, user_id, first, next_month(first)))
-    runs = sorted((Run(a, b) for part, a, b in rows if part == "run"), reverse=True)
-    return StoredCheckIns(runs, sorted(day for part, day, _ in rows if part == "day"))
+    """Return the newest ranges and the month of ``first``. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(_READ, (user_id, MAX_RANGES, user_id, first, next_month(first)))
+    ranges = sorted((DayRange(a, b) for part, a, b in rows if part == "range"), reverse=True)
+    return StoredCheckIns(ranges, sorted(day for part, day, _ in rows if part == "day"))
 
 
 def read_days(user_id: int) -> list[date]:

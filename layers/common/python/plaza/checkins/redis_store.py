@@ -156,11 +156,11 @@ def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckI
     keys = CheckInKeys(user_id)
     bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
     length = (next_month(first) - first).days
-    runs = (day.toordinal() for run in stored.runs for day in (run.first, run.last))
+    ranges = (day.toordinal() for part in stored.ranges for day in (part.first, part.last))
     stored_it = redis.run(
         HYDRATE,
         (keys.head, keys.month(first), keys.outbox, keys.lease),
-        (lease.token, _ttl_s(), first.toordinal(), length, bits, lease.reign, *runs),
+        (lease.token, _ttl_s(), first.toordinal(), length, bits, lease.reign, *ranges),
     )
     return bool(stored_it)
 

@@ -109,7 +109,7 @@ def wait_for_log_writers() -> None:
 
 
 def take_log_lock(cursor: Cursor) -> None:
-    """Lock the log lock, exclusively, until the commit. Two statements."""
+    """Take the log lock, exclusively, until the commit. Two statements."""
     cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
     if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
         raise LookupError("log_gate has no row: writers cannot be waited for")

@@ -10,9 +10,9 @@
   ARGV[4]  number of days in the month
   ARGV[5]  bits of the month in MySQL
   ARGV[6]  reign of the node that gave the lease
-  ARGV[7...]  pairs: first and last day of a run, newest first
+  ARGV[7...]  pairs: first and last day of a range, newest first
 
-  Bounded by: 40 runs, and 366 days in the outbox, one for each day of an outage of MySQL.
+  Bounded by: 40 ranges, and 366 days in the outbox, one for each day of an outage of MySQL.
 
   Returns 1 stored, 0 a day was acknowledged since: read MySQL again
 
@@ -20,9 +20,9 @@
 local head, month = KEYS[1], KEYS[2]
 if redis.call('GET', KEYS[4]) ~= ARGV[1] then return 0 end
 local first, length = tonumber(ARGV[3]), tonumber(ARGV[4])
-local runs, accepted, last = {}, {}, 0
+local ranges, accepted, last = {}, {}, 0
 for i = 7, #ARGV, 2 do
-  runs[#runs + 1] = {tonumber(ARGV[i]), tonumber(ARGV[i + 1])}
+  ranges[#ranges + 1] = {tonumber(ARGV[i]), tonumber(ARGV[i + 1])}
   last = math.max(last, tonumber(ARGV[i + 1]))
 end
 
@@ -34,12 +34,12 @@ for _, text in ipairs(redis.call('HKEYS', KEYS[3])) do
   if day >= first and day < first + length then redis.call('SETBIT', month, day - first + 1, 1) end
 end
 
--- Walk back from the newest day to the first day that is neither in a run nor in the outbox.
+-- Walk back from the newest day to the first day that is neither in a range nor in the outbox.
 local day, index = last, 1
 while day > 0 do
-  while runs[index] and runs[index][1] > day do index = index + 1 end
-  if runs[index] and runs[index][2] >= day then
-    day = runs[index][1] - 1
+  while ranges[index] and ranges[index][1] > day do index = index + 1 end
+  if ranges[index] and ranges[index][2] >= day then
+    day = ranges[index][1] - 1
   elseif accepted[day] then
     day = day - 1
   else

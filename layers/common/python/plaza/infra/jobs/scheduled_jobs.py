@@ -57,7 +57,7 @@ RUN_END: Codec[RunEnd] = json_codec("run_ends", RunEnd)
 def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
     """Return a decorator for the handler of a schedule, which returns numbers.
 
-    Its lines and metrics are those of Powertools. How each run ends is stored, one round trip; not
+    Its lines and metrics are Powertools'. How each run ends is stored, one round trip; not
     while Redis is unavailable.
     """
 

@@ -93,7 +93,7 @@ class LineFormatter(BasePowertoolsFormatter):
         return self.make_line(record.levelno, record.created, fields)
 
     def make_line(self, level: int, at_s: float, fields: Mapping[str, Any]) -> str:
-        """Return a line with ``fields`` besides those of all lines."""
+        """Return a line with ``fields`` besides the fields of all lines."""
         at = datetime.fromtimestamp(at_s, UTC)
         line = {
             "level": _LEVELS.get(level) or logging.getLevelName(level),
