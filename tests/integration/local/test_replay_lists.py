@@ -35,8 +35,7 @@ class FunctionApiReader(ApiReader):
     """Calls the functions in this process."""
 
     def __init__(self) -> None:
-        self._concurrency = 1
-        self.on_progress = lambda text: None
+        super().__init__("", {}, 1, lambda text: None)
 
     async def fetch(
         self, path: str, *, body: Any = None, user_id: int | None = None

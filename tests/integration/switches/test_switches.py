@@ -33,7 +33,7 @@ from plaza.switches import (
     redis_store,
     refresh,
 )
-from plaza.switches.model import SWITCHES, Switches, level_of
+from plaza.switches.model import SWITCHES, Switches, current, level_of
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.integration.auth.test_rate_limits import empty
 from tests.integration.auth.test_sessions import set_role
@@ -77,7 +77,7 @@ def change(switches: Switches, version: int = 0) -> None:
 def be_new_process() -> None:
     """Forget the switches of this process, and all its connections."""
     reset_process()
-    assert switch_state.current() == Switches()
+    assert current() == Switches()
 
 
 def count_trips(call: Callable[[], Any]) -> int:
@@ -185,7 +185,7 @@ def test_of_concurrent_changes_one_is_stored(
     with pytest.raises(SwitchesChanged):
         change(READ_ONLY)
     assert mysql_store.read_newest().reason == "first"
-    assert switch_state.current() == Switches()
+    assert current() == Switches()
 
 
 def test_a_repeat_after_a_lost_answer_changes_nothing() -> None:
@@ -228,7 +228,7 @@ def test_a_process_reads_the_copy_in_a_round_trip_that_it_makes_anyway(
         redis.send_to_node(node, [("PING",)])  # connects
     before = statements()
     assert count_trips(identify) == 1
-    assert switch_state.current() == READ_ONLY
+    assert current() == READ_ONLY
     assert statements() - before == 1, "counting itself"
     redis.execute("DEL", redis_store.KEY)
     identify()
@@ -236,7 +236,7 @@ def test_a_process_reads_the_copy_in_a_round_trip_that_it_makes_anyway(
     later(MAX_AGE_S)
     identify()
     assert redis.execute("EXISTS", redis_store.KEY) == 1, "stored again, from MySQL"
-    assert switch_state.current() == READ_ONLY
+    assert current() == READ_ONLY
 
 
 def test_a_like_costs_no_further_round_trip(plaza: World, later: Callable[[float], None]) -> None:
@@ -261,10 +261,10 @@ def test_a_change_reaches_another_process_at_its_next_due_request(
     switches = replace(READ_ONLY, reads_factor=2.0)
     redis_store.store(1, switches)  # by another process
     identify()
-    assert switch_state.current() == Switches()
+    assert current() == Switches()
     later(MAX_AGE_S)
     identify()
-    assert switch_state.current() == switches
+    assert current() == switches
 
 
 def test_an_older_copy_does_not_replace_a_newer_one(plaza: World) -> None:
@@ -284,15 +284,15 @@ def test_a_change_whose_store_in_redis_was_lost_is_found_by_one_process(
     )
     later(MAX_AGE_S)
     identify()
-    assert switch_state.current() == Switches()
+    assert current() == Switches()
     later(redis_store.COMPARE_AFTER_S)
     assert redis_store.claim_comparison(), "by another process"
     identify()
-    assert switch_state.current() == Switches()
+    assert current() == Switches()
     redis.execute("DEL", f"{redis_store.KEY}:comparison")
     later(MAX_AGE_S)
     identify()
-    assert switch_state.current() == READ_ONLY
+    assert current() == READ_ONLY
     be_new_process()
     before = statements()
     assert refresh.read() == READ_ONLY
@@ -304,7 +304,7 @@ def test_without_redis_the_switches_come_from_mysql(plaza: World, redis_away: Aw
         change(READ_ONLY)
         be_new_process()
         identify()
-        assert switch_state.current() == READ_ONLY
+        assert current() == READ_ONLY
         before = statements()
         identify()
         assert statements() - before == 1, "counting itself; not due"
@@ -325,18 +325,18 @@ def test_without_mysql_the_last_known_switches_hold(
         for _ in range(3):
             later(MAX_AGE_S)
             identify()
-            assert switch_state.current() == READ_ONLY
+            assert current() == READ_ONLY
         assert len(lines(capsys, "switches_unread")) == 1, "one process tries, every 10 s"
         be_new_process()
         identify()
-        assert switch_state.current() == READ_ONLY, "Redis has them"
+        assert current() == READ_ONLY, "Redis has them"
         redis.execute("DEL", redis_store.KEY)
         later(MAX_AGE_S)
         identify()
-        assert switch_state.current() == READ_ONLY, "this process has them"
+        assert current() == READ_ONLY, "this process has them"
         be_new_process()
         identify()
-        assert switch_state.current() == Switches(), "nothing has them"
+        assert current() == Switches(), "nothing has them"
         with pytest.raises(MysqlDown):
             change(Switches(), 1)
 

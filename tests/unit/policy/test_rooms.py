@@ -28,8 +28,10 @@ def shown(file: Path) -> str:
 
 def imported_by(file: Path) -> set[str]:
     """Return the modules of Plaza that a file imports, also in functions and by LazyModule."""
-    names = {f"{found.module}.{found.name}" for found in imports_of(file)}
-    names |= {found.module for found in imports_of(file) if f"{found.module}.{found.name}"}
+    names = {f"{imported.module}.{imported.name}" for imported in imports_of(file)}
+    names |= {
+        imported.module for imported in imports_of(file) if f"{imported.module}.{imported.name}"
+    }
     for node in nodes_of(file):
         match node:
             case ast.Call(
@@ -62,8 +64,8 @@ def test_a_room_is_one_docstring(room: str) -> None:
 def test_no_room_is_imported_as_a_name() -> None:
     """``from plaza.infra import redis`` would give the room, which has no names."""
     for file in tracked():
-        for found in imports_of(file) if file.suffix == ".py" else ():
-            assert found.module != "plaza.infra" or found.name not in ROOMS, file
+        for imported in imports_of(file) if file.suffix == ".py" else ():
+            assert imported.module != "plaza.infra" or imported.name not in ROOMS, file
 
 
 @pytest.mark.parametrize("file", sorted(INFRA.glob("*/*.py")), ids=shown)

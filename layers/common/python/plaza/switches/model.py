@@ -27,7 +27,7 @@ class Switches(BaseSwitches):
 
 
 SWITCHES: Codec[Switches] = json_codec("switches", Switches, order="sorted")
-"""Equal switches are equal texts. Those of another version are ignored or normal."""
+"""Equal switches are equal texts. Switches of another version are ignored or normal."""
 
 _NORMAL = Switches()
 
