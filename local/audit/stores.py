@@ -22,8 +22,8 @@ from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries,
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
 from plaza.counters import ContentCounter, UserCounter
-from plaza.counters.model import USER_COLUMNS
-from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
+from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
+from plaza.counters.mysql_store import VERSION_COLUMNS, read_counter
 from plaza.reaction_log import recount
 from plaza.reactions import KINDS, Target
 from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH

@@ -200,6 +200,14 @@ def test_the_runbook_of_an_alarm_names_it(name: str) -> None:
     assert re.search(rf"\b{name}\b", RUNBOOKS[runbook_of(name)])
 
 
+@pytest.mark.parametrize("name", ["dead-letters", "queue-behind"])
+def test_the_runbook_of_many_queues_has_a_row_for_each(name: str) -> None:
+    suffix = "DlqAlarm" if name == "dead-letters" else "AgeAlarm"
+    alarms = [alarm for alarm in ALARMS if alarm.endswith(suffix) and runbook_of(alarm) == name]
+    queues = {alarm.removesuffix(suffix).lower() for alarm in alarms}
+    assert set(re.findall(r"^\| (\w+) \|", RUNBOOKS[name], re.M)) - {"queue"} == queues
+
+
 @pytest.mark.parametrize("name", sorted(RUNBOOKS))
 def test_a_runbook_has_four_parts_with_a_text_each(name: str) -> None:
     headings = re.findall(r"^## (.+)\n\n(?!#)\S", RUNBOOKS[name], re.M)

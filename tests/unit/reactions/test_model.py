@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.counters.model import USER_COLUMNS
-from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS
+from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
+from plaza.counters.mysql_store import VERSION_COLUMNS
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import Unavailable, UnknownProtocol
 from plaza.reactions.model import (

@@ -7,14 +7,6 @@ from typing import NamedTuple
 
 from plaza.infra.runtime.codec import Codec, json_codec, record_codec
 
-USER_COLUMNS = (
-    "followers_total",
-    "following_total",
-    "posts_total",
-    "likes_received_total",
-    "collects_received_total",
-)
-
 
 class UserCounter(NamedTuple):
     """The totals of a user and their version in MySQL; all 0 without a row."""
@@ -27,6 +19,8 @@ class UserCounter(NamedTuple):
     version: int = 0
 
 
+CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
+USER_COLUMNS = UserCounter._fields[:-1]  # all but the version
 USER_COUNTER = record_codec("user_totals", UserCounter)
 COMMENT_TOTAL: Codec[int] = json_codec("comment_totals", int)
 

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from plaza.counters.model import USER_COLUMNS, ContentCounter, UserCounter
+from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS, ContentCounter, UserCounter
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
-CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
 VERSION_COLUMNS = tuple(column.replace("_total", "_version") for column in CONTENT_COLUMNS)
 _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
 

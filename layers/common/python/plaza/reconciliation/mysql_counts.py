@@ -23,6 +23,7 @@ _TOTALS = ", ".join(CONTENT_TOTALS.values())
 _VERSIONS = ", ".join(column.replace("_total", "_version") for column in CONTENT_TOTALS.values())
 _RECEIVED = [kind.received for kind in KINDS.values() if not kind.given]
 _CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
+_REACTIONS = ", ".join(f"'{name}'" for name, kind in KINDS.items() if "user" not in kind.targets)
 _ZEROS = ", 0" * (len(CONTENT_TOTALS) - 1)
 _MOD = 1_000_000_000
 _COUNT_USERS = sql.load_sql(Path(__file__).with_name("sql") / "count_users.sql")
@@ -144,9 +145,19 @@ def find_user_range_end(after_id: int) -> int:
     return min(last_id, int(users[-1][0])) if len(users) == _MAX_TEXTS else last_id
 
 
+def select_user_counts(within: str) -> str:
+    """Return the statement of count_users.sql for the users ``within``, with all their totals."""
+    return _COUNT_USERS.format(
+        within=within,
+        totals=", ".join(USER_TOTALS.values()),
+        zeros=", 0" * (len(USER_TOTALS) - 1),
+        received=_REACTIONS,
+    )
+
+
 def count_users(after_id: int, last_id: int) -> RangeCounts:
     """Read counters and count rows of a range of users. One statement. Raises MysqlDown."""
-    select = _COUNT_USERS.format(within=f"BETWEEN {after_id + 1:d} AND {last_id:d}")
+    select = select_user_counts(f"BETWEEN {after_id + 1:d} AND {last_id:d}")
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids = set()
@@ -165,7 +176,7 @@ def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str
     """Count what the counters of users must be, as ``recount_targets``. One statement."""
     right = {user_id: dict.fromkeys(USER_TOTALS.values(), 0) for user_id in user_ids}
     if user_ids:
-        cursor.execute(_COUNT_USERS.format(within=f"IN ({sql.render_ids(user_ids)})"))
+        cursor.execute(select_user_counts(f"IN ({sql.render_ids(user_ids)})"))
         for source, user_id, count, *_ in cursor:
             if source:
                 right[user_id][USER_TOTALS[source]] += int(count)

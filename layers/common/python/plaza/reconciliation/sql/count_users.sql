@@ -1,16 +1,16 @@
--- Counters of users and numbers of the rows that they count: (source, user, five numbers). A
+-- Counters of users and numbers of the rows that they count: (source, user, numbers). A
 -- counter changes in the transaction of its rows, so a difference in this snapshot is an error.
 --
--- Source '' is the counter in the order of USER_TOTALS; any other source is one count and zeros.
+-- Source '' is the counter, {totals} in the order of USER_TOTALS; any other source is one count and
+-- {zeros}. {received} are the kinds of reactions to content.
 -- {within} is BETWEEN first AND last, or IN (ids): each arm reads the index that begins with its
 -- user.
-SELECT '', user_id, followers_total, following_total, posts_total, likes_received_total,
-       collects_received_total
+SELECT '', user_id, {totals}
 FROM user_counter
 WHERE user_id {within}
 
 UNION ALL
-SELECT 'posts', author_id, COUNT(*), 0, 0, 0, 0
+SELECT 'posts', author_id, COUNT(*){zeros}
 FROM content FORCE INDEX (by_author)
 WHERE content_type = 'post'
   AND author_id {within}
@@ -18,7 +18,7 @@ WHERE content_type = 'post'
 GROUP BY author_id
 
 UNION ALL
-SELECT 'followers', target_id, COUNT(*), 0, 0, 0, 0
+SELECT 'followers', target_id, COUNT(*){zeros}
 FROM reaction FORCE INDEX (by_target)
 WHERE target_type = 'user'
   AND target_id {within}
@@ -27,7 +27,7 @@ WHERE target_type = 'user'
 GROUP BY target_id
 
 UNION ALL
-SELECT 'following', actor_id, COUNT(*), 0, 0, 0, 0
+SELECT 'following', actor_id, COUNT(*){zeros}
 FROM reaction FORCE INDEX (by_actor)
 WHERE actor_id {within}
   AND kind = 'follow'
@@ -37,37 +37,37 @@ GROUP BY actor_id
 -- Reactions to an author's content, deleted content included, which counters keep. One arm for
 -- each type: the index of content begins with the type.
 UNION ALL
-SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*), 0, 0, 0, 0
+SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*){zeros}
 FROM content AS c FORCE INDEX (by_author)
 STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
     ON  r.target_type = c.content_type
     AND r.target_id = c.content_id
 WHERE c.content_type = 'comment'
   AND c.author_id {within}
-  AND r.kind IN ('like', 'collect')
+  AND r.kind IN ({received})
   AND r.state = 1
 GROUP BY c.author_id, r.kind
 
 UNION ALL
-SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*), 0, 0, 0, 0
+SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*){zeros}
 FROM content AS c FORCE INDEX (by_author)
 STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
     ON  r.target_type = c.content_type
     AND r.target_id = c.content_id
 WHERE c.content_type = 'post'
   AND c.author_id {within}
-  AND r.kind IN ('like', 'collect')
+  AND r.kind IN ({received})
   AND r.state = 1
 GROUP BY c.author_id, r.kind
 
 UNION ALL
-SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*), 0, 0, 0, 0
+SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*){zeros}
 FROM content AS c FORCE INDEX (by_author)
 STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
     ON  r.target_type = c.content_type
     AND r.target_id = c.content_id
 WHERE c.content_type = 'review'
   AND c.author_id {within}
-  AND r.kind IN ('like', 'collect')
+  AND r.kind IN ({received})
   AND r.state = 1
 GROUP BY c.author_id, r.kind
