@@ -8,7 +8,6 @@ from pathlib import Path
 
 from cli.commands import add_command, add_flag, add_number, make_parser, run_program
 from cli.paths import DIRECTORY
-from plaza.reactions import KINDS
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -33,8 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
         "store old likes or collects from a CSV file, each once and with its time",
     )
     sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
-    kinds = [name for name, kind in KINDS.items() if "user" not in kind.targets]
-    sub.add_argument("--kind", choices=kinds, default="like")
+    sub.add_argument("--kind", default="like", help="a kind of reaction to content (default: like)")
     sub.add_argument("--target", choices=["post", "comment", "review"], default="post")
     for name, column, what in (
         ("user", "user_id", "the user who reacted"),

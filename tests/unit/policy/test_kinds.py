@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from cli.paths import CONTRACT
-from ops.__main__ import build_parser
 from plaza.reactions import KINDS, Kind
 from tests.unit.policy.modules import ROOT
 
@@ -56,9 +55,3 @@ def test_texts_that_list_the_kinds_have_all() -> None:
     texts = [fields_of("AuditedTargetResponse")["kind"]["description"]]
     texts += re.findall(r"^\| kind \| (.+?) \|", (ROOT / "docs/glossary.md").read_text(), re.M)
     assert [set(re.findall(r"`(\w+)`", text)) for text in texts] == [set(KINDS)] * 2
-
-
-@of_content
-def test_a_kind_of_content_can_be_imported(kind: Kind) -> None:
-    parsed = build_parser().parse_args(["import", "old.csv", "--kind", kind.name])
-    assert parsed.kind == kind.name
