@@ -50,6 +50,7 @@ UNSHARED = {
     r".*:sweep": "new in this version: the one before keeps its progress in meta",
     r".*:claim:(<token>|#)": "the reply to one request, for its own repeat",
     r".*:(next|build|part)": "a build, which begins and ends in one step here",
+    r".*:filling": "a filter that is built in one step here; then it is bloom, which both read",
     r".*:rebuild": "the name of a run, which alone compares it",
     r"voucher:#:absent": "read only where the filter of vouchers is wrong",
     r"hot:.*": "a sample; which command adds to it is chance",
