@@ -918,8 +918,8 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             run.watch(args, answer)
         return answer
 
-    def send_all(client: Any, commands: Sequence[Any]) -> Any:
-        answers = send(client, commands)
+    def send_all(client: Any, commands: Sequence[Any], roles: Any) -> Any:
+        answers = send(client, commands, roles)
         for command, answer in zip(commands, answers, strict=True):
             if command[0] in ("EVALSHA", "EVAL") and not isinstance(answer, Exception):
                 run.watch(bind(command, cluster.name_node(client, command)), answer)

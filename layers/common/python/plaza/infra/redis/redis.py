@@ -30,7 +30,7 @@ def execute(*command: Argument) -> Any:
     One round trip. Raises RedisDown."""
     reports = _take_reports((command,))
     if settings().redis_cluster and key_of_command(command) is None:
-        return REDIS.call(partial(connections.client().execute_command, *command))
+        return REDIS.call(lambda: connections.client().execute_command(*command))
     if reports or settings().redis_cluster:
         return REDIS.call(partial(_pipeline, [command], {}, reports))[0]
     return REDIS.call(partial(_execute, command))
