@@ -21,10 +21,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from aws_lambda_powertools.event_handler.api_gateway import (
-    APIGatewayHttpResolver,
-    Response,
-)
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from plaza.infra.http.callers import Caller, Identify
@@ -82,9 +79,9 @@ class PlazaResolver(APIGatewayHttpResolver):
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
     ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. ``tag`` belongs to routes that
     declare none. With ``admits_unknown_tokens`` the routes themselves refuse tokens without a
-    session. ``paths`` are the paths that a 405 knows,
-    with their methods; by default the app's routes. ``names`` are paths of other functions whose
-    last part API Gateway takes for an id of a route of this one, with their methods.
+    session. ``paths`` are the paths that a 405 knows, with their methods; by default the app's
+    routes. ``names`` are paths of other functions whose last part API Gateway takes for an id of a
+    route of this one, with their methods.
     """
 
     def __init__(
@@ -186,9 +183,8 @@ class PlazaResolver(APIGatewayHttpResolver):
         if switch is not None:
             switch_state.require(switch, event.get("pathParameters"))
         arguments = {}
-        if (
-            self.caller.refusal is None
-        ):  # else an admitted unknown token: its route has no arguments
+        # An unknown token that is admitted: its route has no arguments.
+        if self.caller.refusal is None:
             check_body(event)
             arguments = read_arguments(event)
         if not (route.middlewares or self._router_middlewares):
@@ -349,7 +345,7 @@ def require_caller(app: PlazaResolver) -> int:
     Raises Unauthenticated; Unavailable if the session could not be checked."""
     user_id = find_caller(app)
     if user_id is None:
-        raise Unauthenticated("Send the header `Authorization: Bearer <token>`.")
+        raise Unauthenticated
     return user_id
 
 
