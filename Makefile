@@ -15,6 +15,9 @@ CHECKED ?=
 ARGS ?=
 
 ENV ?=
+VERB ?=
+# directory of the local stack that `make operate` uses
+PLAZA_DIR ?=
 ARCHITECTURE ?= arm64
 
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
@@ -27,12 +30,16 @@ unexport PYTHONDONTWRITEBYTECODE
 ##@ Use
 
 .PHONY: run
-run: setup ## start the stack and play a demo crowd (DEMO=0: no crowd, PORT=8000: fixed port)
+run: setup ## start the stack with the data of the last run; on an empty one play a demo crowd (DEMO=0: no crowd, PORT=8000: fixed port)
 	@exec .venv/bin/python -m local up --port $(PORT) $(if $(filter 0,$(DEMO)),--no-demo)
 
 .PHONY: down
-down: .venv/.ready ## stop the stack
+down: .venv/.ready ## stop the stack; its data stays
 	@.venv/bin/python -m local down
+
+.PHONY: fresh
+fresh: .venv/.ready ## delete the data of the stack, so that the next `make run` starts empty
+	@.venv/bin/python -m local fresh
 
 .PHONY: status
 status: .venv/.ready ## show the parts of the stack, and the messages in its queues
@@ -50,7 +57,7 @@ events: $(READY) ## write the sample events with tokens and ids of the stack to 
 
 .PHONY: setup
 setup: ## install all that the other commands need; fast when nothing changed
-	@$(MAKE) --no-print-directory --jobs=3 $(READY)
+	@$(MAKE) --no-print-directory --silent --jobs=3 $(READY)
 	@.venv/bin/python -m local packages
 
 .PHONY: test-setup
@@ -59,7 +66,7 @@ test-setup: $(READY) node_modules/.ready ## install what only tests need: npm pa
 
 .PHONY: test
 test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: without `make check`)
-	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(or $(WORKERS),4) \
+	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(or $(WORKERS),5) \
 	  --no-loadscope-reorder --ignore tests/cluster $(if $(CHECKED),--ignore tests/unit/policy) --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
 
@@ -179,7 +186,7 @@ validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint, and cfn-li
 .PHONY: scan
 scan: checkov ## run cfn-lint in all regions and checkov on all templates
 	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml .aws-sam/balancer.yaml \
-	  deploy/network.yaml deploy/data.yaml
+	  deploy/network.yaml deploy/data.yaml deploy/second-region.yaml
 
 .PHONY: checkov
 checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all templates, as CloudFormation gets them
@@ -188,7 +195,8 @@ checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all
 	@.venv/bin/python -m tools balancer --expand > .aws-sam/balancer.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
 	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
-	  deploy/budget.yaml deploy/data.yaml deploy/edge.yaml deploy/network.yaml
+	  deploy/budget.yaml deploy/canary.yaml deploy/data.yaml deploy/edge.yaml deploy/network.yaml \
+	  deploy/second-region.yaml
 
 ##@ Deploy
 
@@ -199,6 +207,10 @@ deploy: build ## deploy all stacks of an environment to AWS (ENV=staging, ARGS="
 .PHONY: smoke
 smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=staging)
 	@.venv/bin/python -m deploy smoke $(ENV) $(ARGS)
+
+.PHONY: operate
+operate: .venv/.ready ## run a verb of an operator (VERB=set-role ARGS="user_id=7 role=admin"; ENV=staging: in AWS)
+	@.venv/bin/python -m $(if $(ENV),deploy operate $(ENV),local $(if $(PLAZA_DIR),--dir $(PLAZA_DIR)) operate) $(VERB) $(ARGS)
 
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json
@@ -228,14 +240,19 @@ reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and co
 build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
 	@export PYTHON="python$$(cat .venv-tools/.ready)" PATH="$(CURDIR)/.venv-tools/bin:$$PATH"; \
 	  .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE) Runtime=$$PYTHON
+	@.venv/bin/python -m tools expand .aws-sam/build/template.yaml
 
 .PHONY: layer-size
 layer-size: build ## print the size of the unzipped layer (limit: 23 MB)
 	@find .aws-sam/build/CommonLayer -type f -printf '%s\n' | \
 	  awk '{ sum += $$1 } END { printf "%.1f MB of 23\n", sum / 1e6; exit sum > 23e6 }'
 
+.PHONY: budget
+budget: build ## print what a change adds: resources of the templates, MB of the layer (ARGS="--since main --cold")
+	@.venv/bin/python -m tools budget $(ARGS)
+
 .PHONY: clean
-clean: ## stop the stack; delete all environments, builds and stacks
+clean: ## stop the stack; delete all environments, builds and stacks, with their data
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
 	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .venv-audit .coverage.json .local .local-versions .release .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -244,6 +261,10 @@ help: ## print this list
 	@awk 'BEGIN { FS = ":.*## " } \
 	  /^##@/ { printf "\n%s\n", substr($$0, 5) } \
 	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@printf '\nMore commands:\n'
+	@printf '  .venv/bin/python -m %-6s %s\n' \
+	  local 'of the stack on this machine: tokens, logs, replays, bursts, flash sales (--help lists them)' \
+	  ops 'for operators, on any environment' tools 'generators and checks'
 	@echo
 
 # Environments: development; build and deployment; the Lambda runtime; the scan of templates; the bill of

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.table import Table
@@ -24,6 +24,13 @@ PRICES_OF = "list prices of 2025-06 from memory; compare them with AWS before yo
 GOAL = 1.80
 INGRESS = ("http-api", "load-balancer")
 MILLION, MONTH_H = 1_000_000, 730
+REQUESTS_PER_EXECUTION = 10  # a second, of Lambda's quota of concurrent executions
+
+MAX_ACU, GB_PER_ACU = 16, 2  # deploy/data.yaml: MysqlMaxCapacity
+BUFFER_SHARE = 0.75  # of the memory, for pages
+
+# Measured on InnoDB with the table reaction alone and uniform targets, `table : memory` of 9 : 1.
+MEASURED_AT = 9  # times the memory: the second size that page reads are measured at
 
 
 class Price(NamedTuple):
@@ -68,33 +75,46 @@ class Input(NamedTuple):
 
 
 INPUTS = {
-    "like_cpu_ms": Input(1.17, "`python -m bench handler --quick`: like, CPU, all of it"),
-    "feed_cpu_ms": Input(12, "assumed: `python -m bench feed` has round trips, not CPU of a page"),
-    "order_cpu_ms": Input(1.5, "assumed: a like and one more round trip"),
+    "like_cpu_ms": Input(0.30, "`python -m bench handler`: like, CPU, all of it"),
+    "feed_cpu_ms": Input(1.44, "`python -m bench reads`: feed page of 20, without cached texts"),
+    "order_cpu_ms": Input(0.34, "`python -m bench field`: a like, and likes by orders a second"),
     "like_round_trips": Input(2, "session and limit, then what `python -m bench round-trips` has"),
     "feed_round_trips": Input(8, "the same"),
     "order_round_trips": Input(4, "the same"),
     "redis_ms": Input(0.6, "assumed: a round trip to Redis in a zone"),
     "sqs_ms": Input(6, "assumed: SendMessage by a kept connection"),
-    "events_per_s": Input(1_766, "`python -m bench consumer --quick`, two cores under a load of 9"),
-    "mysql_cpu_us": Input(125, "the same: CPU of MySQL for an event, in batches of 100"),
-    "mysql_log_bytes": Input(1_244, "the same: redo log and binlog"),
-    "mysql_reads": Input(0.5, "assumed: pages of an event that are not in memory"),
+    "events_per_s": Input(10_987, "`python -m bench consumer`: events stored, many targets"),
+    "hot_events_per_s": Input(22_647, "the same: events stored, likes of one post, on a core"),
+    "mysql_cpu_us": Input(46, "the same: CPU of MySQL for an event, likes of one post"),
+    "redo_bytes": Input(768, "the same: redo log of an event, in batches of 100"),
+    "binlog_bytes": Input(493, "the same: binlog of an event"),
+    "binlog": Input(0, "deploy/data.yaml: 1 with Binlog=followed"),
+    "table_per_memory": Input(1, "the table reaction by the memory that MySQL has for pages"),
+    "reaction_bytes": Input(183, "`python -m bench page-reads`: a row with by_actor, of InnoDB"),
+    "page_reads_in_memory": Input(0.02, "the same: page reads of a like, a table in memory"),
+    "page_reads": Input(1.90, "the same: of a table of nine times the memory"),
+    "rate_left": Input(0.32, "the same: share of the rows a second that is left"),
     "mysql_use": Input(0.5, "assumed: share of the capacity of Aurora that is used"),
     "vcpu_per_acu": Input(0.25, "assumed: 8 ACUs have the memory of an instance with two vCPUs"),
     "mysql_instances": Input(
         2, "deploy/data.yaml: the reader that takes over scales with the writer"
     ),
     "io_optimized": Input(0, "1: no price for an I/O, and 30 % more for an ACU"),
-    "gate_per_s": Input(20_000, "assumed: changes a second of one node; `python -m bench gate`"),
+    "redis_us": Input(
+        30,
+        "CPU of a node for a round trip: 21 of a gate (`bench gate`), 29 of a commit (`consumer`)",
+    ),
     "redis_nodes": Input(2, "deploy/data.yaml: a master and its replica"),
     "redis_use": Input(0.5, "assumed: share of a node's capacity that is used"),
     "memory_gb": Input(0.5, "template.yaml"),
+    "consumer_gb": Input(1, "template.yaml: SaveReactions"),
     "vcpu_per_gb": Input(1 / 1.769, "Lambda: one vCPU at 1,769 MB"),
     "batch": Input(
         100, "assumed: messages a consumer gets at this rate; template.yaml allows 4,000"
     ),
     "log_bytes": Input(266, "the line request_served of a like, and 26 bytes of CloudWatch"),
+    "log_share": Input(1, "template.yaml: requests that are logged with the HTTP API"),
+    "balanced_log_share": Input(0.1, "template.yaml: the same with a load balancer"),
     "access_log_bytes": Input(226, "the line of the access log (template.yaml), the same"),
     "event_log_bytes": Input(35, "the lines of a consumer, with the request id of each event"),
     "sent_bytes": Input(3_000, "assumed: SendMessage and its answer, with headers and TLS"),
@@ -102,7 +122,7 @@ INPUTS = {
     "response_bytes": Input(700, "assumed: a like, with headers"),
     "request_bytes": Input(700, "assumed: a like's headers; a load balancer counts both ways"),
     "requests_of_connection": Input(1, "assumed, the worst: each request opens a connection"),
-    "feed_bytes": Input(12_000, "assumed: a page of 20 posts"),
+    "feed_bytes": Input(3_700, "`python -m bench reads`: feed page of 20, gzipped"),
 }
 
 Inputs = Mapping[str, float]
@@ -115,12 +135,32 @@ def lambda_gb_s(cpu_ms: float, wait_ms: float, inputs: Inputs) -> float:
     return wall_ms / 1000 * inputs["memory_gb"]
 
 
+def count_page_reads(inputs: Inputs) -> float:
+    """Return the pages that storing an event reads, of which most of a small table are in memory.
+
+    Measured with rows and targets chosen at random, in memory and with a table of nine times the
+    memory. Between them it grows with the share of the table that is not in memory.
+    """
+    missing = max(0, 1 - 1 / inputs["table_per_memory"]) / (1 - 1 / MEASURED_AT)
+    in_memory = inputs["page_reads_in_memory"]
+    return in_memory + (inputs["page_reads"] - in_memory) * missing
+
+
+def slow_down(inputs: Inputs) -> float:
+    """Return the share of the rate of events that is left; 1 in memory. The time of an event grows
+    with its page reads."""
+    in_memory = inputs["page_reads_in_memory"]
+    more = (count_page_reads(inputs) - in_memory) / (inputs["page_reads"] - in_memory)
+    return 1 / (1 + (1 / inputs["rate_left"] - 1) * more)
+
+
 def store_event(inputs: Inputs) -> dict[str, float]:
     """Return the resources that storing one event of a queue takes."""
     vcpu_s = inputs["mysql_cpu_us"] / 1e6 / inputs["mysql_use"]
     acu_s = vcpu_s / inputs["vcpu_per_acu"] * (1 + 0.3 * inputs["io_optimized"])
     # Aurora writes its logs in units of 4 KB.
-    ios = inputs["mysql_log_bytes"] / 4096 + inputs["mysql_reads"]
+    log_bytes = inputs["redo_bytes"] + inputs["binlog"] * inputs["binlog_bytes"]
+    ios = log_bytes / 4096 + count_page_reads(inputs)
     return {
         # Received ten at a time, and deleted ten at a time.
         "sqs": 0.2,
@@ -137,18 +177,18 @@ def request(
 ) -> dict[str, float]:
     """Return the resources of one request of the API: one invocation."""
     wait_ms = round_trips * inputs["redis_ms"] + sends * inputs["sqs_ms"]
-    gate_s = round_trips / (inputs["gate_per_s"] * inputs["redis_use"])
+    redis_s = round_trips * inputs["redis_us"] / 1e6 / inputs["redis_use"]
     return {
         "http_api": 1,
         "lambda_request": 1,
         "lambda_gb_s": lambda_gb_s(cpu_ms, wait_ms, inputs),
         "sqs": sends,
-        "log_gb": inputs["log_bytes"] / 1e9,
+        "log_gb": inputs["log_share"] * inputs["log_bytes"] / 1e9,
         "cheap_log_gb": inputs["access_log_bytes"] / 1e9,
         "egress_gb": answered_bytes / 1e9,
         "zone_gb": inputs["store_bytes"] / 2 / 1e9,
         "endpoint_gb": sends * inputs["sent_bytes"] / 1e9,
-        "valkey_node_h": gate_s * inputs["redis_nodes"] / 3600,
+        "valkey_node_h": redis_s * inputs["redis_nodes"] / 3600,
     }
 
 
@@ -163,7 +203,8 @@ def balanced(resources: Mapping[str, float], evaluated: int, inputs: Inputs) -> 
         moved_gb / 0.4,  # an hour, to and from functions
         max(0, evaluated - FREE_RULES) / 1000 / 3600,  # a second
     )
-    return {**resources, "http_api": 0, "cheap_log_gb": 0, "lcu_h": lcu_h}
+    log_gb = inputs["balanced_log_share"] * inputs["log_bytes"] / 1e9
+    return {**resources, "http_api": 0, "cheap_log_gb": 0, "log_gb": log_gb, "lcu_h": lcu_h}
 
 
 def add(*parts: Mapping[str, float]) -> dict[str, float]:
@@ -223,6 +264,18 @@ def idle_month() -> dict[str, float]:
     }  # fmt: skip
 
 
+class Size(NamedTuple):
+    """Likes that are stored, in millions, and what one more takes. ``rate``: share of the events a
+    second of a table in memory. ``like_usd``: of a million."""
+
+    ratio: float
+    likes: float
+    reads: float
+    rate: float
+    like_usd: float
+    month_usd: float
+
+
 class Ceiling(NamedTuple):
     """What ends at which rate of likes, and what to turn."""
 
@@ -233,26 +286,75 @@ class Ceiling(NamedTuple):
 
 
 def ceilings(inputs: Inputs) -> list[Ceiling]:
-    """Return the ceilings of a new account with the smallest stores, the lowest first."""
+    """Return the ceilings of a new account with the default stores, the lowest first."""
     wait_ms = inputs["redis_ms"] + inputs["sqs_ms"]
     like_s = lambda_gb_s(inputs["like_cpu_ms"], wait_ms, inputs) / inputs["memory_gb"]
-    gate, writer = inputs["gate_per_s"], inputs["events_per_s"]
+    node = 1e6 / (inputs["like_round_trips"] * inputs["redis_us"])
+    vcpus = inputs["mysql_use"] * MAX_ACU * inputs["vcpu_per_acu"]
+    writer = vcpus * 1e6 / inputs["mysql_cpu_us"] * slow_down(inputs)
+    consumer = inputs["hot_events_per_s"] * inputs["consumer_gb"] * inputs["vcpu_per_gb"]
     limits = [
-        Ceiling("writer of two vCPUs", writer, "16 to 32 vCPUs", "Vitess or TiDB"),
+        Ceiling("Lambda, quota 10 of a new account", lambda_rate(10, like_s), "quota", "quota"),
+        Ceiling("stage throttle, RequestsPerSecond", 2_000, "parameter", "a load balancer"),
+        Ceiling(
+            "default node, cache.t4g.medium: a fifth of two vCPUs",
+            0.4 * node,
+            "cache.m7g.large, then shards",
+            "shards",
+        ),
+        Ceiling(f"writer of {MAX_ACU} ACU, half used", writer, "128 ACU", "Vitess or TiDB"),
         Ceiling("HTTP API, quota 10,000/s", 10_000, "quota", "several APIs behind CloudFront"),
-        Ceiling("one hot target: one slot", gate, "none: refuse or sample", "the same"),
-        Ceiling("gate, one node", gate, "ten shards", "forty nodes, then more hash tags"),
-        Ceiling("Lambda, quota 1,000", 1_000 / like_s, "quota 10,000", "quota, several accounts"),
+        Ceiling(
+            "Lambda, quota 1,000", lambda_rate(1_000, like_s), "quota", "quota, several accounts"
+        ),
+        Ceiling("one hot target: its one consumer", consumer, "sub-targets", "the same"),
+        Ceiling("gate, one core of a node", node, "ten shards", "forty nodes, more hash tags"),
     ]
     return sorted(limits, key=lambda ceiling: ceiling.likes_per_s)
 
 
+def lambda_rate(quota: int, request_s: float) -> float:
+    """Return the requests a second that a quota of concurrent executions allows."""
+    return min(quota * REQUESTS_PER_EXECUTION, quota / request_s)
+
+
+def sizes(inputs: Inputs) -> Iterator[Size]:
+    """Yield what storing a like takes when the table is 1 to 32 times the memory for its pages."""
+    for ratio in (1, 2, 4, 9, 32):
+        changed = {**inputs, "table_per_memory": ratio}
+        likes = ratio * MAX_ACU * GB_PER_ACU * BUFFER_SHARE * 1e9 / inputs["reaction_bytes"]
+        stored_gb = likes * inputs["reaction_bytes"] / 1e9
+        yield Size(
+            ratio,
+            likes / MILLION,
+            count_page_reads(changed),
+            slow_down(changed),
+            totals_of(changed, "http-api")["like"],
+            stored_gb * PRICES["aurora_gb_month"].usd,
+        )
+
+
 CHANGES: dict[str, dict[str, float]] = {
     "as it is": {},
-    "one line of a function in ten requests": {"log_bytes": 27},
+    "one line of a function in ten requests": {"log_share": 0.1},
+    "connections that are used for 100 requests": {"requests_of_connection": 100},
     "Aurora I/O-Optimized": {"io_optimized": 1},
     "no reader of Aurora": {"mysql_instances": 1},
-    "all of them": {"log_bytes": 27, "io_optimized": 1, "mysql_instances": 1},
+    "all of them": {
+        "log_share": 0.1,
+        "requests_of_connection": 100,
+        "io_optimized": 1,
+        "mysql_instances": 1,
+    },
+    "with a binlog (Binlog=followed)": {"binlog": 1},
+    "a table of nine times the memory": {"table_per_memory": 9},
+    "the same, before by_target was dropped": {
+        "table_per_memory": 9,
+        "page_reads": 2.89,
+        "rate_left": 0.21,
+        "reaction_bytes": 266,
+    },
+    "the same, Aurora I/O-Optimized": {"table_per_memory": 9, "io_optimized": 1},
 }
 """What to turn -> the inputs that it changes."""
 
@@ -331,6 +433,25 @@ def tables(inputs: Inputs) -> Iterable[Table]:
         likes = (totals_of({**inputs, **change}, ingress)["like"] for ingress in INGRESS)
         turned.add_row(name, *(f"{usd:.2f}" for usd in likes))
     yield turned
+
+    grown = new_table(
+        "Likes that are stored, and what a million more cost, HTTP API",
+        *("table : memory", "likes, millions", "page reads", "rate", "USD", "USD a month to keep"),
+    )
+    for size in sizes(inputs):
+        grown.add_row(
+            f"{size.ratio:g}",
+            f"{size.likes:,.0f}",
+            f"{size.reads:.2f}",
+            f"{size.rate:.2f}",
+            f"{size.like_usd:.2f}",
+            f"{size.month_usd:,.0f}",
+        )
+    grown.caption = (
+        f"a million likes take {inputs['reaction_bytes'] / 1000:.2f} GB,"
+        f" {inputs['reaction_bytes'] / 1000 * PRICES['aurora_gb_month'].usd:.3f} USD a month"
+    )
+    yield grown
 
     ends = new_table("Ceilings, likes a second", "part", "today", "for 10 x", "for 100 x")
     for part, likes_per_s, ten_times, hundred_times in ceilings(inputs):

@@ -33,10 +33,15 @@ class MysqlLoad(NamedTuple):
     """What MySQL has done so far, or between two readings."""
 
     cpu_s: float
-    written_bytes: int
+    redo_bytes: int
+    binlog_bytes: int
 
     def __sub__(self, earlier: "MysqlLoad") -> "MysqlLoad":
-        return MysqlLoad(self.cpu_s - earlier.cpu_s, self.written_bytes - earlier.written_bytes)
+        return MysqlLoad(
+            self.cpu_s - earlier.cpu_s,
+            self.redo_bytes - earlier.redo_bytes,
+            self.binlog_bytes - earlier.binlog_bytes,
+        )
 
 
 def mysql_load() -> MysqlLoad:
@@ -48,7 +53,7 @@ def mysql_load() -> MysqlLoad:
         """
     )
     cpu = psutil.Process(int(Path(pid_file).read_text())).cpu_times()
-    return MysqlLoad(cpu.user + cpu.system, int(redo_bytes) + binlog.read_end().log_pos)
+    return MysqlLoad(cpu.user + cpu.system, int(redo_bytes), binlog.read_end().log_pos)
 
 
 class Cpu(NamedTuple):

@@ -57,7 +57,7 @@ def measure(harness: Harness) -> list[Figure]:
         mysql.write(f"DELETE FROM {table}")
     folder = DirectoryObjectStore(harness.directory / "s3")
     patched = {name: getattr(folder, name) for name in ("put", "get", "list_keys")}
-    timeout = {"PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "280"}  # the setting of MaintainLog
+    timeout = {"PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60"}  # the setting of MaintainLog
     try:
         with mock.patch.dict(os.environ, timeout), mock.patch.multiple(objects, **patched):
             _forget_settings()

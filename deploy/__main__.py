@@ -3,6 +3,7 @@
 import argparse
 
 from cli.commands import add_command, add_flag, make_parser, run_program
+from cli.verbs import add_verb
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -12,7 +13,12 @@ def build_parser() -> argparse.ArgumentParser:
     sub = add_command(commands, "up", "deploy.deploy", "deploy all stacks of an environment")
     sub.add_argument("environment", help="name of the environment, such as staging")
     sub.add_argument("values", nargs="*", metavar="Name=Value", help="parameters of templates")
-    add_flag(sub, "--yes", "execute change sets without a question, in prod, too")
+    add_flag(sub, "--yes", "execute change sets without a question, for a shell without a terminal")
+    add_flag(sub, "--replace-stores", "let this update delete or replace stores and their secrets")
+
+    sub = add_command(commands, "operate", "deploy.operate", "run a verb of an operator")
+    sub.add_argument("environment", help="name of the environment, such as staging")
+    add_verb(sub)
 
     sub = add_command(
         commands, "smoke", "deploy.smoke", "like, order, read and audit at a deployed URL"

@@ -1,35 +1,51 @@
-"""Deploys an environment: network, stores, application, load balancer, edge with pages, budget.
+"""Deploys an environment: network, stores, application, balancer, edge with pages, canary, budget.
 
   python -m deploy up staging [Name=Value ...]
 
 An environment is a section of samconfig.toml: region, tags, parameters. ``Name=Value`` sets a
-parameter of any of the templates; a deploy keeps what an earlier one set. What network and stores
-export is in Parameter Store under ``/plaza/ENVIRONMENT/``, where the other templates read it; what
-a later stack returns for the edge, which is in another region, is passed on. The first deploy asks
-for what nothing knows. The application must be built (``make build``).
+parameter of any of the templates. Each deploy passes every parameter: what the command or
+samconfig.toml says, else what an earlier deploy set, else the default of the template. A value that
+is the default of the deployed template counts as not set, so that a changed default reaches the
+environment. What network and stores export is in Parameter Store under ``/plaza/ENVIRONMENT/``,
+where the other templates read it; what a later stack returns for the edge, which is in another
+region, is passed on. The first deploy asks for what nothing knows. The application must be built
+(``make build``).
 """
 
 import argparse
+import os
 import re
-import subprocess
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import boto3
 import yaml
-from botocore.exceptions import ClientError
 
-from cli.paths import ROOT, TOOLS, CommandError
-from deploy import pages
+from cli.paths import ROOT
+from deploy.account import SAMCONFIG, Account, explain_aws_errors
+from deploy.parts import (
+    APPLICATION,
+    BALANCER,
+    BUILT,
+    EDGE,
+    EDGE_REGION,
+    NETWORK,
+    PARTS,
+    DeployError,
+    Part,
+    check_environment,
+    check_stack,
+    read_pairs,
+)
+from deploy.preflight import check_limits
 
-ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{0,19}")
-BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
-SAMCONFIG = ROOT / "samconfig.toml"
 EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
-EDGE_REGION = "us-east-1"  # of web ACLs and certificates of CloudFront, and of budgets
+ONCE = frozenset({"DeletionProtection", "ShiftTraffic"})
+"""Parameters whose values hold for one deploy. The next one without them returns to the default."""
+
 QUESTIONS = {
     "AlarmEmail": "Address that alarms are sent to",
     "SmsCountries": "Countries that sign-in codes are sent to (US,DE)",
@@ -37,88 +53,25 @@ QUESTIONS = {
 }
 
 
-class DeployError(CommandError):
-    """A deploy cannot start or go on; the text says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A stack of an environment. ``region``: None for the environment's."""
-
-    name: str
-    template: Path
-    region: str | None = None
-
-    def stack_name(self, environment: str) -> str:
-        return f"plaza-{environment}{self.name and f'-{self.name}'}"
-
-
-NETWORK = Part("network", ROOT / "deploy" / "network.yaml")
-DATA = Part("data", ROOT / "deploy" / "data.yaml")
-APPLICATION = Part("", BUILT)
-BALANCER = Part("balancer", ROOT / "deploy" / "balancer.yaml")
-EDGE = Part("edge", ROOT / "deploy" / "edge.yaml", EDGE_REGION)
-BUDGET = Part("budget", ROOT / "deploy" / "budget.yaml", EDGE_REGION)
-PARTS = (NETWORK, DATA, APPLICATION, BALANCER, EDGE, BUDGET)
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What samconfig.toml has for an environment."""
+    """What samconfig.toml and the shell have for an environment.
+
+    ``values``: name -> value of parameters, except those that the application reads from Parameter
+    Store. ``account``: id of the only account that it may be deployed to; None for any.
+    """
 
     region: str
     values: Mapping[str, str]
-    """Name -> value of parameters, except those that the application reads from Parameter Store."""
+    account: str | None = None
 
 
-class Account:
-    """CloudFormation and SAM, in the account of the shell's AWS settings.
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a template. ``default``: None if it has none."""
 
-    ``confirms``: False to execute change sets at once; True as samconfig.toml says.
-    """
-
-    def __init__(self, region: str, *, confirms: bool = True) -> None:
-        self.region = region
-        self._confirms = confirms
-
-    def describe(self, part: Part, environment: str) -> dict[str, Any] | None:
-        """Return a stack as CloudFormation does, None if it does not exist."""
-        formation: Any = boto3.client("cloudformation", region_name=part.region or self.region)
-        try:
-            [stack] = formation.describe_stacks(StackName=part.stack_name(environment))["Stacks"]
-        except ClientError as error:
-            if "does not exist" in str(error):
-                return None
-            raise
-        return dict(stack)
-
-    def deploy(self, part: Part, environment: str, values: Mapping[str, str]) -> None:
-        """Run ``sam deploy``. Parameters without a value keep the one that the stack has."""
-        region = part.region or self.region
-        command: list[str | Path] = [
-            TOOLS / "sam", "deploy", "--config-file", SAMCONFIG, "--config-env", environment,
-            "--template-file", part.template, "--region", region,
-            "--stack-name", part.stack_name(environment),
-        ]  # fmt: skip
-        if not self._confirms:
-            command.append("--no-confirm-changeset")
-        if values:  # instead of the values in samconfig.toml, which are the application's
-            command += ["--parameter-overrides", *(f'{n}="{v}"' for n, v in values.items())]
-        if subprocess.run(command, cwd=ROOT, check=False).returncode:
-            raise DeployError(f"{part.stack_name(environment)} was not deployed")
-
-    def read_secret_version(self, arn: str) -> str:
-        """Return the id of a secret's current version, without reading the secret."""
-        secret = boto3.client("secretsmanager", region_name=self.region).describe_secret(
-            SecretId=arn
-        )
-        [version] = [id_ for id_, s in secret["VersionIdsToStages"].items() if "AWSCURRENT" in s]
-        return version
-
-    def upload_pages(self, bucket: str, distribution: str) -> None:
-        """Upload the built pages, and let the edge serve them."""
-        s3, cloudfront = (boto3.client(n, region_name=EDGE_REGION) for n in ("s3", "cloudfront"))
-        pages.upload_pages(pages.list_pages(), bucket, distribution, s3, cloudfront)
+    type: str
+    default: str | None
 
 
 def deploy(
@@ -126,6 +79,7 @@ def deploy(
     given: Mapping[str, str],
     account: Account,
     ask: Callable[[str], str] = input,
+    report: Callable[[str], None] = print,
 ) -> dict[str, str]:
     """Deploy all parts in order. Returns the outputs of all. Raises DeployError."""
     settings = read_settings(environment)
@@ -138,63 +92,178 @@ def deploy(
         raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
     if known.setdefault("Runtime", runtime) != runtime:
         raise DeployError(f"the layer is for {runtime}; run `make clean build PYTHON_VERSION=...`")
-    outputs: dict[str, str] = {}
+    _check_account(account, settings, known, report)
+    rollout = _Rollout(environment, account, known, ask, report)
+    rollout.check_stacks()
     for part in PARTS:
-        stack = account.describe(part, environment)
-        if part is EDGE and stack is None and "OriginSecretArn" not in outputs:
-            continue
-        if part is BALANCER and outputs["Ingress"] != "load-balancer":
-            continue
-        for name in parameters[part.name]:
-            is_asked = name in QUESTIONS and name not in known
-            if is_asked and name not in read_pairs(stack, "Parameter"):
-                known[name] = _ask(name, ask)
-        values = {
-            name: f"/plaza/{environment}/{name}" if type_.startswith(EXPORTED) else known[name]
-            for name, type_ in parameters[part.name].items()
-            if type_.startswith(EXPORTED) or name in known
-        }
-        if part is NETWORK and account.describe(BALANCER, environment):
-            values["Ingress"] = "load-balancer"  # whose subnets are in use until it is deleted
-        account.deploy(part, environment, values)
-        outputs |= read_pairs(account.describe(part, environment), "Output")
-        known |= outputs
-        if part is APPLICATION and "OriginSecretArn" in outputs:
-            known |= _describe_origin_secret(outputs["OriginSecretArn"], account)
+        if rollout.has(part):
+            rollout.deploy(part, parameters[part.name])
+    return rollout.outputs
+
+
+class _Rollout:
+    """A deploy of an environment: what is known of its parameters, and what the stacks returned.
+
+    ``stacks``: part -> its stack as it was before, None without one.
+    """
+
+    def __init__(
+        self,
+        environment: str,
+        account: Account,
+        known: dict[str, str],
+        ask: Callable[[str], str],
+        report: Callable[[str], None],
+    ) -> None:
+        self.outputs: dict[str, str] = {}
+        self._environment = environment
+        self._account = account
+        self._known = known
+        self._ask = ask
+        self._report = report
+        self._ingress = ""
+        self._stacks = {part.name: account.describe(part, environment) for part in PARTS}
+
+    def check_stacks(self) -> None:
+        """Raise DeployError if one of the stacks is another one or cannot be updated."""
+        for part in PARTS:
+            if stack := self._stacks.get(part.name):
+                check_stack(part, self._environment, stack)
+
+    def has(self, part: Part) -> bool:
+        """Return whether the environment has a part, after those before it were deployed."""
+        if part is BALANCER:
+            return self._ingress == "load-balancer"
+        return (
+            part is not EDGE or bool(self._stacks[EDGE.name]) or "OriginSecretArn" in self.outputs
+        )
+
+    def deploy(self, part: Part, parameters: Mapping[str, Parameter]) -> None:
+        """Deploy a part with all its parameters; protect its stack; remember what it returns."""
+        exists = self._prepare(part)
+        values = self._choose_values(part, parameters, exists=exists)
+        self._account.deploy(part, self._environment, values, exists=exists)
+        if part.is_protected:
+            is_protected = self._known.get("DeletionProtection") != "false"
+            self._account.protect(part, self._environment, is_protected=is_protected)
+        returned = read_pairs(self._account.describe(part, self._environment), "Output")
+        self.outputs |= returned
+        self._known |= returned
+        if part is APPLICATION:
+            self._ingress = values["Ingress"]
+            self._known["GuardOrigin"] = values["GuardOrigin"]  # the load balancer follows it
+            if arn := returned.get("OriginSecretArn"):
+                self._known |= _describe_origin_secret(arn, self._account)
         if part is EDGE:
-            account.upload_pages(outputs["PagesBucket"], outputs["EdgeDistribution"])
-    return outputs
+            self._account.upload_pages(returned["PagesBucket"], returned["EdgeDistribution"])
+
+    def _prepare(self, part: Part) -> bool:
+        """Return whether the part has a stack to update. Deletes what a failed creation left, which
+        is nothing but its name: no template retains anything of it."""
+        name, stack = self._name(part), self._stacks.get(part.name)
+        if stack and stack["StackStatus"] == "ROLLBACK_COMPLETE":
+            self._report(f"{name}: its creation failed; it is deleted and created again")
+            self._account.delete(part, self._environment)
+            stack = None
+        self._report(f"{name}: {'update' if stack else 'create'}")
+        return stack is not None
+
+    def _choose_values(
+        self, part: Part, parameters: Mapping[str, Parameter], *, exists: bool
+    ) -> dict[str, str]:
+        """Return a value for each parameter. Asks for what is missing."""
+        own = self._read_own(part) if exists else {}
+        for name in parameters:
+            if name in QUESTIONS and name not in {*self._known, *own}:
+                self._known[name] = self._find_elsewhere(name) or _ask(name, self._ask)
+        values: dict[str, str] = {}
+        for name, parameter in parameters.items():
+            value = self._known.get(name, own.get(name, parameter.default))
+            if parameter.type.startswith(EXPORTED):
+                values[name] = f"/plaza/{self._environment}/{name}"
+            elif value is not None:
+                values[name] = value
+        if part is NETWORK and self._stacks.get(BALANCER.name):
+            values["Ingress"] = "load-balancer"  # whose subnets are in use until it is deleted
+        for name in sorted(set(own) & set(values) - set(self._known)):
+            if not parameters[name].type.startswith(EXPORTED):
+                self._report(f"  {name} stays {values[name]}")
+        return values
+
+    def _read_own(self, part: Part) -> dict[str, str]:
+        """Return the parameters that earlier deploys set to something else than the default."""
+        defaults = self._account.read_defaults(part, self._environment)
+        pairs = read_pairs(self._stacks[part.name], "Parameter")
+        return {n: v for n, v in pairs.items() if n not in ONCE and defaults.get(n) != v}
+
+    def _find_elsewhere(self, name: str) -> str | None:
+        """Return the value that another stack of the environment has for a parameter."""
+        pairs = (read_pairs(stack, "Parameter") for stack in self._stacks.values())
+        return next((values[name] for values in pairs if values.get(name)), None)
+
+    def _name(self, part: Part) -> str:
+        return part.stack_name(self._environment, self._account.region)
+
+
+def _check_account(
+    account: Account,
+    settings: Settings,
+    known: Mapping[str, str],
+    report: Callable[[str], None],
+) -> None:
+    """Report which account it is, and what it lacks. Raises DeployError for another than the one
+    that samconfig.toml names."""
+    number, caller = account.read_identity()
+    report(f"account {number}, region {account.region}, as {caller}")
+    if settings.account not in (None, number):
+        raise DeployError(f"samconfig.toml has account {settings.account}, not {number}")
+    for sentence in check_limits(account, known):
+        report(f"note: {sentence}")
 
 
 def read_settings(environment: str) -> Settings:
-    """Return what samconfig.toml has for an environment. Raises DeployError."""
-    parts = tuple(f"-{part.name}" for part in PARTS if part.name)  # plaza-prod-data is a part
-    if (
-        not ENVIRONMENT.fullmatch(environment)
-        or environment in ("default", "local")
-        or environment.endswith(parts)
-    ):
-        raise DeployError(
-            f"{environment!r} is no name of an environment: a-z, 0-9 and -, not local, not default,"
-            f" not with {', '.join(parts)} at its end"
-        )
+    """Return what samconfig.toml has for an environment, and its region. Raises DeployError."""
+    check_environment(environment)
     try:
-        parameters = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
+        config = tomllib.loads(SAMCONFIG.read_text())[environment]
+        parameters = config["global"]["parameters"]
     except KeyError:
         raise DeployError(
             f"samconfig.toml has no section {environment}.global.parameters; copy staging's"
         ) from None
     overrides = dict(entry.split("=", 1) for entry in parameters["parameter_overrides"])
     values = {n: v for n, v in overrides.items() if not v.startswith(f"/plaza/{environment}/")}
-    return Settings(parameters["region"], values)
+    account = config.get("plaza", {}).get("parameters", {}).get("account")
+    return Settings(find_region(parameters.get("region")), values, account)
 
 
-def read_parameters(template: Path) -> dict[str, str]:
-    """Return the parameters of a template: name -> type. Raises DeployError if it was not built."""
+def find_region(configured: str | None) -> str:
+    """Return the region of samconfig.toml, else of AWS_REGION, AWS_DEFAULT_REGION or the profile.
+
+    Raises DeployError without one, and if the shell contradicts samconfig.toml: plain ``sam`` takes
+    the region of the shell, so the environment would be in two.
+    """
+    of_shell = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    if configured and of_shell and configured != of_shell:
+        raise DeployError(f"samconfig.toml has region {configured}, the shell has {of_shell}")
+    with explain_aws_errors():
+        region = configured or of_shell or boto3.Session().region_name
+    if not region:
+        raise DeployError("no region: set AWS_REGION, or region in samconfig.toml")
+    return str(region)
+
+
+def read_parameters(template: Path) -> dict[str, Parameter]:
+    """Return the parameters of a template. Raises DeployError if it was not built."""
     if not template.exists():
         raise DeployError(f"{template.relative_to(ROOT)} is missing; run `make build`")
     declared = yaml.load(template.read_text(), Loader)["Parameters"]  # noqa: S506 - a SafeLoader
-    return {name: parameter["Type"] for name, parameter in declared.items()}
+    return {
+        name: Parameter(
+            parameter["Type"], str(parameter["Default"]) if "Default" in parameter else None
+        )
+        for name, parameter in declared.items()
+    }
 
 
 def read_architecture(build: Path) -> str:
@@ -212,12 +281,6 @@ def _find_extension(build: Path) -> str:
     if (extension := next(extensions, None)) is None:
         raise DeployError("there is no layer; run `make build`")
     return extension.name
-
-
-def read_pairs(stack: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
-    """Return the parameters (``kind``: Parameter) or the outputs (Output) of a stack."""
-    pairs = (stack or {}).get(f"{kind}s", [])
-    return {entry[f"{kind}Key"]: entry.get(f"{kind}Value", "") for entry in pairs}
 
 
 def _ask(name: str, ask: Callable[[str], str]) -> str:
@@ -243,11 +306,18 @@ class Loader(yaml.CSafeLoader):
 Loader.add_multi_constructor("!", lambda *_: None)
 
 
+@explain_aws_errors()
 def main(args: argparse.Namespace) -> None:
     """Deploy, and print the outputs of all stacks. Raises DeployError."""
     if wrong := [value for value in args.values if not re.match(r"\w+=", value)]:
         raise DeployError(f"{wrong[0]!r} is not Name=Value")
-    account = Account(read_settings(args.environment).region, confirms=not args.yes)
-    outputs = deploy(args.environment, dict(v.split("=", 1) for v in args.values), account)
+    account = Account(
+        read_settings(args.environment).region,
+        confirms=not args.yes,
+        replaces_stores=args.replace_stores,
+    )
+    given = dict(value.split("=", 1) for value in args.values)
+    in_order = partial(print, flush=True)  # with what SAM prints
+    outputs = deploy(args.environment, given, account, report=in_order)
     for name, value in sorted(outputs.items()):
         print(f"{name} = {value}")

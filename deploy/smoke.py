@@ -1,10 +1,11 @@
 """Checks a deployed environment as a client does: preflight, like, feed, order, audit.
 
-  PLAZA_SMOKE_TOKEN=... python -m deploy smoke staging
+  python -m deploy smoke staging
   PLAZA_SMOKE_TOKEN=... python -m deploy smoke --url http://127.0.0.1:8000
 
-The token belongs to an admin: it offers a voucher and starts a reconciliation, which is the audit.
-What the check creates, it deletes. Exits 1 at the first answer that is wrong.
+It needs an admin, who offers a voucher and starts a reconciliation, which is the audit: the verb
+open-smoke-session of the environment creates one, or PLAZA_SMOKE_TOKEN is the token of one. What
+the check creates, it deletes. Exits 1 at the first answer that is wrong.
 """
 
 import argparse
@@ -20,15 +21,10 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from cli.paths import CommandError
-from deploy.deploy import (
-    APPLICATION,
-    BALANCER,
-    EDGE,
-    Account,
-    DeployError,
-    read_pairs,
-    read_settings,
-)
+from deploy.account import Account, explain_aws_errors
+from deploy.deploy import read_settings
+from deploy.operate import Operator
+from deploy.parts import APPLICATION, BALANCER, EDGE, DeployError, read_pairs
 
 T = TypeVar("T")
 
@@ -201,9 +197,22 @@ def url_of(environment: str) -> str:
     raise DeployError(f"there is no environment {environment}")
 
 
+@explain_aws_errors()
 def main(args: argparse.Namespace) -> None:
     """Check an environment. Raises SmokeError, DeployError."""
-    token = os.environ.get("PLAZA_SMOKE_TOKEN", "")
-    if not token:
+    url = args.url or url_of(args.environment)
+    if token := os.environ.get("PLAZA_SMOKE_TOKEN", ""):
+        check(Client(url, token))
+    elif args.url:
         raise SmokeError("set PLAZA_SMOKE_TOKEN to the token of an admin (docs/operations.md)")
-    check(Client(args.url or url_of(args.environment), token))
+    else:
+        check_as_new_admin(url, Operator(args.environment))
+
+
+def check_as_new_admin(url: str, operator: Operator) -> None:
+    """Check an environment as an admin who exists for the check only. Raises SmokeError."""
+    client = Client(url, operator.run("open-smoke-session")["token"])
+    try:
+        check(client)
+    finally:
+        client.expect("DELETE", "/users/me", {202})

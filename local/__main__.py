@@ -16,9 +16,10 @@ from cli.commands import (
     run_program,
 )
 from cli.paths import DIRECTORY
+from cli.verbs import add_verb
 from local import up
-from local.stack import logs, packages, status, tokens
-from local.stack.stack import Stack
+from local.stack import logs, packages, parts, status, tokens
+from local.stack.stack import Stack, explain_outage
 
 _JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "audit")
 
@@ -36,18 +37,20 @@ def build_parser() -> argparse.ArgumentParser:
             command = partial(_run_on_stack, module)
         return add_command(commands, name, command, text)
 
-    sub = add("up", up.main, "start the stack; Ctrl-C stops it")
+    sub = add("up", up.main, "start the stack with the data of the last run; Ctrl-C stops it")
     sub.add_argument(
         "--port", type=int, default=0, help="port of the HTTP API (default: a free one)"
     )
-    add_flag(sub, "--no-demo", "do not play the demo crowd")
+    add_flag(sub, "--no-demo", "do not play the demo crowd, which plays on empty stores")
     add_flag(sub, "--detach", "return when the stack runs")
     add_flag(
         sub,
         "--redis-cluster",
-        "run three masters with a replica each (PLAZA_REDIS_URL, if set, is a cluster)",
+        "run three masters with a replica each, and keep no data (PLAZA_REDIS_URL, if set, is a"
+        " cluster)",
     )
-    add("down", _down, "stop the stack")
+    add("down", _down, "stop the stack; its data stays")
+    add("fresh", up.fresh, "delete the data of the stack")
     add("status", status.main, "show the parts of the stack, and the messages in its queues")
 
     sub = add("token", tokens.main, "print session tokens, one a line")
@@ -56,6 +59,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add("sms", "sms", "print the code that was last sent to a phone")
     sub.add_argument("phone", help="with country code: +8613800138000")
+
+    sub = add("id-token", "issuer", "print an ID token of the stack's issuer")
+    sub.add_argument("--subject", required=True, help="the user of your app: ann")
+    sub.add_argument("--nonce", help="nonce of the sign-in")
 
     sub = add("logs", logs.main, "print the logs of functions and servers")
     sub.add_argument(
@@ -134,6 +141,20 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_number(sub, "--minutes", 5.0, "duration of the traffic")
 
+    add("env", parts.print_environment, 'print how programs reach the stack: eval "$(... env)"')
+
+    sub = add("invoke", parts.invoke, "run a function now, and print its result")
+    sub.add_argument("function", help="SweepOutbox, sweep_outbox or a unique part of its name")
+    sub.add_argument("event", nargs="?", default="{}", help='JSON: {"everything": true}')
+
+    stop = add("stop", parts.stop_server, "stop a server of the stack, as an outage does")
+    start = add("start", parts.start_server, "start a server of the stack again")
+    for sub in (stop, start):
+        sub.add_argument("part", choices=parts.SERVERS)
+
+    sub = add("operate", parts.operate, "run a verb of an operator, as `make operate` does in AWS")
+    add_verb(sub)
+
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")
     add_flag(sub, "--tests", "install a browser too")
@@ -156,9 +177,10 @@ def _packages(args: argparse.Namespace) -> int:
 
 
 def _run_on_stack(module: str, args: argparse.Namespace) -> int:
-    """Run the command of a module on the running stack."""
-    stack = Stack.load(args.dir)
-    return int(importlib.import_module(module).main(stack, args))
+    """Run the command of a module on the running stack; load needs all of its parts."""
+    stack = Stack.load(args.dir, require_all=module.startswith("local.load."))
+    with explain_outage(stack):
+        return int(importlib.import_module(module).main(stack, args))
 
 
 if __name__ == "__main__":

@@ -5,39 +5,49 @@ import contextlib
 import importlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from types import ModuleType
 
 from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
 
 from cli.output import show_step
-from cli.paths import DIRECTORY, CommandError
+from cli.paths import CommandError
+from local.stack.servers import connect_mysql
 from local.stack.stack import REQUIRED_PROCESSES, Stack, StackNotRunning
 
 PHONE = "+14155550123"  # reserved for fiction
+
+COMMANDS = "commands.txt"
+BOX_WIDTH = 80
 
 console = Console(highlight=False)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Start, play the demo crowd, and wait. Returns 1 when a required part died."""
+    """Start, play the demo crowd on empty stores, and wait. Returns 1 when a required part died."""
     stack = Stack(args.dir)
+    for signum in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal, too, is an orderly end
+        if signal.getsignal(signum) is not signal.SIG_IGN:
+            signal.signal(signum, signal.default_int_handler)
     began = time.monotonic()
     stack.up(
         port=args.port,
         attached=not args.detach,
+        keep=not args.redis_cluster,
         redis_cluster=args.redis_cluster,
         step=show_step,
     )
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")
     try:
         if not args.no_demo:
-            with interrupt_when_stopped(stack):
-                _load_demo().play(stack)
-        show_welcome(stack, detached=args.detach, demo=not args.no_demo)
+            play_demo(stack)
+        show_welcome(stack, detached=args.detach)
         if args.detach:
             return 0
         return wait_until_stopped(stack)
@@ -47,6 +57,25 @@ def main(args: argparse.Namespace) -> int:
     finally:
         if not args.detach or not _is_running(stack):
             stop(stack)
+
+
+def play_demo(stack: Stack) -> None:
+    """Play the demo crowd unless there are users. Its report goes to a file. Raises CommandError
+    unless it is clean."""
+    if not is_empty(stack):
+        console.print("[dim]the stores have data: no demo crowd[/dim]\n")
+        return
+    report = stack.directory / "logs" / "demo.txt"
+    with interrupt_when_stopped(stack), report.open("w") as file:
+        summary = _load_demo().play(stack, Console(file=file, width=100, highlight=False))
+    console.print(f"{summary} [dim]({_relative(report)})[/dim]\n", soft_wrap=True)
+
+
+def is_empty(stack: Stack) -> bool:
+    """Return whether there are no users. One statement."""
+    with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT EXISTS (SELECT 1 FROM user)")
+        return cursor.fetchone() == (0,)
 
 
 @contextlib.contextmanager
@@ -72,48 +101,56 @@ def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
-    """Print the URL and commands to paste: sign in, and use the demo crowd if it played."""
-    python = os.path.relpath(sys.executable)
-    command = f"{python} -m local" + (
-        "" if stack.directory == DIRECTORY else f" --dir {stack.directory}"
-    )
+def show_welcome(stack: Stack, *, detached: bool) -> None:
+    """Print the URLs in a box, and write commands to paste to a file."""
+    commands = stack.directory / COMMANDS
+    commands.write_text("\n".join(make_commands(stack)) + "\n")
+    rows = Table.grid(padding=(0, 2))
+    for name, url, note in (
+        ("web app", f"{stack.web_url}/", "any phone number signs in"),
+        ("console", f"{stack.web_url}/console/", "a button signs in"),
+        ("API", stack.base_url, f"curl lines: {_relative(commands)}"),
+    ):
+        rows.add_row(name, f"[bold]{url}[/bold]", f"[dim]{note}[/dim]")
+    command = stack.stop_command().strip("`") if detached else "Ctrl-C"
+    end = f"{command} stops it; the data stays until `make fresh`"
+    width = min(BOX_WIDTH, console.width)
+    console.print(Panel(rows, title="Plaza", subtitle=end, width=width, padding=(0, 1)))
+
+
+def make_commands(stack: Stack) -> list[str]:
+    """Return commands to paste: sign in, and use what the demo crowd made."""
+    command = stack.command("").rstrip()
     url, json_ = stack.base_url, "-H 'Content-Type: application/json'"
     demo_id = _load_demo().FIRST_ID
     bearer = '-H "Authorization: Bearer $TOKEN"'
-    lines = [
-        f"[bold]{stack.web_url}[/bold]  the web app: sign in with any phone number",
-        f"[bold]{stack.web_url}/console/[/bold]  the console: a button signs in an operator",
-        f"[bold]{url}[/bold]  the API",
+    return [
+        f"curl {url}/health",
         "",
-        f"  curl {url}/health",
-        f'  CHALLENGE=$(curl -s {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\''
+        "# sign in",
+        f'CHALLENGE=$(curl -s {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\''
         " | cut -d '\"' -f 4)",
-        f"  CODE=$({command} sms {PHONE})",
-        f"  curl {url}/auth/sessions {json_}"
+        f"CODE=$({command} sms {PHONE})",
+        f"curl {url}/auth/sessions {json_}"
         ' -d \'{"challenge": "\'$CHALLENGE\'", "code": "\'$CODE\'"}\'',
-        f"  TOKEN=$({command} token --user 7)",
-    ]
-    if demo:
-        lines += [
-            f"  curl -X PUT {url}/posts/{demo_id}/likes/me {bearer}",
-            f"  curl {url}/posts/{demo_id}/likers?order=latest",
-            f"  curl -X PUT {url}/users/{demo_id}/followers/me {bearer}",
-            f"  curl {url}/users/{demo_id}",
-            f"  curl {url}/shop-types",
-            f"  curl '{url}/shops?x=13.405&y=52.52'",
-            f"  curl {url}/posts/ranking",
-            f'  curl {url}/feed -H "Authorization: Bearer $({command} token --user {demo_id})"',
-        ]
-    lines += [
-        f"  {command} replay FILE.csv.gz --duplicates 0.2",
         "",
-        f"  {command} audit | status | logs -f",
+        "# what the demo crowd made",
+        f"TOKEN=$({command} token --user 7)",
+        f"curl -X PUT {url}/posts/{demo_id}/likes/me {bearer}",
+        f"curl {url}/posts/{demo_id}/likers?order=latest",
+        f"curl -X PUT {url}/users/{demo_id}/followers/me {bearer}",
+        f"curl {url}/users/{demo_id}",
+        f"curl {url}/shop-types",
+        f"curl '{url}/shops?x=13.405&y=52.52'",
+        f"curl {url}/posts/ranking",
+        f'curl {url}/feed -H "Authorization: Bearer $({command} token --user {demo_id})"',
         "",
-        f"[dim]{stack.stop_command()} stops it[/dim]" if detached else "[dim]Ctrl-C stops it[/dim]",
+        "# load, and the check that all stores agree",
+        f"{command} replay FILE.csv.gz --duplicates 0.2",
+        f"{command} audit",
+        f"{command} status",
+        f"{command} logs -f",
     ]
-    for line in lines:
-        console.print(line, soft_wrap=True)
 
 
 def wait_until_stopped(stack: Stack) -> int:
@@ -142,7 +179,18 @@ def stop(stack: Stack) -> None:
         signal.signal(signum, signal.SIG_IGN)
     with console.status("stopping"):
         stack.down()
-    console.print("stopped")
+    console.print("stopped; the data stays: `make run` goes on with it, `make fresh` deletes it")
+
+
+def fresh(args: argparse.Namespace) -> int:
+    """Delete the data that the runs before left. Raises CommandError while a stack runs."""
+    print("deleted the data" if Stack(args.dir).empty() else "there was no data")
+    return 0
+
+
+def _relative(path: Path) -> str:
+    """Return a path as it is shortest from here."""
+    return min(str(path), os.path.relpath(path), key=len)
 
 
 def _load_demo() -> ModuleType:

@@ -5,14 +5,18 @@
 It serves ``web/app/dist`` at ``/`` and ``web/console/dist`` at ``/console/``, with the URL of the
 stack's API in their pages and Content-Security-Policies, and what only a local stack has:
 
+  GET  /pictures/harbour.svg             a picture of the demo crowd
+  GET  /issuer/keys                      the key of the issuer of ID tokens, and its configuration
   GET  /local/texts?phone=+14155550123   the code that was sent by text message
   POST /local/operator                   a session of an operator
   GET  /local/control                    what is broken, and how far the crowd is
   POST /local/control                    break or repair something: {"action": "stop-redis"}
-  POST /local/audit                      the report of the audit
+  POST /local/audit                      the report of the audit; {"wait": true}: when nothing is in
+                                         transit, or after a moment
+  GET  /runbooks/drift.md                a runbook
 
-All of these answer only requests to a loopback name; all but the first only the console's page,
-which has their token.
+All but pictures, runbooks and the issuer answer only requests to a loopback name; all but those and
+texts only the console's page, which has their token.
 """
 
 import json
@@ -35,11 +39,16 @@ if TYPE_CHECKING:
 
 WEB = ROOT / "web"
 CONSOLE = "/console/"
+PICTURES = "/pictures/"
 API_META = '<meta name="plaza-api" content="{}"'
 CONNECT = "connect-src 'self'"
+IMAGES = "img-src"
 CONTROL_META = '<meta name="plaza-control" content="{}"'
+RUNBOOKS_META = '<meta name="plaza-runbooks" content="{}"'
 TOKEN_HEADER = "x-plaza-control"
+ISSUER_PATHS = ("/issuer/.well-known/openid-configuration", "/issuer/keys")
 MAX_BODY_BYTES = 1000
+_RUNBOOK = re.compile(r"/runbooks/([a-z-]{1,40}\.md)")
 _LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 
 
@@ -57,6 +66,12 @@ class Server(ThreadingHTTPServer):
     def stack(self) -> Stack:
         """The stack, which is complete a moment after this server has started."""
         return Stack.load(self._directory, require_all=False)
+
+    def read_issuer(self, path: str) -> dict[str, Any]:
+        """Return a document of the stack's issuer."""
+        from local.stack.issuer import read_document  # it imports cryptography
+
+        return read_document(self._directory, path)
 
     @cached_property
     def control(self) -> "Control":
@@ -79,6 +94,10 @@ class Handler(SimpleHTTPRequestHandler):
             self._answer(self._is_to_loopback(), lambda: {"code": self._read_code(phone)})
         elif url.path == "/local/control":
             self._answer(self._is_from_console(), lambda: self.server.control.read_state())
+        elif url.path in ISSUER_PATHS:
+            self._send_json(HTTPStatus.OK, self.server.read_issuer(url.path))
+        elif runbook := _RUNBOOK.fullmatch(url.path):
+            self._send_runbook(runbook[1])
         elif url.path == CONSOLE.rstrip("/"):
             self._send(HTTPStatus.PERMANENT_REDIRECT, "text/plain", "", location=CONSOLE)
         elif url.path in ("/", "/index.html"):
@@ -98,7 +117,7 @@ class Handler(SimpleHTTPRequestHandler):
         routes: dict[str, Callable[[], Any]] = {
             "/local/control": lambda: self.server.control.run(_read_action(body)),
             "/local/operator": lambda: self.server.control.open_operator_session(),
-            "/local/audit": lambda: self.server.control.audit(),
+            "/local/audit": lambda: self.server.control.audit(_read_wait(body)),
         }
         if (route := routes.get(self.path)) is None:
             self._send_json(HTTPStatus.NOT_FOUND, {"detail": "There is no such path."})
@@ -106,7 +125,10 @@ class Handler(SimpleHTTPRequestHandler):
             self._answer(self._is_from_console(), route)
 
     def translate_path(self, path: str) -> str:
-        """Return the file of a path; files of the console are in a folder of their own."""
+        """Return the file of a path; the console and the pictures have folders of their own."""
+        if path.startswith(PICTURES):
+            self.directory = str(ROOT / "local" / "pictures")
+            return super().translate_path(path.removeprefix(PICTURES.rstrip("/")))
         is_of_console = path.startswith(CONSOLE)
         self.directory = str(WEB / ("console" if is_of_console else "app") / "dist")
         if is_of_console:
@@ -154,10 +176,19 @@ class Handler(SimpleHTTPRequestHandler):
         page = (WEB / name / "dist" / "index.html").read_text()
         of_stack = API_META.format(self.server.stack.base_url)
         page = page.replace(API_META.format(""), f'{of_stack} data-local="true"')
+        page = page.replace(RUNBOOKS_META.format(""), RUNBOOKS_META.format("/runbooks/{}.md"))
         page = page.replace(CONNECT, f"{CONNECT} {self.server.stack.base_url}")
+        page = page.replace(IMAGES, f"{IMAGES} 'self'")
         if self._is_to_loopback():
             page = page.replace(CONTROL_META.format(""), CONTROL_META.format(self.server.token))
         self._send(HTTPStatus.OK, "text/html; charset=utf-8", page)
+
+    def _send_runbook(self, name: str) -> None:
+        path = ROOT / "docs" / "runbooks" / name
+        if path.is_file():
+            self._send(HTTPStatus.OK, "text/plain; charset=utf-8", path.read_text())
+        else:
+            self._send_json(HTTPStatus.NOT_FOUND, {"detail": "There is no such runbook."})
 
     def _send_json(self, status: HTTPStatus, answer: Any) -> None:
         self._send(status, "application/json", json.dumps(answer))
@@ -179,6 +210,14 @@ def _read_action(body: bytes) -> str:
         return str(json.loads(body)["action"])
     except (ValueError, KeyError, TypeError):
         raise CommandError("the body has no action") from None
+
+
+def _read_wait(body: bytes) -> bool:
+    """Return whether an audit waits; False without a body. Raises CommandError."""
+    try:
+        return bool(body and json.loads(body)["wait"])
+    except (ValueError, KeyError, TypeError):
+        raise CommandError("the body is not understood") from None
 
 
 if __name__ == "__main__":

@@ -71,11 +71,45 @@ def build_parser() -> argparse.ArgumentParser:
     add_number(sub, "--minutes", 5, "age of the oldest hot keys")
 
     add_command(commands, "queues", "ops.queues", "print the messages of each queue by state")
+    sub = add_command(
+        commands, "sweep", "ops.sweep", "send entries of outboxes again, until none is left"
+    )
+    add_flag(sub, "--everything", "also what was sent a moment ago, once")
+    sub = add_command(
+        commands, "sort-reactions", "ops.sort_reactions", "fill the sorted lists of large targets"
+    )
+    add_flag(sub, "--drop-index", "then drop the index by_target, which no list needs any more")
     for sub in commands.choices.values():
         add_flag(sub, "--json", "print JSON")
 
+    keys = add_command(
+        commands, "server-keys", "ops.server_keys:list_keys", "list, make or end keys of servers"
+    )
+    actions = keys.add_subparsers(metavar="action")
+    listed = add_command(
+        actions, "list", "ops.server_keys:list_keys", "print the keys, without their secrets"
+    )
+    add_flag(listed, "--json", "print JSON")
+    made = add_command(
+        actions, "make", "ops.server_keys:make_key", "make a key, and print it this once"
+    )
+    made.add_argument("name", help="what has the key: web. A name has two valid keys at most")
+    made.add_argument(
+        "--scope",
+        dest="scopes",
+        action="append",
+        required=True,
+        choices=["read", "act", "moderate"],
+        help="what it may do (repeatable)",
+    )
+    add_number(made, "--requests-per-s", 100, "its own rate limit")
+    ended = add_command(
+        actions, "end", "ops.server_keys:end_key", "end a key, which is refused within a minute"
+    )
+    ended.add_argument("key_id", help="as printed by `list`")
+
     letters = add_command(
-        commands, "dlq", "ops.dead_letters:list_queues", "list, show or redrive dead letters"
+        commands, "dlq", "ops.dead_letters:list_queues", "list, show, redrive or purge dead letters"
     )
     actions = letters.add_subparsers(metavar="action")
     add_command(
@@ -93,7 +127,11 @@ def build_parser() -> argparse.ArgumentParser:
         "ops.dead_letters:redrive",
         "move dead letters back to their queue, slowly",
     )
-    for sub in (show, redrive):
+    purge = add_command(
+        actions, "purge", "ops.dead_letters:purge", "delete dead letters of a queue for ever"
+    )
+    purge.add_argument("--id", action="append", required=True, help="this message (repeatable)")
+    for sub in (show, redrive, purge):
         sub.add_argument("queue", help="name as printed by `queues`: reactions")
     add_number(show, "--limit", 20, "maximum number")
     redrive.add_argument("--id", action="append", help="only this message (repeatable)")

@@ -1,4 +1,4 @@
-"""``dlq``: list, show and redrive dead letters."""
+"""``dlq``: list, show, redrive and purge dead letters."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from cli.output import console, new_table
 from ops.environment import use_environment
-from ops.queues import format_dead
+from ops.queues import format_dead, read_queues
 from plaza.operations import queue_admin
 
 OPERATOR = "ops"
@@ -14,7 +14,7 @@ OPERATOR = "ops"
 
 def list_queues(args: argparse.Namespace) -> int:
     with use_environment(args):
-        states = queue_admin.read_queues()
+        states = read_queues()
     table = new_table("queue", "dead")
     for state in states:
         table.add_row(state.name, format_dead(state.dead_letters))
@@ -36,7 +36,7 @@ def show(args: argparse.Namespace) -> int:
 def redrive(args: argparse.Namespace) -> int:
     """Redrive dead letters, in as many calls as needed. Returns 1 when some requested ones stay."""
     with use_environment(args):
-        dead = {state.name: state.dead_letters for state in queue_admin.read_queues()}
+        dead = {state.name: state.dead_letters for state in read_queues()}
         ids, moved = args.id or None, 0
         # At most as many as there were: a message that fails again would be moved for ever.
         limit = min(args.limit or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
@@ -52,6 +52,16 @@ def redrive(args: argparse.Namespace) -> int:
     for message_id in result.missing:
         print(f"not found: {message_id}")
     return 1 if result.backlog_too_long or result.missing else 0
+
+
+def purge(args: argparse.Namespace) -> int:
+    """Delete the dead letters with the given ids. Returns 1 when some were not found."""
+    with use_environment(args):
+        result = queue_admin.purge(_queue(args), OPERATOR, args.id)
+    print(f"{result.purged:,} deleted, {result.remaining:,} dead")
+    for message_id in result.missing:
+        print(f"not found: {message_id}")
+    return 1 if result.missing else 0
 
 
 def _queue(args: argparse.Namespace) -> str:

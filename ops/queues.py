@@ -2,16 +2,20 @@
 
 import argparse
 import json
+import time
 
 from cli.output import console, new_table
 from ops.environment import use_environment
-from plaza.operations import queue_admin
+from plaza.infra.queues.queue import QueueDown
+from plaza.operations import QueueState, queue_admin
+
+PATIENCE_S = 10.0
 
 
 def main(args: argparse.Namespace) -> int:
     """Print each queue. Returns 1 when there are dead letters."""
     with use_environment(args):
-        states = queue_admin.read_queues()
+        states = read_queues()
     if args.json:
         print(json.dumps([state._asdict() for state in states], indent=2))
     else:
@@ -22,6 +26,19 @@ def main(args: argparse.Namespace) -> int:
             table.add_row(state.name, *counts, oldest, format_dead(state.dead_letters))
         console.print(table)
     return 1 if any(state.dead_letters for state in states) else 0
+
+
+def read_queues() -> list[QueueState]:
+    """Return the state of each queue, asked again for 10 s while SQS is slow, as on a machine under
+    load. Raises QueueDown."""
+    end_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return queue_admin.read_queues()
+        except QueueDown:
+            if time.monotonic() > end_s:
+                raise
+        time.sleep(0.5)
 
 
 def format_dead(count: int) -> str:

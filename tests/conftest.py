@@ -30,14 +30,15 @@ settings.load_profile("plaza")
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
-# A second process runs these end-to-end tests on the stack, beside the first one with the others.
-BESIDE = ("tests/e2e/test_contract.py",)
+# Three processes run the end-to-end tests on the stack: these, those in a browser, and the others.
+BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("canary", "contract", "kept_data"))
+PAGES = ("tests/e2e/test_web_", "tests/e2e/test_hour")
 NICENESS = 5
 LONG = ("tests/faults/", "tests/model/", "tests/versions/")
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process, and the end-to-end tests in two that share the stack.
+    """A file stays in one process, and the end-to-end tests in three that share the stack.
 
     The tests of models are long, so each goes to the process that is free.
     """
@@ -46,7 +47,9 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         if nodeid.startswith("tests/model/"):
             return nodeid
         if nodeid.startswith("tests/e2e/"):
-            return "beside" if nodeid.startswith(BESIDE) else "stack"
+            if nodeid.startswith(BESIDE):
+                return "beside"
+            return "pages" if nodeid.startswith(PAGES) else "stack"
         return nodeid.partition("::")[0]
 
 

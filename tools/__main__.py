@@ -24,6 +24,15 @@ def build_parser() -> argparse.ArgumentParser:
     sub = add("balancer", "balancer", "generate deploy/balancer-rules.json from the routes")
     add_flag(sub, "--expand", "print deploy/balancer.yaml with its rules instead")
 
+    sub = add_command(
+        commands, "expand", "cli.includes", "insert the file that a template includes into it"
+    )
+    sub.add_argument("file", type=Path, help="the template, which is changed")
+
+    sub = add("budget", "budget", "print resources, MB of the layer and ms of first requests")
+    sub.add_argument("--since", default="main", help="commit to compare with (default: main)")
+    add_flag(sub, "--cold", "measure first requests, too; it takes minutes")
+
     add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
     add("docs", "site.build", "build the documentation site into .site/html")
     add("how-long", "how_long", "fill in the durations of docs/how-long.md")

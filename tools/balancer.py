@@ -16,8 +16,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cli.includes import insert_included
 from cli.paths import ROOT
-from tools.alarms import insert_included, make_balancer_alarms
+from tools.alarms import make_balancer_alarms
 from tools.template.routes import DEFAULT, read_operations
 
 RULES = ROOT / "deploy" / "balancer-rules.json"
@@ -118,7 +119,7 @@ def make_file() -> str:
 
 def expand_template() -> str:
     """Return deploy/balancer.yaml with its include inserted, so that linters check all of it."""
-    return insert_included(SOURCE.read_text(), RULES.name, render_entries())
+    return insert_included(SOURCE.read_text(), SOURCE.parent)
 
 
 def _batch(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:

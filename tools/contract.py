@@ -97,7 +97,12 @@ def make_contract() -> str:
         os.environ.setdefault(name, value)
     # The functions don't load the OpenAPI models: they would pay for them at each cold start.
     bearer: dict[str, SecurityScheme] = {
-        "bearer": HTTPBearer(description="A session token, from `POST /auth/sessions`.")
+        "bearer": HTTPBearer(
+            description=(
+                "A session token, from `POST /auth/sessions`; or a key of a server (`sk_...`), "
+                "with the header `Plaza-User` for the user that the request is for."
+            )
+        )
     }
     merge = OpenAPIMerge(
         title="Plaza",
@@ -367,7 +372,7 @@ def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
     if "requestBody" in operation:
         example = operation["requestBody"]["content"]["application/json"]["example"]
         field, value = next(iter(example.items()))
-        kind = {str: "string", int: "integer", list: "list"}[type(value)]
+        kind = {str: "string", int: "integer", bool: "boolean", list: "list"}[type(value)]
         return f"body.{field}", f"Input should be a valid {kind}"
     if "limit" in query:
         return "query.limit", "Input should be less than or equal to 100"

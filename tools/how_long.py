@@ -18,14 +18,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
-
 import plaza
 from cli.paths import ROOT, CommandError
 from plaza.infra.derived.cache import Policy
 from plaza.infra.http.limits import Window
 from plaza.infra.queues.queue import declared
 from plaza.infra.redis.token_bucket import TokenBucket
+from tools.template.text import load
 
 PAGE = ROOT / "docs" / "how-long.md"
 PLAZA = Path(plaza.__path__[0])
@@ -168,26 +167,23 @@ def read_setting(name: str) -> float:
     raise Unknown(f"{name} has no default")
 
 
-class _Loader(yaml.CSafeLoader):
-    """Loads what a short tag of CloudFormation is given, without the tag."""
-
-
-def _construct(loader: yaml.Loader, _: str, node: yaml.Node) -> Any:
-    if isinstance(node, yaml.ScalarNode):
-        return loader.construct_scalar(node)
-    if isinstance(node, yaml.SequenceNode):
-        return loader.construct_sequence(node, deep=True)
-    return loader.construct_mapping(node, deep=True)  # type: ignore[arg-type]
-
-
-_Loader.add_multi_constructor("!", _construct)
-
-
 @cache
 def template() -> dict[str, Any]:
-    """Return template.yaml."""
-    resources: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)  # noqa: S506  # it is safe
+    """Return template.yaml; of a short tag just what it is given."""
+    resources: dict[str, Any] = without_tags(load((ROOT / "template.yaml").read_text()))
     return resources
+
+
+def without_tags(value: Any) -> Any:
+    """Return data in which ``{"Ref": x}`` and ``{"Fn::...": x}`` are ``x``."""
+    match value:
+        case dict() if len(value) == 1 and (tag := next(iter(value))).startswith(("Ref", "Fn::")):
+            return without_tags(value[tag])
+        case dict():
+            return {key: without_tags(part) for key, part in value.items()}
+        case list():
+            return [without_tags(part) for part in value]
+    return value
 
 
 @cache

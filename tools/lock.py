@@ -47,14 +47,20 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
     dependencies = tuple(declared["project"]["dependencies"])
     layer, folder = LAYER / "requirements.txt", ROOT / "requirements"
     runtime = folder / "lambda.txt"
+    sign_in = ROOT / "functions" / "api" / "auth" / "requirements.txt"
     return [
         Lock(layer, "What Lambda gets besides boto3, which the runtime brings.", dependencies),
         Lock(runtime, "What the Lambda runtime itself brings.", _members(groups, "lambda")),
         Lock(
+            sign_in,
+            "What the function of sign-in has besides the layer.",
+            _members(groups, "sign-in"),
+        ),
+        Lock(
             folder / "dev.txt",
             "To develop and test: what Lambda has, and the tools.",
             dependencies + _members(groups, "dev"),
-            (layer, runtime),
+            (layer, runtime, sign_in),
         ),
         Lock(
             folder / "tools.txt",

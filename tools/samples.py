@@ -23,6 +23,7 @@ from cli.paths import CONTRACT, ROOT, CommandError
 from local.load.crowd import send_once
 from local.load.requests import Call
 from local.load.town import make_voucher
+from local.stack.issuer import make_id_token
 from local.stack.sms import read_code
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
@@ -89,6 +90,10 @@ class Callers:
         """Return the code that was sent to a phone."""
         raise NotImplementedError
 
+    def make_id_token(self) -> str:
+        """Return a new ID token of an accepted issuer."""
+        raise NotImplementedError
+
     def find_auth_secret(self) -> str:
         """Return the id of the secret of sign-in codes."""
         raise NotImplementedError
@@ -99,6 +104,8 @@ class LocalCallers(Callers):
 
     unavailable: Mapping[str, str] = {
         "create_users.deploy": "a local stack has one user of MySQL",
+        "renew_canary.create": "a local stack has no secret of the canary",
+        "smoke_version.deployment": "a local stack has no CodeDeploy",
     }
 
     def __init__(self, stack: Stack) -> None:
@@ -122,6 +129,9 @@ class LocalCallers(Callers):
 
     def read_code(self, phone: str) -> str:
         return read_code(self._stack, phone)
+
+    def make_id_token(self) -> str:
+        return make_id_token(self._stack.directory, "ann")
 
     def find_auth_secret(self) -> str:
         function = self._stack.deployed.functions["RotateSecret"]
@@ -271,6 +281,10 @@ def _fill_challenge(world: World, event: dict[str, Any]) -> None:
     _set_body(event, challenge=challenge, code=world.callers.read_code(phone))
 
 
+def _fill_id_token(world: World, event: dict[str, Any]) -> None:
+    event["body"] = json.dumps({"id_token": world.callers.make_id_token()})
+
+
 def _fill_code(world: World, event: dict[str, Any]) -> None:
     order = world.find("order", next(iter(_BUYERS)))
     _set_body(event, code=world.send("PUT", f"/orders/{order}/code")["code"])
@@ -295,6 +309,8 @@ SAMPLES: Mapping[str, Sample] = {
     "acknowledge_reactions.batch": Sample(own={"post": "liked"}),
     "auth.send_code": Sample(fill=_fill_phone),
     "auth.create_session": Sample(fill=_fill_challenge),
+    "auth.create_session_with_token": Sample(fill=_fill_id_token),
+    "auth.link_phone": Sample(own={"user": "user"}, fill=_fill_challenge),
     "auth.delete_current_session": Sample(own={"user": "user"}),
     "auth.delete_sessions": Sample(own={"user": "user"}),
     "content.create_review": Sample(own={"shop": "shop"}),

@@ -19,7 +19,8 @@ from typing import Any
 import boto3
 
 from cli.paths import ROOT, TOOLS, CommandError
-from deploy.deploy import APPLICATION, DeployError, read_settings
+from deploy.deploy import read_settings
+from deploy.parts import APPLICATION, DeployError
 from deploy.smoke import url_of
 from local.load.crowd import send_once
 from local.load.requests import Call
@@ -35,9 +36,13 @@ class RemoteCallers(samples.Callers):
     unavailable: Mapping[str, str] = {
         "auth.send_code": _SENDS_CODE,
         "auth.create_session": _SENDS_CODE,
+        "auth.create_session_with_token": "its issuer signs the token",
+        "auth.link_phone": _SENDS_CODE,
         "auth.delete_current_session": _ENDS_SESSION,
         "auth.delete_sessions": _ENDS_SESSION,
+        "renew_canary.create": "it would begin a rotation",
         "rotate_secret.create": "it would begin a rotation",
+        "smoke_version.deployment": "a deployment of CodeDeploy has its id",
         "users.delete_my_account": _ENDS_SESSION,
         "users.delete_user_sessions": _ENDS_SESSION,
     }
@@ -62,7 +67,7 @@ def put(name: str, file: Path, environment: str, region: str) -> None:
     """Put one event, in place of an earlier one of the same name. Raises DeployError."""
     command: list[str | Path] = [
         TOOLS / "sam", "remote", "test-event", "put", samples.function_of(name),
-        "--stack-name", APPLICATION.stack_name(environment), "--region", region,
+        "--stack-name", APPLICATION.stack_name(environment, region), "--region", region,
         "--name", name.partition(".")[2], "--file", file, "--force",
     ]  # fmt: skip
     if subprocess.run(command, cwd=ROOT, check=False).returncode:
@@ -95,7 +100,7 @@ def main(args: argparse.Namespace) -> int:
         raise CommandError("set PLAZA_SMOKE_TOKEN and PLAZA_USER_TOKEN (events/README.md)")
     region = read_settings(args.environment).region
     if args.clean:
-        deleted = clean(APPLICATION.stack_name(args.environment), region)
+        deleted = clean(APPLICATION.stack_name(args.environment, region), region)
         print(f"{deleted} dead letters deleted")
         return 0
     callers = RemoteCallers(url_of(args.environment), *tokens)

@@ -86,6 +86,7 @@ class AuditReport:
         """Return the report as JSON, with the first 20 differences."""
         return {
             "clean": self.clean,
+            "quiet": self.quiet,
             "targets": self.targets,
             "hot": self.hot,
             "drift": self.drift,
@@ -130,6 +131,7 @@ def compare(
         *find_wrong_versions(record, cache, is_quiet),
         *find_wrong_lists(record, cache),
         *record.log_differences,
+        *find_wrong_sorting(record),
         *find_wrong_outboxes(record, cache),
         *find_lost_commits(cache),
         *find_lost_messages(record),
@@ -227,6 +229,22 @@ def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
             details += f", log {logged}" if logged != rows else ""
             differences.append(Difference(f"{name} {target}", details))
     return differences
+
+
+def find_wrong_sorting(record: MysqlState) -> Iterator[Difference]:
+    """Yield complete sorted lists whose entries are not the rows."""
+    for target, counter in sorted(record.totals.items()):
+        for name, kind in KINDS.items():
+            if counter.has_list(kind.total):
+                rows = {
+                    (actor_id, version, state)
+                    for state, of in ((1, record.on), (0, record.off))
+                    for actor_id, version in of.get((name, target), {}).items()
+                }
+                if wrong := rows ^ record.sorted.get((name, target), set()):
+                    yield Difference(
+                        f"{name} {target}", f"{len(wrong)} entries of its sorted list are wrong"
+                    )
 
 
 def find_orphans(record: MysqlState) -> Iterator[Difference]:

@@ -23,7 +23,7 @@ from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_voucher
 from local.stack.servers import connect_mysql, connect_redis
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
-from plaza.counters.mysql_store import VERSION_COLUMNS, read_counter
+from plaza.counters.mysql_store import SORTED_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reaction_log import recount
 from plaza.reactions import KINDS, Target
 from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
@@ -68,6 +68,8 @@ _HOURS_DIFFER = """
         AND r.version < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.created_at))
     AND COALESCE(net, 0) <> COALESCE(like_total, 0)"""
 
+_COUNTER = (*CONTENT_COLUMNS, *VERSION_COLUMNS, *SORTED_COLUMNS)
+
 
 class Difference(NamedTuple):
     """A subject whose stores differ, and their values as text."""
@@ -83,19 +85,20 @@ class Difference(NamedTuple):
 class MysqlState:
     """MySQL's state at one instant.
 
-    ``on`` and ``off``: active and inactive rows, as actor -> version. ``totals`` and ``users``:
-    counters of targets and of users; ``epoch`` is added to versions of the former. ``since``: for
-    targets of which Redis has an older version, actor -> change since then. ``changes``: sums of
-    the log's changes, None unless all of the log is in MySQL. ``authors``: of content, deleted or
-    not; ``posts`` by author and ``comments`` by post: numbers of live content. ``log``: number of
-    distinct events. ``rolled_up_differences``: votes of reviews and hours of posts that are not
-    their likes, checked only if the whole log is rolled up. ``spilled``: messages that SQS refused,
-    by queue. ``days``: of check-ins, by user.
+    ``on`` and ``off``: active and inactive rows, as actor -> version. ``sorted``: sorted lists, as
+    (actor, version, state). ``totals`` and ``users``: counters of targets and of users; ``epoch``
+    is added to versions of the former. ``since``: for targets of which Redis has an older version,
+    actor -> change since then. ``changes``: sums of the log's changes, None unless all of the log
+    is in MySQL. ``authors``: of content, deleted or not; ``posts`` by author and ``comments`` by
+    post: numbers of live content. ``log``: number of distinct events. ``rolled_up_differences``:
+    votes of reviews and hours of posts that are not their likes, checked only if the whole log is
+    rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
     off: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
     totals: dict[Target, ContentCounter] = field(default_factory=dict)
+    sorted: dict[TargetKind, set[tuple[int, ...]]] = field(default_factory=dict)
     epoch: int = 0
     since: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
     changes: dict[TargetKind, int] | None = None
@@ -280,11 +283,17 @@ def read_mysql_state(
         cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
         record.epoch = sum(epoch for (epoch,) in cursor) * VERSIONS_PER_EPOCH
         cursor.execute(
-            f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"  # noqa: S608
-            " FROM content_counter"
+            f"SELECT target_type, target_id, {', '.join(_COUNTER)} FROM content_counter"  # noqa: S608
         )
         for target_type, target_id, *numbers in cursor:
             record.totals[Target(target_type, target_id)] = read_counter(numbers)
+        cursor.execute(
+            "SELECT kind, target_type, target_id, actor_id, version, state FROM sorted_reaction"
+        )
+        for kind, target_type, target_id, *entry in cursor:
+            record.sorted.setdefault((kind, Target(target_type, target_id)), set()).add(
+                tuple(entry)
+            )
         _read_log(cursor, record, cache)
         cursor.execute(f"SELECT user_id, {', '.join(USER_COLUMNS)}, version FROM user_counter")  # noqa: S608
         for user_id, *totals in cursor:

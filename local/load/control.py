@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from cli.paths import CommandError
-from local.audit.audit import run_audit
+from local.audit.audit import audit_when_quiet, run_audit
 from local.audit.backlog import shorten_visibility_timeout
 from local.load.background import find_connected
 from local.load.crowd import Tally
@@ -41,6 +41,7 @@ DUPLICATES = 0.1
 CONCURRENCY = 8
 CONSUMER = "SaveReactions"
 SESSION_S = 24 * 3600
+AUDIT_WAIT_S = 10.0  # the page asks again, with what is in transit meanwhile
 _VIEW = 3.0  # a rating that is no like
 
 
@@ -84,9 +85,12 @@ class Control:
             "crowd": self._crowd and self._crowd.describe(),
         }
 
-    def audit(self) -> dict[str, Any]:
-        """Return the report of ``python -m local audit``. Raises CommandError."""
+    def audit(self, wait: bool) -> dict[str, Any]:
+        """Return the report of ``python -m local audit``. ``wait``: as ``--wait`` does, for a
+        moment. Raises CommandError."""
         with use_stack(self._stack):
+            if wait:
+                return audit_when_quiet(self._stack, AUDIT_WAIT_S).to_json()
             return run_audit(self._stack).to_json()
 
     def open_operator_session(self) -> dict[str, Any]:
@@ -115,10 +119,10 @@ class Control:
         self._copies = copies
 
     def _prepare(self) -> None:
-        """Let messages of killed consumers return soon, as long as this process lives."""
+        """Let messages of failed consumers return soon, as long as this process lives."""
         if not self._is_prepared:
-            queues = "reactions", "acknowledgements"
-            self._ends.enter_context(shorten_visibility_timeout(self._stack, *queues))
+            # Of all queues: consumers of others fail, too, while a store is stopped.
+            self._ends.enter_context(shorten_visibility_timeout(self._stack, *self._stack.queues))
             self._is_prepared = True
 
     def _server(self, name: str) -> Server | Cluster:

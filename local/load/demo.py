@@ -6,12 +6,15 @@ with the posts of a replayed file.
 
 import random
 import secrets
+from contextlib import nullcontext
 from itertools import accumulate
+
+from rich.console import Console
 
 from cli.output import console
 from cli.paths import CommandError
 from local.audit.audit import render
-from local.load import town
+from local.load import pictures, town
 from local.load.follows import Follow, Follows
 from local.load.interactions import Interaction, Interactions
 from local.load.replay import Options, replay_all, show_replay
@@ -39,14 +42,17 @@ _PLACES = "the harbour", "the old town", "the market", "the hills", "the lake", 
 _REMARKS = "Beautiful!", "I was there last year.", "How do I get there?", "Thank you for this."
 
 
-def play(stack: Stack) -> None:
-    """Play the crowd on a stack and print the outcome. Raises CommandError unless it is clean."""
+def play(stack: Stack, out: Console = console) -> str:
+    """Play the crowd on a stack. Prints the report to ``out``, returns a line about it.
+
+    Raises CommandError unless it is clean.
+    """
     with console.status("building the town") as status:
         user_ids = range(FIRST_ID, FIRST_ID + PEOPLE)
         built = town.build(
             stack, user_ids, SEED, lambda part: status.update(f"building the town: {part}")
         )
-    console.print(
+    out.print(
         f"[bold]a town[/bold]\n{built.types} types of shops, {built.shops} shops with places, "
         f"{built.reviews} reviews, a flash sale with {built.orders} orders\n"
     )
@@ -55,14 +61,17 @@ def play(stack: Stack) -> None:
         "likes and collects": Interactions(make_interactions(), DUPLICATES, SEED),
         "names, posts and comments": Texts(make_texts(), DUPLICATES, SEED),
     }
-    reports = replay_all(stack, scenarios, Options(concurrency=CONCURRENCY, seed=SEED))
+    shows_progress = nullcontext() if out is console else console.status("playing a demo crowd")
+    with shows_progress:
+        reports = replay_all(stack, scenarios, Options(concurrency=CONCURRENCY, seed=SEED), out=out)
     for report in reports:
-        show_replay(report, console)
-        console.print()
-    console.print(render(reports[-1].audit_report))
-    console.print()
+        show_replay(report, out)
+        out.print()
+    out.print(render(reports[-1].audit_report))
     if not all(report.clean for report in reports):
         raise CommandError("the demo crowd did not end with a clean audit")
+    requests = sum(len(report.requests) for report in reports)
+    return f"a town of {PEOPLE} people: {requests:,} requests, the audit is clean"
 
 
 def make_interactions(
@@ -133,13 +142,15 @@ def make_texts(
     chance, run = random.Random(seed), secrets.token_hex(4)
     user_ids = list(range(first_id, first_id + people))
     texts = [
-        rename(user_id, f"{_NAMES[number % len(_NAMES)]} {number + 1}")
+        rename(user_id, f"{_NAMES[number % len(_NAMES)]} {number + 1}", pictures.of_user(number))
         for number, user_id in enumerate(user_ids)
     ]
     for number in range(posts):
         where = chance.choice(_PLACES)
         title, body = f"A day at {where}", f"Today I saw {where}. More tomorrow."
-        texts.append(write_post(chance.choice(user_ids), f"{run}-post-{number}", title, body))
+        images = pictures.of_title(title)
+        author_id = chance.choice(user_ids)
+        texts.append(write_post(author_id, f"{run}-post-{number}", title, body, images))
     for number in range(comments):
         (post_id,) = chance.choices(range(first_id, first_id + 10), cum_weights=_zipf(10))
         remark = chance.choice(_REMARKS)

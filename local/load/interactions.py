@@ -5,6 +5,7 @@ rating of 4 or more is a like, 5 is a collect as well, 2 or less removes a like,
 between is a view.
 """
 
+import json
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 from pymysql.cursors import Cursor
 
 from cli.files import FileFormat, parse_whole_number
-from local.load import rankings
+from local.load import pictures, rankings
 from local.load.api_reader import ApiReader
 from local.load.requests import KINDS, Expectation, Reaction, Request, duplicate, set_reaction, view
 from local.load.scenario import (
@@ -198,10 +199,11 @@ def _insert(
     authors = {id_: choose_author(id_, user_ids) for id_ in item_ids if id_ not in existing}
     cursor.executemany(
         "INSERT INTO content (content_type, content_id, author_id, kind, title, body, images)"
-        " VALUES ('post', %s, %s, 'note', %s, %s, '[]')",
+        " VALUES ('post', %s, %s, 'note', %s, %s, %s)",
         [
-            (id_, author, _TITLES[id_ % len(_TITLES)], _BODIES[id_ % len(_BODIES)])
+            (id_, author, title, _BODIES[id_ % len(_BODIES)], json.dumps(pictures.of_title(title)))
             for id_, author in authors.items()
+            for title in [_TITLES[id_ % len(_TITLES)]]
         ],
     )
     posts = Counter(authors.values())

@@ -1,7 +1,7 @@
 """Scenario of written texts: posts, comments and nicknames."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from local.load.api_reader import ApiReader
@@ -11,14 +11,17 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
 
-def rename(user_id: int, nickname: str) -> Request:
-    call = Call("PATCH", "/users/me", {"nickname": nickname})
-    shown = {"id": str(user_id), "nickname": nickname}
+def rename(user_id: int, nickname: str, avatar: str | None = None) -> Request:
+    profile = {"nickname": nickname} | ({} if avatar is None else {"avatar": avatar})
+    call = Call("PATCH", "/users/me", profile)
+    shown = {"id": str(user_id), **profile}
     return Request(user_id, "rename", f"nickname of user {user_id}", call, writes=shown)
 
 
-def write_post(user_id: int, key: str, title: str, body: str) -> Request:
-    payload = {"kind": "note", "title": title, "body": body, "images": []}
+def write_post(
+    user_id: int, key: str, title: str, body: str, images: Sequence[str] = ()
+) -> Request:
+    payload = {"kind": "note", "title": title, "body": body, "images": list(images)}
     text = f"post {title!r} by user {user_id}"
     call = Call("POST", "/posts", payload, key)
     return Request(user_id, "post", text, call, writes={"title": title, "body": body})

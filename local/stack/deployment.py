@@ -45,6 +45,7 @@ ON_ONE_MACHINE = {
     "Runtime": RUNTIME,
     "MigrateOnDeploy": "0",
     "RotationDays": "0",
+    "Binlog": "followed",
     "RollUpSchedule": "rate(5 minutes)",
     "ReconcileSchedule": "rate(12 hours)",
     "MaintainLogSchedule": "rate(1 day)",
@@ -161,6 +162,7 @@ def deploy_template(
         "MysqlSecretArn": login,
         "MysqlMigratorSecretArn": login,
         "MysqlReplicationSecretArn": login,
+        "MysqlOperatorSecretArn": login,
     }
     if urlsplit(redis_url).password:
         exports["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
@@ -210,6 +212,11 @@ def _create_secret(name: str, url: str, endpoint_url: str) -> str:
     secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
     secrets = connect("secretsmanager", endpoint_url)
     return str(secrets.create_secret(Name=name, SecretString=json.dumps(secret))["ARN"])
+
+
+def read_secrets(endpoint_url: str) -> dict[str, str]:
+    """Return logical id -> ARN of the secrets that the template makes."""
+    return _read_resources(endpoint_url).get("AWS::SecretsManager::Secret", {})
 
 
 def read_deployed(endpoint_url: str) -> Deployed:

@@ -15,7 +15,7 @@ from pymysql.cursors import DictCursor
 
 from cli.paths import CommandError
 from local.stack.servers import connect_mysql
-from local.stack.stack import Stack
+from local.stack.stack import Stack, explain_outage
 
 SERVERS = ("redis", "mysql", "ministack", "lambda")
 TRACED = {
@@ -58,12 +58,18 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
     ``minutes``: how far back.
     """
     since_ms = int((time.time() - minutes * 60) * 1000)
-    lines = sorted(
+    chosen_lines = (
         (at_ms, name, entry)
         for at_ms, name, text in read_lines(stack.directory, chosen, since_ms)
         if (entry := read_line(text)) and concerns(entry, request_id)
     )
-    rows = find_rows(stack.mysql_url, request_id)
+    lines = sorted(chosen_lines, key=lambda line: line[:2])  # entries have no order
+    rows: list[tuple[str, dict[str, Any]]] = []
+    try:
+        with explain_outage(stack):
+            rows = find_rows(stack.mysql_url, request_id)
+    except CommandError as error:
+        print(f"without rows: {error}", file=sys.stderr)
     sources = [name for _, name, _ in lines] + [table for table, _ in rows]
     width = max(map(len, sources), default=0)
     for _, name, entry in lines:

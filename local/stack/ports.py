@@ -6,6 +6,8 @@ import socket
 
 from cli.paths import CommandError
 
+MAX_PORT = 65_535
+
 _rng = random.SystemRandom()  # a seed of the caller would give equal ports to concurrent clusters
 
 
@@ -29,6 +31,8 @@ def claim_port(port: int) -> int:
     """Return ``port`` itself, or a free one for 0. Raises CommandError when it is in use."""
     if port == 0:
         return free_port()
+    if not 0 < port <= MAX_PORT:
+        raise CommandError(f"{port} is no port; choose one from 1 to {MAX_PORT}")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import psutil
 
@@ -38,6 +39,11 @@ class Process:
 
     def is_running(self) -> bool:
         return self.find() is not None
+
+    @classmethod
+    def of_this_one(cls, name: str) -> Self:
+        own = psutil.Process()
+        return cls(name, own.pid, own.create_time())
 
 
 def start_process(

@@ -90,7 +90,8 @@ class Server:
         wait_until_ready(process, self._answers, self.log, timeout_s)
 
     def stop(self) -> None:
-        """Stop it and wait for its end. MariaDB keeps its data, Redis has none."""
+        """Stop it and wait for its end. MariaDB keeps its data; Redis does in a stack that keeps
+        its data, and has none elsewhere."""
         if (process := self.process) is not None:
             stop_process(process)
 
@@ -116,7 +117,7 @@ class Server:
 
 
 def prepare_redis(directory: Path, *, port: int = 0, settings: Iterable[str] = ()) -> Server:
-    """Configure a Redis that persists nothing and evicts nothing; ``settings`` are added."""
+    """Configure a Redis that persists nothing and evicts nothing; ``settings`` override this."""
     directory.mkdir(parents=True, exist_ok=True)
     lines = (
         "bind 127.0.0.1",
@@ -148,14 +149,20 @@ def read_redis_port(directory: Path, setting: str = "port") -> int:
     return int(match[1])
 
 
-def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) -> Server:
+def prepare_mysql(
+    directory: Path, *, port: int = 0, for_tests: bool = False, has_data: bool = False
+) -> Server:
     """Create a data directory with an empty database ``plaza`` and a user with a random password.
 
-    ``for_tests`` trades durability after a power cut for speed.
+    ``for_tests`` trades durability after a power cut for speed. ``has_data``: configure the data
+    directory that is there, and keep the password.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     port = port or free_port()
-    password = secrets.token_hex(16)
+    if has_data:
+        password = unquote(urlsplit((directory / "url").read_text()).password or "")
+    else:
+        password = secrets.token_hex(16)
     url = f"mysql://plaza:{password}@127.0.0.1:{port}/plaza"
     durability = ["innodb-flush-log-at-trx-commit = " + ("2" if for_tests else "1")]
     if for_tests:
@@ -200,6 +207,8 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
     )
     (directory / "url").touch(mode=0o600)
     (directory / "url").write_text(url)
+    if has_data:
+        return load_mysql(directory)
     run_command(
         "mariadb-install-db",
         [

@@ -5,7 +5,8 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -15,10 +16,17 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from cli.paths import DIRECTORY, TEMPLATE, CommandError
-from local.stack import aws, deployment, packages, servers
+from local.stack import aws, deployment, kept, packages, servers
 from local.stack.deployment import Deployed
+from local.stack.kept import Kept
 from local.stack.ports import claim_port, free_port
-from local.stack.processes import Process, end_all, find_processes_in, stop_process
+from local.stack.processes import (
+    Process,
+    end_all,
+    find_processes_in,
+    stop_process,
+    wait_until,
+)
 from local.stack.servers import Server
 
 if TYPE_CHECKING:
@@ -39,6 +47,10 @@ STATE = (
 """Attributes that are saved in stack.json."""
 REQUIRED_PROCESSES = frozenset({"ministack", "lambda"})
 """Processes that the stack cannot run without; a database may stop and come back."""
+OWNER = "up"
+"""The process that an attached stack ends with."""
+ORPHANS_END_S = 15
+"""Time that processes whose parent was killed get to end by themselves."""
 
 Step = Callable[[str], contextlib.AbstractContextManager[Any]]
 UrlMapper = Callable[[str, str], str]
@@ -63,6 +75,22 @@ def use_stack(stack: "Stack") -> Iterator[None]:
         yield
     except PlazaError as error:
         raise CommandError(str(error)) from None
+
+
+@contextlib.contextmanager
+def explain_outage(stack: "Stack") -> Iterator[None]:
+    """Raise CommandError for an error of the drivers: the part of the stack is down."""
+    try:
+        yield
+    except Exception as error:
+        driver = type(error).__module__.partition(".")[0]
+        part = {"pymysql": "mysql", "redis": "redis"}.get(driver)
+        if part is None:
+            raise
+        raise CommandError(
+            f"{part} does not answer; `{stack.command('status')}` shows the parts,"
+            f" `{stack.command(f'start {part}')}` starts it: {error}"
+        ) from None
 
 
 def keep_url(part: str, url: str) -> str:
@@ -94,6 +122,8 @@ class Stack:
         self.deployed = Deployed("", {}, {})
         self.redis: Server | Cluster | None = None
         self.mysql: Server | None = None
+        self._kept: Kept | None = None  # of this run, if it keeps its data
+        self._has_data = False  # of a run before
 
     @classmethod
     def load(cls, directory: Path = DIRECTORY, *, require_all: bool = True) -> Self:
@@ -121,11 +151,17 @@ class Stack:
             or len(stack._own_processes()) < len(REQUIRED_PROCESSES)
             or (ended and require_all)
         ):
-            raise StackNotRunning(
-                f"the stack is broken: {', '.join(ended) or 'every process'} ended; "
-                f"{stack.stop_command()} removes it"
-            )
+            raise StackNotRunning(stack._explain_broken(ended))
         return stack
+
+    def _explain_broken(self, ended: Sequence[str]) -> str:
+        if ended and REQUIRED_PROCESSES.isdisjoint(ended):
+            starts = ", ".join(f"`{self.command(f'start {name}')}`" for name in ended)
+            return f"{' and '.join(ended)} ended; {starts} starts it again"
+        return (
+            f"the stack is broken: {', '.join(ended) or 'every process'} ended; "
+            f"{self.stop_command()} removes it, with its data"
+        )
 
     def up(
         self,
@@ -133,12 +169,14 @@ class Stack:
         port: int = 0,
         attached: bool = True,
         for_tests: bool = False,
+        keep: bool = False,
         redis_cluster: bool = False,
         step: Step = ignore_step,
         map_url: UrlMapper = keep_url,
         parameters: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Start all parts, empty, and deploy the template; the API listens on ``port``.
+        """Start all parts and deploy the template; the API listens on ``port``. All stores are
+        empty unless ``keep``: then they have what the run before left, and a stop leaves it.
 
         ``attached``: the stack ends with this process, however it ends. ``for_tests``: a faster,
         less durable database. ``redis_cluster``: three masters with a replica each instead of one
@@ -151,8 +189,11 @@ class Stack:
         """
         with self._lock_start():
             self._refuse_if_running()
-            port = claim_port(port)
+            self._find_kept(keep=keep)
+            port = claim_port(port) if port else self._choose_port("api")
             self._clear(keep=LOCKS)
+            if attached:
+                self._save_process(Process.of_this_one(OWNER))
             try:
                 self.redis_cluster = redis_cluster
                 self._start_redis(step, attached=attached)
@@ -170,13 +211,28 @@ class Stack:
         with self._lock_stop():
             return self._end()
 
+    def empty(self) -> bool:
+        """Delete what runs of this directory left. Returns whether there was anything.
+
+        Raises CommandError while a stack runs.
+        """
+        with self._lock_stop():
+            self._refuse_if_running()
+            was_there = (self.directory / kept.FILE).exists()
+            (self.directory / kept.FILE).unlink(missing_ok=True)
+            if (self.directory / "lock").exists():
+                self._clear(keep=(*LOCKS, "logs"))
+            return was_there
+
     def _end(self) -> bool:
-        own = self._own_processes()
+        own, emulated = self._own_processes(), self._read_emulated()
         (self.directory / "stack.json").unlink(missing_ok=True)
         self._load_servers()
         running = [process for process in self.processes() if process.is_running()]
         for process in reversed(own):
-            stop_process(process, grace_s=1)  # they have no state to save
+            if process.name == "ministack" and process.is_running() and emulated:
+                kept.save_emulated(self.directory, *emulated)
+            stop_process(process, grace_s=1)
         for server in (self.redis, self.mysql):
             if server is not None:
                 server.resume()
@@ -191,10 +247,26 @@ class Stack:
             self._clear(keep=(*LOCKS, "logs"))
         return bool(running or left)
 
+    def _read_emulated(self) -> tuple[str, dict[str, str], str] | None:
+        """Return the emulator's URL, the queues and the archive's bucket; None if nothing is kept
+        of them, or if the stack never ran."""
+        if not (self.directory / kept.FILE).exists():
+            return None
+        try:
+            state = json.loads((self.directory / "stack.json").read_text())
+            deployed = json.loads((self.directory / "deployed.json").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        bucket = deployed["environment"]["PLAZA_ARCHIVE_BUCKET"]
+        return state["aws_endpoint_url"], state["queues"], bucket
+
     def stop_command(self) -> str:
-        if self.directory == DIRECTORY:
-            return "`make down`"
-        return f"`python -m local --dir {self.directory} down`"
+        return "`make down`" if self.directory == DIRECTORY else f"`{self.command('down')}`"
+
+    def command(self, words: str) -> str:
+        """Return the command ``python -m local`` with ``words`` for this stack."""
+        where = "" if self.directory == DIRECTORY else f" --dir {self.directory}"
+        return f"{os.path.relpath(sys.executable)} -m local{where} {words}"
 
     def processes(self) -> list[Process]:
         own = [server.processes for server in (self.redis, self.mysql) if server is not None]
@@ -241,7 +313,8 @@ class Stack:
 
                 self.redis = prepare_cluster(self.directory / "redis")
             else:
-                self.redis = servers.prepare_redis(self.directory / "redis")
+                settings = kept.REDIS_SETTINGS if self._kept else ()
+                self.redis = servers.prepare_redis(self.directory / "redis", settings=settings)
             self.redis.start(attached=attached)
         self.redis_url = self.redis.url
 
@@ -249,7 +322,9 @@ class Stack:
         if self._use_external("MySQL", "PLAZA_MYSQL_URL", servers.answers_mysql, step):
             return
         with step("MariaDB"):
-            self.mysql = servers.prepare_mysql(self.directory / "mysql", for_tests=for_tests)
+            self.mysql = servers.prepare_mysql(
+                self.directory / "mysql", for_tests=for_tests, has_data=self._has_data
+            )
             self.mysql.start(attached=attached)
         self.mysql_url = self.mysql.url
 
@@ -283,6 +358,10 @@ class Stack:
     ) -> None:
         with step("sam build"):
             built = deployment.build_template(self.template, self.directory)
+        from local.stack import issuer  # imports cryptography, which most commands do not use
+
+        web_port = self._choose_port("web")
+        identity = {"IdentityIssuers": f"{issuer.name_issuer(web_port)}|{issuer.AUDIENCE}"}
         with step("sam deploy"):
             deployment.deploy_template(
                 built,
@@ -293,10 +372,15 @@ class Stack:
                 else map_url("redis", self.redis_url),
                 redis_cluster=self.redis_cluster,
                 mysql_url=map_url("mysql", self.mysql_url),
-                parameters=parameters,
+                parameters=identity | dict(parameters),
             )
             self.deployed = deployment.read_deployed(self.aws_endpoint_url)
             self.queues = self.deployed.queues
+            if self._kept:
+                arns = deployment.read_secrets(self.aws_endpoint_url)
+                self._kept.secrets = kept.exchange_secrets(
+                    self.aws_endpoint_url, arns, self._kept.secrets
+                )
         with step("Functions"):
             lambda_port = free_port()
             service = deployment.describe_service(
@@ -307,7 +391,7 @@ class Stack:
                 port=lambda_port,
                 sqs_url=map_url("sqs", self.aws_endpoint_url),
             )
-            _write_private(self.directory / "lambda.json", service)
+            kept.write_private(self.directory / "lambda.json", service)
             self._save_process(
                 aws.start_lambda_service(self.directory, lambda_port, attached=attached)
             )
@@ -315,14 +399,54 @@ class Stack:
             self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
             self.invoke("Migrate", {})
+        if self._has_data:
+            with step("Queues and archive"):
+                bucket = self.deployed.environment["PLAZA_ARCHIVE_BUCKET"]
+                kept.restore_emulated(self.directory, self.aws_endpoint_url, self.queues, bucket)
         with step("Web app"):
-            web_port = free_port()
+            issuer.make_key(self.directory, web_port)
             aws.start_web_server(self.directory, web_port, attached=attached)
             self.web_url = f"http://127.0.0.1:{web_port}"
-        _write_private(self.directory / "deployed.json", asdict(self.deployed))
-        _write_private(self.directory / "environment.json", self.environment())  # for `ops`
+            self.invoke("RefreshIssuers", {})
+        kept.write_private(self.directory / "deployed.json", asdict(self.deployed))
+        kept.write_private(self.directory / "environment.json", self.environment())  # for `ops`
+        if self._kept:
+            self._kept.ports = {"api": port, "web": web_port}
+            self._kept.save(self.directory)
+            kept.forget_messages(self.directory)
         state = {name: getattr(self, name) for name in STATE}
-        _write_private(self.directory / "stack.json", state)
+        kept.write_private(self.directory / "stack.json", state)
+
+    def _find_kept(self, *, keep: bool) -> None:
+        """Find out what the run before left. Raises CommandError unless this run can use it."""
+        before = Kept.load(self.directory)
+        self._has_data = before is not None
+        if not keep:
+            if before is not None:
+                raise CommandError(
+                    f"{self.directory} has data that this start would delete: choose another "
+                    "directory by --dir, or delete it by `make fresh`"
+                )
+            return
+        packages.check_servers()
+        versions = {
+            part: kept.read_version(part)
+            for part in kept.SERVERS
+            if not os.environ.get(f"PLAZA_{part.upper()}_URL")
+        }
+        if before is not None:
+            before.check(versions)
+        self._kept = before or Kept()
+        self._kept.servers = versions
+
+    def _choose_port(self, name: str) -> int:
+        """Return the port of the run before, so that a browser finds its session; else a free
+        one."""
+        before = self._kept.ports.get(name) if self._kept else None
+        if before is not None:
+            with contextlib.suppress(CommandError):
+                return claim_port(before)
+        return free_port()
 
     @contextlib.contextmanager
     def _lock_start(self) -> Iterator[None]:
@@ -352,6 +476,11 @@ class Stack:
     def _refuse_if_running(self) -> None:
         self._load_servers()
         running = [process for process in self.processes() if process.is_running()]
+        owner = self._read_process(OWNER)
+        if running and owner is not None and not owner.is_running():
+            # It was killed, and its children end by themselves.
+            wait_until(lambda: not any(map(Process.is_running, running)), ORPHANS_END_S)
+            running = [process for process in running if process.is_running()]
         if not running:
             return
         try:
@@ -366,7 +495,10 @@ class Stack:
         )
 
     def _clear(self, *, keep: tuple[str, ...]) -> None:
+        """Delete all but ``keep``, and but the data of a stack that keeps it."""
         self.redis = self.mysql = None
+        if (self.directory / kept.FILE).exists():
+            keep = (*keep, *kept.NAMES)
         for entry in self.directory.iterdir():
             if entry.name in keep:
                 continue
@@ -384,28 +516,22 @@ class Stack:
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
     def _save_process(self, process: Process) -> None:
-        _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
+        kept.write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
 
     def _own_processes(self) -> list[Process]:
-        processes = []
-        for name in sorted(REQUIRED_PROCESSES, reverse=True):
-            with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
-                record = (self.directory / "processes" / f"{name}.json").read_text()
-                processes.append(Process(**json.loads(record)))
-        return processes
+        own = map(self._read_process, sorted(REQUIRED_PROCESSES, reverse=True))
+        return [process for process in own if process is not None]
+
+    def _read_process(self, name: str) -> Process | None:
+        try:
+            return Process(
+                **json.loads((self.directory / "processes" / f"{name}.json").read_text())
+            )
+        except (FileNotFoundError, ValueError, TypeError):
+            return None
 
 
 def _load_cluster(directory: Path) -> "Cluster":
     from local.stack.cluster import load_cluster
 
     return load_cluster(directory)
-
-
-def _write_private(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON atomically; only its owner may read it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    draft.unlink(missing_ok=True)
-    draft.touch(mode=0o600)
-    draft.write_text(json.dumps(content, indent=2) + "\n")
-    draft.replace(path)

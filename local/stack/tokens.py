@@ -7,15 +7,17 @@ from contextlib import closing
 
 from cli.paths import CommandError
 from local.stack.servers import connect_mysql
-from local.stack.stack import Stack, use_stack
+from local.stack.stack import Stack, explain_outage, use_stack
 
 BATCH = 1000
 
 
 def main(args: argparse.Namespace) -> int:
     """Print one token a line, in the order of the user ids."""
-    for token in open_sessions(Stack.load(args.dir), parse_users(args.user), args.role):
-        print(token)
+    stack = Stack.load(args.dir, require_all=False)
+    with explain_outage(stack):
+        for token in open_sessions(stack, parse_users(args.user), args.role):
+            print(token)
     return 0
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -37,6 +37,21 @@ SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (
 )
 """Color schemes, and what axe checks in each."""
 TIMEOUT_MS = 20_000
+_WIDER = """async (font) => {
+  document.documentElement.style.fontSize = font;
+  let width = 0;
+  for (let frame = 0; frame < 30; frame += 1) { // plots are drawn again in the next ones
+    width = document.documentElement.scrollWidth;
+    if (width <= innerWidth) return null;
+    await new Promise(requestAnimationFrame);
+  }
+  const outside = [...document.querySelectorAll("main *")].filter(
+    (element) => element.getBoundingClientRect().right > innerWidth + 1,
+  );
+  const name = (element) => `${element.tagName}.${element.className}`;
+  return [width, ...outside.slice(0, 8).map(name)];
+}"""
+"""How wide a page is and what is outside of its window; null if it does not scroll sideways."""
 _REFUSED = re.compile(r"the server responded with a status of (\d+)")
 
 
@@ -80,6 +95,26 @@ def describe_session(token: str, user_id: int, nickname: str) -> dict[str, Any]:
     return {"token": token, "expiresAt": (time.time() + 3600) * 1000, "user": user}
 
 
+def has_any(page: Page, entries: Sequence[object]) -> bool:
+    """Return whether there is one, after the browser's events were read."""
+    page.wait_for_timeout(20)
+    return len(entries) > 0
+
+
+def find_wide(page: Page) -> list[str]:
+    """Return the widths at which a page scrolls sideways, with its widest elements; the last one
+    is with text twice as large. Leaves a phone's size."""
+    wide = []
+    for width, font in ((320, ""), (390, ""), (1280, ""), (390, "200%")):
+        page.set_viewport_size({"width": width, "height": PHONE["height"]})
+        report = page.evaluate(_WIDER, font)
+        if report:
+            wide.append(f"{report[0]} px of {width} {font}: {', '.join(report[1:])}")
+    page.evaluate("document.documentElement.style.fontSize = ''")
+    page.set_viewport_size(PHONE)
+    return wide
+
+
 class AppPage:
     """One page of the app, and what its console reported."""
 
@@ -113,6 +148,8 @@ class AppPage:
     def _hear(self, message: ConsoleMessage) -> None:
         if message.type not in ("error", "warning"):
             return
+        if message.text.endswith("net::ERR_NAME_NOT_RESOLVED"):
+            return  # a picture that another test gave a user or a post
         if refused := _REFUSED.search(message.text):
             self.refused.add(int(refused[1]))  # the browser's own note of a 4xx or 5xx
         else:

@@ -18,7 +18,7 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 from tests.e2e.client import Client
-from tests.e2e.stack_locks import turn
+from tests.e2e.stack_locks import lock, turn
 from tests.e2e.stack_process import add_content, attach, run_stack
 
 OpenApp = Callable[..., AppPage]
@@ -103,16 +103,37 @@ class Tokens:
 
 
 @pytest.fixture(scope="session")
-def sign_in(stack: Stack) -> Iterator[Callable[..., str]]:
+def tokens(stack: Stack) -> Iterator[Tokens]:
+    """``tokens.open(7, "user")`` creates the user, if there is none, and opens a new session."""
+    opened = Tokens(stack)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def sign_in(tokens: Tokens) -> Callable[..., str]:
     """``sign_in(7)`` or ``sign_in(7, role="admin")`` creates the user and returns a token."""
-    tokens = Tokens(stack)
 
     @functools.cache
     def open_one(user_id: int, role: str = "user") -> str:
         return tokens.open(user_id, role)
 
-    yield open_one
-    tokens.close()
+    return open_one
+
+
+@pytest.fixture
+def dead_reactions(stack: Stack, shared: Path) -> Iterator[Callable[..., None]]:
+    """``dead_reactions(body, request_id=...)`` puts a message into the DLQ of reactions, which no
+    other process uses during the test, and which is purged after it."""
+    sqs, url = stack.connect("sqs"), stack.queues["reactions_dlq"]
+
+    def put(body: str, **attributes: str) -> None:
+        typed = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=typed)
+
+    with lock(shared / "reactions_dlq"):
+        yield put
+        sqs.purge_queue(QueueUrl=url)
 
 
 @pytest.fixture

@@ -38,6 +38,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/collects": (10**15, "post", 7),
     "/users/me/export": (0, 7, 0),
     "/users/me/orders": (7,),
+    "/users/me/waitlists": (7,),
     "/shops/{shop_id}/vouchers": (7,),
     "/shops/{shop_id}/reviews/recommended": (7, 0),
     "/shop-types/{type_id}/shops": (7,),
@@ -107,6 +108,8 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         case.query = {name: _make_visible(name, value) for name, value in query.items()}
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
+    if isinstance(case.body, dict) and case.operation.path == "/auth/sessions":
+        case.body = _choose_way_in(case.body)
     if isinstance(case.body, dict) and _is(PHONE_PATTERN, case.body.get("phone")):
         case.body = {**case.body, "phone": "+12025550123"}
     if isinstance(case.body, dict):
@@ -115,6 +118,15 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         for target in targets if isinstance(targets, list) else ():
             if isinstance(target, dict) and _is(ID_PATTERN, target.get("id")):
                 target["id"] = _limit_id(target["id"])
+
+
+def _choose_way_in(body: dict[str, Any]) -> dict[str, Any]:
+    """Return ``body`` if it has one way to sign in; the contract says in words that it has."""
+    given = {name for name, value in body.items() if value is not None}
+    ways = {"challenge", "code"}, {"id_token"}, {"id_token", "nonce"}
+    if given in ways or not given <= {"challenge", "code", "id_token", "nonce"}:
+        return body
+    return {"challenge": "c" * 43, "code": "123456"}
 
 
 def _limit_id(text: Any) -> str:

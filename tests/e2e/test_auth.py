@@ -119,6 +119,37 @@ def test_five_wrong_codes_invalidate_a_challenge(
     assert use_code(client, sent, code).status == 401
 
 
+def test_a_user_of_an_issuer_signs_in_once_with_each_token_and_links_a_phone(
+    stack: Stack, newcomer: Callable[[], tuple[str, Client]], rows: Callable[..., Any]
+) -> None:
+    """Given the issuer of the stack, whose keys RefreshIssuers has read."""
+    phone, client = newcomer()
+
+    def make_token(*more: str) -> str:
+        command = ["-m", "local", "--dir", str(stack.directory), "id-token", "--subject", "ann"]
+        completed = subprocess.run(
+            [sys.executable, *command, *more], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        return completed.stdout.strip()
+
+    token = make_token("--nonce", "n-1")
+    assert client("POST", "/auth/sessions", {"id_token": token}).status == 401
+    opened = client("POST", "/auth/sessions", {"id_token": token, "nonce": "n-1"})
+    assert opened.status == 201
+    again = client("POST", "/auth/sessions", {"id_token": token, "nonce": "n-1"})
+    assert (again.status, problem(again)) == (401, "id-token-refused")
+    user_id = int(opened.json["user"]["id"])
+    assert rows("SELECT subject FROM user_identity WHERE user_id = %s", user_id) == (("ann",),)
+
+    me = Client(client.base_url, opened.json["token"])
+    sent = ask_for_code(client, phone)
+    body = {"challenge": sent.json["challenge"], "code": code_on(stack, phone)}
+    assert me("PUT", "/auth/phone", body).status == 204
+    assert rows("SELECT phone FROM user_phone WHERE user_id = %s", user_id) == ((phone,),)
+    other = client("POST", "/auth/sessions", {"id_token": make_token()})
+    assert other.json["user"] == opened.json["user"]
+
+
 def test_sms_reports_a_missing_code_and_an_invalid_phone(stack: Stack) -> None:
     for phone, message in (("+12025550199", "no code was sent"), ("12025550199", "phone")):
         completed = read_sms(stack, phone)

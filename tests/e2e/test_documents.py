@@ -11,11 +11,11 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from cli.paths import LAYER, ROOT, CommandError
+from local.stack.parts import describe_environment
 from local.stack.stack import Stack
 from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_process import DEMO_POST
@@ -59,13 +59,13 @@ INSERT INTO app.post_like VALUES (6100001, 6100101, '2024-03-01'), (6100002, 610
 
 
 class Guide:
-    """Runs the blocks of a guide in one shell, in a directory of its own. ``mysql`` is a client of
-    the stack's server; the slowest commands, which have tests of their own, are left out."""
+    """Runs the blocks of a guide in one shell, in a directory of its own. The slowest
+    commands, which have tests of their own, are left out."""
 
     def __init__(self, stack: Stack, directory: Path, sign_in: Callable[..., str]) -> None:
         self._stack, self._directory, self._sign_in = stack, directory, sign_in
 
-    def __call__(self, name: str, before: str = "") -> list[tuple[str, Any, str]]:
+    def __call__(self, name: str) -> list[tuple[str, Any, str]]:
         """Return (block, the JSON that is printed after it, its output) of each shell block."""
         blocks = FENCED.findall((GUIDES / name).read_text())
         shell = [
@@ -73,7 +73,7 @@ class Guide:
             for (kind, text), pairs in zip(blocks, [*blocks[1:], ("", "")], strict=True)
             if not kind
         ]
-        script = "\n".join([self._prelude(), before, *(self._to_shell(*block) for block in blocks)])
+        script = "\n".join(self._to_shell(*block) for block in blocks)
         completed = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=self._directory,
@@ -89,23 +89,14 @@ class Guide:
             for (text, (kind, printed)), output in zip(shell, outputs, strict=True)
         ]
 
-    def _prelude(self) -> str:
-        url = urlsplit(self._stack.mysql_url)
-        options = f"--host={url.hostname} --port={url.port} --user={url.username}"
-        password = f"--password={url.password}" if url.password else ""
-        return (
-            f'URL={self._stack.base_url}\nmysql() {{ command mysql {options} {password} "$@"; }}\n'
-        )
-
     def _to_shell(self, kind: str, text: str) -> str:
         if kind in ("sql", "js"):
             named = re.match(r"(?://|--) ([\w.-]+)\n", text)
             (self._directory / (named[1] if named else "block.sql")).write_text(text)
-            database = urlsplit(self._stack.mysql_url).path[1:]
-            return "" if named else f"mysql {database} <<'SQL' > /dev/null\n{text}SQL"
+            return "" if named else f"mysql $MYSQL_DATABASE <<'SQL' > /dev/null\n{text}SQL"
         if kind:
             return ""
-        text = re.sub(r"^URL=.*$|^.*local (?:audit|flash-sale) .*$", "", text, flags=re.MULTILINE)
+        text = re.sub(r"^.*local (?:audit|flash-sale) .*$", "", text, flags=re.MULTILINE)
         text = re.sub(
             r"\$\(\S+ -m local token --user (\d+)(?: --role (\w+))?\)",
             lambda match: self._sign_in(int(match[1]), role=match[2] or "user"),
@@ -200,11 +191,13 @@ def test_the_guide_of_the_flash_sale_is_true(guide: Guide) -> None:
 
 
 def test_the_guides_of_the_import_move_likes_exactly(
-    guide: Guide, rows: Callable[..., Any], tmp_path: Path
+    stack: Stack, guide: Guide, rows: Callable[..., Any], tmp_path: Path
 ) -> None:
     """Given old tables, from which one like is removed after the first copy."""
     (tmp_path / "app.sql").write_text(OLD_TABLES)
-    guide("import-likes.md", "mysql < app.sql")
+    script = "\n".join([*describe_environment(stack), "mysql < app.sql"])
+    subprocess.run(["bash", "-euc", script], cwd=tmp_path, check=True)
+    guide("import-likes.md")
     of_post = "target_type = 'post' AND target_id = 6100101"
     total = f"SELECT like_total FROM content_counter WHERE {of_post}"
     assert rows(total) == ((2,),)

@@ -225,6 +225,7 @@ def test_a_wrong_method_is_405_and_an_unknown_path_404(anonymous: Client) -> Non
     assert (unknown.status, problem(unknown)) == (404, "not-found")
 
 
+@pytest.mark.usefixtures("dead_reactions")
 def test_an_unreadable_message_is_dead_lettered_and_the_rest_of_its_batch_is_stored(
     stack: Stack, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,19 +27,6 @@ def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
     return Client(base_url, sign_in(ADMIN, role="admin"))
 
 
-@pytest.fixture
-def dead(stack: Stack) -> Iterator[Callable[..., None]]:
-    """``dead(body)`` puts a message into the DLQ of reactions, which is purged after the test."""
-    sqs, url = stack.connect("sqs"), stack.queues["reactions_dlq"]
-
-    def put(body: str, **attributes: str) -> None:
-        typed = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
-        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=typed)
-
-    yield put
-    sqs.purge_queue(QueueUrl=url)
-
-
 def local(stack: Stack, *command: str, program: str = "local") -> subprocess.CompletedProcess[str]:
     whole = [sys.executable, "-m", program, "--dir", str(stack.directory), *command]
     return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True)
@@ -57,7 +44,7 @@ def shown(admin: Client) -> list[dict[str, Any]]:
 def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_again(
     stack: Stack,
     admin: Client,
-    dead: Callable[..., None],
+    dead_reactions: Callable[..., None],
     add: Callable[..., int],
     rows: Callable[..., Any],
 ) -> None:
@@ -75,7 +62,7 @@ def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_a
 
     # As after an outage of MySQL.
     event = ReactionEvent(ReactionKey("post", post, "like", ADA), True, time.time_ns() // 1000)
-    dead(REACTIONS.encode(event), request_id="my-like-was-late")
+    dead_reactions(REACTIONS.encode(event), request_id="my-like-was-late")
     assert len(shown(admin)) == 2
     listed = {q["name"]: q for q in admin("GET", "/ops/queues").json["items"]}
     assert listed["reactions"]["dead_letters"] == 2
@@ -102,18 +89,30 @@ def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_a
     assert ops(stack, "dlq", "list").returncode == 1
     assert ops(stack, "queues", "--json").returncode == 1
     lines = (stack.directory / "logs" / "operator.log").read_text().splitlines()
-    assert {json.loads(line)["operator_id"] for line in lines} == {"ops"}
+    acts = [entry for line in lines if "operator_id" in (entry := json.loads(line))]
+    assert {"dead_letters_listed", "messages_redriven"} <= {act["event"] for act in acts}
+    assert {act["operator_id"] for act in acts} == {"ops"}
 
 
 def test_only_admins_may_read_and_redrive_queues(
-    anonymous: Client, user: Callable[[int], Client], admin: Client, dead: Callable[..., None]
+    anonymous: Client,
+    user: Callable[[int], Client],
+    admin: Client,
+    dead_reactions: Callable[..., None],
 ) -> None:
-    dead("{}")
+    dead_reactions("{}")
     for client, status in ((anonymous, 401), (user(ADA), 403)):
         assert client("GET", "/ops/queues").status == status
         assert client("GET", f"{QUEUE}/dead-letters").status == status
         assert client("POST", f"{QUEUE}/redrives", {}).status == status
+        assert client("POST", f"{QUEUE}/purges", {"ids": ["a"]}).status == status
+        assert client("POST", "/ops/sweeps", {}).status == status
     assert len(shown(admin)) == 1
+    [letter] = shown(admin)
+    assert problem(admin("POST", f"{QUEUE}/purges", {})) == "invalid-request"
+    purged = admin("POST", f"{QUEUE}/purges", {"ids": [letter["id"], "not-there"]})
+    assert purged.json == {"purged": 1, "remaining": 0, "missing": ["not-there"]}
+    assert set(admin("POST", "/ops/sweeps", {}).json) == {"reactions", "checkins"}
     assert problem(admin("GET", "/ops/queues/orders/dead-letters")) == "queue-has-consumer"
     assert problem(admin("POST", "/ops/queues/nothing/redrives", {})) == "not-found"
     assert problem(admin("POST", f"{QUEUE}/redrives", {"limit": 0})) == "invalid-request"

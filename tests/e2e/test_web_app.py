@@ -12,11 +12,12 @@ from itertools import count
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
+from local.load import pictures
 from local.load.town import make_voucher
 from local.stack.stack import Stack
-from tests.e2e.browser import needs_browser
+from tests.e2e.browser import has_any, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
@@ -75,6 +76,22 @@ def test_a_user_signs_in_with_the_code_in_the_corner_and_out_again(open_app: Ope
     assert page.evaluate("localStorage.length") == 0
 
 
+def test_pictures_of_the_demo_crowd_are_shown(
+    open_app: OpenApp, writer: tuple[int, Client]
+) -> None:
+    writer_id, client = writer
+    avatar = pictures.of_user(0)
+    assert client("PATCH", "/users/me", {"avatar": avatar}).status == 200
+    post = {"kind": "note", "title": "A day at the harbour", "body": "Boats."}
+    images = pictures.of_title(post["title"])
+    made = client("POST", "/posts", post | {"images": images})
+    app = open_app(f"/posts/{made.json['id']}", writer_id)
+    for shown in (".avatar img", ".images img"):
+        image = app.page.locator(f"article {shown}").first
+        expect(image).to_be_visible()
+        expect(image).to_have_js_property("naturalWidth", 200 if "avatar" in shown else 960)
+
+
 def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     open_app: OpenApp, writer: tuple[int, Client]
 ) -> None:
@@ -104,7 +121,8 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     expect(like).to_have_text("Like1")
     for _ in range(2):
         page.keyboard.press("Space")
-    wait_until("one request is in flight", lambda: hold_one(page, held))
+    wait_until("one request is in flight", lambda: has_any(page, held))
+    assert len(held) == 1
     held.pop().continue_()
     page.unroute(f"**/posts/{post_id}/likes/me")
     page.get_by_role("button", name=re.compile("^Collect ")).click()
@@ -112,11 +130,6 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     wait_until("both are stored", lambda: totals_of(client("GET", read).json) == (1, 1))
     expect(like).to_have_text("Like1")
     app.check_accessibility()
-
-
-def hold_one(page: Page, held: list[Route]) -> bool:
-    page.wait_for_timeout(20)  # the browser's events are read meanwhile
-    return len(held) == 1
 
 
 def totals_of(post: dict[str, Any]) -> tuple[int, int]:
@@ -275,13 +288,17 @@ def test_of_a_last_unit_one_buyer_gets_it_and_the_other_is_told(
     shop_id = admin("POST", "/shops", {"name": "Linden Food"}).json["id"]
     later = make_voucher(shop_id, time.time() + 3600) | {"title": "Later"}
     admin("POST", "/vouchers", later)
-    admin("POST", "/vouchers", make_voucher(shop_id, time.time(), stock=1, open_s=1800))
+    running = make_voucher(shop_id, time.time(), stock=1, open_s=1800)
+    voucher = admin("POST", "/vouchers", running).json["id"]
     first = open_app(f"/shops/{shop_id}", next(_ids))
     second = open_app(f"/shops/{shop_id}", next(_ids), refused=(409,))
     sales = [app.page.get_by_role("region", name="Dinner for two") for app in (first, second)]
     for sale in sales:
         expect(sale.get_by_role("timer")).to_contain_text("Ends in 29:")
         expect(sale).to_contain_text("1 of 1 left")
+    status = f"**/vouchers/{voucher}/status"
+    before = admin("GET", f"/vouchers/{voucher}/status").json
+    second.page.route(status, lambda route: route.fulfill(json=before))  # it has not heard of it
     soon = first.page.get_by_role("region", name="Later")
     expect(soon.get_by_role("timer")).to_contain_text("Opens in 58:")
     expect(soon.get_by_role("button", name="Buy one")).to_be_disabled()
@@ -290,6 +307,8 @@ def test_of_a_last_unit_one_buyer_gets_it_and_the_other_is_told(
     expect(sales[0]).to_contain_text("0 of 1 left")
     sales[1].get_by_role("button", name="Buy one").click()
     expect(sales[1].get_by_role("status")).to_contain_text("sold")
+    second.page.unroute(status)
+    expect(sales[1].get_by_role("button", name="Join the waitlist")).to_be_enabled()
     first.page.get_by_role("link", name="Profile").click()
     first.page.get_by_role("link", name="Orders").click()
     expect(first.page.get_by_text("yours")).to_be_visible()

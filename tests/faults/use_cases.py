@@ -264,11 +264,17 @@ def _sign_in(user_id: int) -> Callable[[Harness], Mapping[str, Any]]:
 
 def _dead_letters(harness: Harness) -> None:
     """Prepare dead letters whose cause is repaired."""
-    consumer = consumers()[0]
+    [consumer] = (consumer for consumer in consumers() if consumer.queue == "reactions")
     harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
     harness.expect_success("PUT /posts/{post_id}/likes/me", NEIGHBOUR)
     _move(harness, consumer.queue, consumer.dead_letters)
     harness.ids["queue"] = consumer.queue
+
+
+def _ids_of_dead_letters(harness: Harness) -> dict[str, Any]:
+    """Return the body of a purge of what ``_dead_letters`` prepared."""
+    letters = harness.aws.queues[f"{harness.ids['queue']}_dlq"]
+    return {"ids": [letter.id for letter in letters] or ["none-is-left"]}
 
 
 def _move(harness: Harness, source: str, target: str) -> None:
@@ -512,6 +518,12 @@ ROUTES: list[UseCase] = [
         then=[ClientRequest("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
         separate={"session"},  # the user is created first
     ),
+    _route(
+        "PUT /auth/phone",
+        body=_sign_in(READER),
+        given=_codes,
+        then=[ClientRequest("PUT /auth/phone", NEIGHBOUR, _sign_in(NEIGHBOUR))],
+    ),
     *(
         _route(
             operation,
@@ -615,6 +627,24 @@ ROUTES: list[UseCase] = [
         then=[ClientRequest("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
         varying={"moved", "remaining"},
     ),
+    _route(
+        "POST /ops/queues/{queue}/purges",
+        caller=ADMIN,
+        role="admin",
+        body=_ids_of_dead_letters,
+        given=_dead_letters,
+        then=[
+            ClientRequest("POST /ops/queues/{queue}/purges", ADMIN, _ids_of_dead_letters, "admin")
+        ],
+        varying={"purged", "remaining", "missing"},
+    ),
+    _route(
+        "POST /ops/sweeps",
+        caller=ADMIN,
+        role="admin",
+        body={"everything": True},
+        varying={"reactions", "checkins"},
+    ),
     *(
         _route(
             operation,
@@ -674,6 +704,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/scan_keys": lambda harness: None,
         "schedule/delete_expired": _expired,
         "schedule/erase_accounts": _erasure_requested,
+        "schedule/refresh_issuers": lambda harness: None,  # it reaches no store
         "schedule/publish_unsent": _refused_messages(_WRITE),
         "schedule/roll_up_votes": _liked,
         "schedule/refresh_recommendations": _rolled_up,

@@ -15,7 +15,6 @@ from plaza.infra.redis import reigns
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     FOLLOW,
-    Outcome,
     Target,
     failover_recovery,
     mysql_reactions,
@@ -23,6 +22,7 @@ from plaza.reactions import (
     react,
     reign_guard,
 )
+from plaza.reactions.model import Outcome
 from tests.model.masters import Masters
 from tests.model.reactions_model import HOUR_US, rewrite
 

@@ -1,6 +1,6 @@
 """The model of reconciliation: unsaved reactions are no drift, and damage is repaired.
 
-A run is one seed: PLAZA_MODEL_RUNS (100) runs, starting after PLAZA_MODEL_SEED. A failure shows its
+A run is one seed: PLAZA_MODEL_RUNS (60) runs, starting after PLAZA_MODEL_SEED. A failure shows its
 seed and can be repeated with it. Results are compared with the audit of ``local``, which shares no
 code with the reconciliation.
 """
@@ -22,7 +22,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import redis_keys
-from plaza.reconciliation import orchestrator, repair
+from plaza.reconciliation import orchestrator, repair, rounds
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
@@ -32,6 +32,7 @@ from tests.support.servers import IS_CLUSTER
 
 MAX_ALIVE = len(ACTORS) + 8
 AUDIT_EVERY = 200  # steps
+ALL_STEPS = rounds.MIN_STEPS
 
 
 @dataclass
@@ -157,17 +158,23 @@ class Reconciled(Run):
 
 
 def finish(run: Reconciled) -> int:
-    """Finish all work, then one more reconciliation; return its id."""
+    """Finish all work, then one more reconciliation of everything; return its id."""
     run.calm_down()
-    for _ in range(2):  # the first may resume one that compared data before its last damage
-        run_id = orchestrator.start()
-        run.queues.drain()
+    # The first may resume one that compared data before its last damage, the second ends a round.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rounds, "MIN_STEPS", ALL_STEPS)
+        for _ in range(3):
+            run_id = orchestrator.start()
+            run.queues.drain()
     return run_id
 
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make reconciliation compare few rows in a step."""
+    """Make reconciliation compare few rows in a step, and few steps in a run."""
+    monkeypatch.setattr(rounds, "MIN_STEPS", 2)
+    monkeypatch.setattr(rounds, "_EVENTS_PER_STEP", 3)
+    monkeypatch.setattr(rounds, "_MARKS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.run_steps._ACTORS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.mysql_counts.MAX_RELATIONS", 2)
@@ -176,6 +183,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def delete_runs() -> None:
     for table in (
         "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
+        "reconciliation_round", "reconciliation_mark",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
 

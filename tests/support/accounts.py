@@ -41,6 +41,10 @@ class Account:
         add_users(FRIEND, STRANGER, BLOCKED)
         mysql.write("INSERT INTO shop (id, name) VALUES (5, 'Bistro')")
         self.id = sign_up.sign_up(PHONE).id
+        mysql.write(
+            "INSERT INTO user_identity (issuer, subject, user_id) VALUES (%s, 'ann', %s)",
+            ("https://id.example.com", self.id),
+        )
         self.token = new_session.open_session(self.id)
         session_lookup.find_session(self.token)
         profiles.change_profile(self.id, {"nickname": "erasable", "time_zone": "Europe/Berlin"})

@@ -188,6 +188,7 @@ def set_up_for(
         PLAZA_REDIS_TIMEOUT_S=str(redis_timeout_s),
         PLAZA_AUTH_SECRET_ID="plaza/auth",
         PLAZA_SMS_SENDER="echo",
+        PLAZA_BINLOG="followed",
         PLAZA_SMS_COUNTRIES="*",
         AWS_DEFAULT_REGION="us-east-1",
         AWS_ACCESS_KEY_ID="test",

@@ -11,12 +11,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.paths import ROOT
 from local.stack import cluster, servers
+from local.stack.ports import free_port
 from tests.support.mysqld import prepare_mysqld
 
 IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"
@@ -65,6 +67,28 @@ def _add_user(user: tuple[str, str]) -> str:
 def prepare_redis(directory: Path) -> servers.Server:
     """Prepare a Redis for tests, with ``model_settings``."""
     return servers.prepare_redis(directory, settings=model_settings())
+
+
+def copy_mysql(server: servers.Server, directory: Path) -> servers.Server:
+    """Copy a running MySQL as a snapshot of its volume does; the copy has a port of its own, and is
+    not started."""
+    server.pause()
+    try:
+        shutil.copytree(
+            server.directory, directory, ignore=shutil.ignore_patterns("*.pid", "*.sock", "*.json")
+        )
+    finally:
+        server.resume()
+    port, settings = free_port(), directory / "my.cnf"
+    text = settings.read_text().replace(str(server.directory), str(directory))
+    settings.write_text(re.sub(r"^port = \d+$", f"port = {port}", text, flags=re.MULTILINE))
+    return replace(
+        server,
+        directory=directory,
+        port=port,
+        url=server.url.replace(f":{server.port}/", f":{port}/"),
+        argv=tuple(arg.replace(str(server.directory), str(directory)) for arg in server.argv),
+    )
 
 
 def pytest_configure() -> None:

@@ -93,11 +93,14 @@ TABLES: Mapping[str, Table] = {
             "target_id": User("of their actors", "kept under a pseudonym"),
         },
     ),
+    "reaction_log_sum": Table("reaction_log", _PROGRESS),
     "reconciliation": Table("reconciliation", _PROGRESS),
     "reconciliation_finding": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),
+    "reconciliation_mark": Table("reconciliation", _PROGRESS),
     "reconciliation_part": Table("reconciliation", _PROGRESS),
+    "reconciliation_round": Table("reconciliation", _PROGRESS),
     "reconciliation_suspect": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),
@@ -113,9 +116,18 @@ TABLES: Mapping[str, Table] = {
         },
     ),
     "schema_migration": Table("infra/mysql/migrations", _PROGRESS),
+    "server_key": Table("auth", _UNCOUNTED),
     "session": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "shop": Table("shops", _UNCOUNTED),
     "shop_type": Table("shops", _UNCOUNTED),
+    "sorted_reaction": Table(
+        "reactions",
+        AUDITED,
+        {
+            "actor_id": User("repeats reaction", _TAKEN_BACK),
+            "target_id": User("repeats reaction", _TAKEN_BACK),
+        },
+    ),
     "spilled_message": Table("infra/queues/spill", AUDITED),
     "stale_list": Table("recommendations", _PROGRESS),
     "star": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
@@ -130,6 +142,7 @@ TABLES: Mapping[str, Table] = {
         },
     ),
     "user_counter": Table("counters", AUDITED, {"user_id": User(EXPORTED, _TOTAL)}),
+    "user_identity": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "user_phone": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "voucher": Table("flash_sales", AUDITED, {"created_by": _OPERATOR, "withdrawn_by": _OPERATOR}),
     "voucher_order": Table(

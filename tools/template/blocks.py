@@ -11,12 +11,19 @@ from tools.template.functions import (
     list_functions,
     make_api_function,
     make_consumer,
+    make_hook,
+    make_operate,
     make_schedule_role,
     make_scheduled,
     set_up,
 )
 from tools.template.queues import list_dead_letters, make_mapping, make_queues
-from tools.template.routes import make_definition, make_permission, read_operations
+from tools.template.routes import (
+    choose_requests,
+    make_definition,
+    make_permission,
+    read_operations,
+)
 from tools.template.text import load, replace_blocks
 
 
@@ -37,11 +44,13 @@ def make_blocks() -> dict[str, Any]:
     api, consumers, scheduled = (
         list_functions(kind, declared) for kind in ("api", "queue", "schedule")
     )
-    check_declared(declared, [*api, *consumers, *scheduled])
+    [operate] = (f for f in list_functions("ops", declared) if f.name == "Operate")
+    check_declared(declared, [*api, *consumers, *scheduled, operate])
     of_api, of_queues = {}, {}
     for function in api:
         of_api[function.name] = make_api_function(function)
         of_api[f"{function.name}Permission"] = make_permission(function.name)
+    of_api["SmokeVersion"] = make_hook(choose_requests(read_operations()))
     for function in consumers:
         queue = queues[function.queues.consumed]
         of_queues[function.name] = make_consumer(function, queue)
@@ -55,6 +64,7 @@ def make_blocks() -> dict[str, Any]:
             **{function.name: make_scheduled(function) for function in scheduled},
             "ScheduleRole": make_schedule_role(scheduled),
         },
+        "operate": {operate.name: make_operate(operate)},
         "dead letters": [list_dead_letters()],
         "names of the functions of the api": [[{"Ref": function.name} for function in api]],
     }

@@ -1,4 +1,4 @@
-"""The functions of API, queues and schedules: code, variables, and what their roles allow."""
+"""The functions of API, queues, schedules and operators: code, variables, roles."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -15,11 +15,11 @@ DECLARED = ROOT / "functions.yaml"
 _LOGIN = "PLAZA_MYSQL_SECRET_ID"
 _NONE = "none"
 _NOTHING = {"Ref": "AWS::NoValue"}
-_REDRIVE = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
+_TAKE = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
 _ONCE = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
 _PROPERTIES = {
     "MemorySize", "Timeout", "Secrets", "Variables", "Statements", "Queues", "Schedule",
-    "RetryPolicy",
+    "RetryPolicy", "Network",
 }  # fmt: skip
 
 
@@ -79,10 +79,53 @@ def make_api_function(function: Function) -> dict[str, Any]:
         "DeploymentPreference": {
             "Enabled": {"Ref": "ShiftTraffic"},
             "Type": {"Ref": "ApiDeployment"},
+            "Role": {"Fn::GetAtt": "DeploymentRole.Arn"},
+            "Hooks": {"PreTraffic": {"Ref": "SmokeVersion"}},
             "Alarms": alarms,
         },
     }
     return _make_function(function, deployment, {"PLAZA_MYSQL_STATEMENT_TIMEOUT_S": 2})
+
+
+def make_hook(requests: Mapping[str, str]) -> dict[str, Any]:
+    """Return the function that tries a version before it gets traffic, by a request of each
+    function (``requests``: name -> request). It calls AWS only, so it is outside of the VPC."""
+    arn = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
+    group = arn % ("codedeploy", "deploymentgroup:*/*")
+    invoked = [arn % ("lambda", f"function:${{AWS::StackName}}-{name}-*") for name in requests]
+    return {
+        "Type": "AWS::Serverless::Function",
+        "Properties": {
+            "CodeUri": "functions/ops/smoke_version",
+            "Timeout": 60,
+            "VpcConfig": _NOTHING,
+            "Environment": {
+                "Variables": {
+                    "PLAZA_SMOKE_REQUESTS": ",".join(f"{n}={r}" for n, r in requests.items())
+                }
+            },
+            "Policies": [
+                {
+                    "Statement": [
+                        {
+                            "Effect": "Allow",
+                            "Action": [
+                                "codedeploy:ListDeploymentTargets",
+                                "codedeploy:BatchGetDeploymentTargets",
+                                "codedeploy:PutLifecycleEventHookExecutionStatus",
+                            ],
+                            "Resource": {"Fn::Sub": group},
+                        },
+                        {
+                            "Effect": "Allow",
+                            "Action": "lambda:InvokeFunction",
+                            "Resource": [{"Fn::Sub": name} for name in invoked],
+                        },
+                    ]
+                }
+            ],
+        },
+    }
 
 
 def make_consumer(function: Function, queue: Queue[Any]) -> dict[str, Any]:
@@ -112,6 +155,11 @@ def make_scheduled(function: Function) -> dict[str, Any]:
         "Events": {"Timer": {"Type": "ScheduleV2", "Properties": schedule}},
     }
     return resource
+
+
+def make_operate(function: Function) -> dict[str, Any]:
+    """Return the function of the operators' verbs, which nothing but a person invokes."""
+    return _make_function(function, {})
 
 
 def make_schedule_role(functions: Iterable[Function]) -> dict[str, Any]:
@@ -146,8 +194,11 @@ def _make_function(
 ) -> dict[str, Any]:
     own = function.declared
     variables = {**(variables or {}), **_make_variables(function)}
+    if own.get("Network") == _NONE:
+        properties = {**properties, "VpcConfig": _NOTHING}
     return {
         "Type": "AWS::Serverless::Function",
+        **_make_build(function),
         "Properties": {
             "CodeUri": f"functions/{function.kind}/{function.folder}",
             **properties,
@@ -156,6 +207,14 @@ def _make_function(
             "Policies": _make_policies(function),
         },
     }
+
+
+def _make_build(function: Function) -> dict[str, Any]:
+    """Return how a function with requirements of its own is built, nothing for any other."""
+    if not (FUNCTIONS / function.kind / function.folder / "requirements.txt").exists():
+        return {}
+    context = {"Fn::Sub": "functions/build/${Architecture}"}
+    return {"Metadata": {"BuildMethod": "makefile", "ContextPath": context}}
 
 
 def _make_variables(function: Function) -> dict[str, Any]:
@@ -177,7 +236,7 @@ def _make_variables(function: Function) -> dict[str, Any]:
 def _make_policies(function: Function) -> list[dict[str, Any]]:
     used, own = function.queues, function.declared
     secrets = {_LOGIN: "MysqlSecretArn"} | own.get("Secrets", {})
-    shared = [("HasRedisLogin", "RedisLogin")]
+    shared = [("HasRedisLogin", "RedisLogin")] if own.get("Network") != _NONE else []
     if function.kind == "api":
         shared.append(("HasEdge", "EdgeLogin"))
     policies: list[dict[str, Any]] = [
@@ -203,13 +262,11 @@ def _allow_operations(function: Function) -> list[dict[str, Any]]:
     how = function.declared.get("Queues")
     measured = names if how else sorted(function.queues.measured)
     statements = [_allow("sqs:GetQueueAttributes", measured)] if measured else []
-    if how == "redrive":  # only DLQs without a consumer
-        statements += [
-            _allow(
-                ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"], dead
-            ),
-            _allow("sqs:SendMessage", sorted(name for name in consumed if dlq_of(name) in dead)),
-        ]
+    if how in ("purge", "redrive"):  # only DLQs without a consumer
+        statements.append(_allow(_TAKE, dead))
+    if how == "redrive":
+        redriven = sorted(name for name in consumed if dlq_of(name) in dead)
+        statements.append(_allow("sqs:SendMessage", redriven))
     return statements
 
 

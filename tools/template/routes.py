@@ -61,6 +61,26 @@ def make_definition(operations: Iterable[Operation]) -> dict[str, Any]:
     }
 
 
+def choose_requests(operations: Iterable[Operation]) -> dict[str, str]:
+    """Return function -> a request of it that changes nothing without a session: a GET with the
+    fewest parameters, without a session if possible, else one that needs a session."""
+
+    def rank(operation: Operation) -> tuple[bool, int, bool, str]:
+        is_get, is_bound = operation.method == "GET", bool(operation.security[:1])
+        needs_session = is_bound and {} not in operation.security
+        return not is_get, operation.path.count("{"), needs_session is is_get, operation.path
+
+    best: dict[str, Operation] = {}
+    for operation in operations:
+        known = best.setdefault(operation.function, operation)
+        if rank(operation) < rank(known):
+            best[operation.function] = operation
+    return {
+        function: f"{operation.method} {operation.path}"
+        for function, operation in sorted(best.items())
+    }
+
+
 def make_permission(function: str) -> dict[str, Any]:
     """Return the permission of the API to invoke a function for all of its routes."""
     arn = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/*"

@@ -1,10 +1,11 @@
 /** What all pages stand in: the bar with its links, the page of the route, texts and messages. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect } from "preact/hooks";
-import { match, type Route } from "./router.ts";
+import { useEffect, useErrorBoundary, useState } from "preact/hooks";
+import { useReconnect } from "./hooks.ts";
+import { match, type Route, refresh, useScrollPosition } from "./router.ts";
 import { Texts } from "./sign-in.tsx";
 import { Toasts } from "./toast.tsx";
-import { Empty, Icon, type IconName, Title } from "./ui.tsx";
+import { Empty, Icon, type IconName, Problem, Title } from "./ui.tsx";
 
 export type Page = (parameters: Record<string, string>, route: Route) => JSX.Element;
 export type Link = [path: string, label: string, icon: IconName];
@@ -34,19 +35,23 @@ interface FrameProps {
   route: Route;
   /** Shown below the links. */
   action?: ComponentChildren;
+  /** Shown above all pages. */
+  notices?: ComponentChildren;
   /** The page; it is created again when `of` changes. */
   children: ComponentChildren;
   of: string;
 }
 
-export function Frame({ name, icon, links, route, action, children, of }: FrameProps) {
-  useEffect(() => scrollTo(0, 0), [route.path]);
+export function Frame({ name, icon, links, route, action, notices, children, of }: FrameProps) {
+  useScrollPosition(route);
   return (
     <>
       {/* biome-ignore lint/a11y/useValidAnchor: a skip link; the fragment of the URL is the route */}
       <a class="skip" href="#main" onClick={focusTitle}>
         Skip to content
       </a>
+      <Offline />
+      {notices}
       <div class="frame">
         <nav class="bar" aria-label="Main">
           <a class="brand" href="#/" aria-label={`${name}, start`}>
@@ -58,7 +63,10 @@ export function Frame({ name, icon, links, route, action, children, of }: FrameP
           <ul>
             {links.map(([path, label, symbol]) => (
               <li key={symbol}>
-                <a href={`#${path}`} {...(route.path === path && { "aria-current": "page" as const })}>
+                <a
+                  href={`#${path}`}
+                  {...(route.path === path && { "aria-current": "page" as const, onClick: readAgain })}
+                >
                   <Icon name={symbol} />
                   {label}
                 </a>
@@ -68,12 +76,47 @@ export function Frame({ name, icon, links, route, action, children, of }: FrameP
           {action}
         </nav>
         <main id="main" key={of}>
-          {children}
+          <Boundary>{children}</Boundary>
         </main>
       </div>
       <Texts />
       <Toasts />
     </>
+  );
+}
+
+/** Reads the page of a link again that is followed where it leads to. */
+function readAgain(event: MouseEvent): void {
+  if (event.metaKey || event.ctrlKey || event.shiftKey) return; // another tab
+  event.preventDefault();
+  refresh();
+}
+
+/** Shows an error of the page in its place, instead of nothing. */
+function Boundary({ children }: { children: ComponentChildren }) {
+  const [error, reset] = useErrorBoundary((reason: unknown) => console.error(reason));
+  if (error === undefined) return <>{children}</>;
+  return (
+    <>
+      <Title text="Something went wrong" />
+      <Problem error={error} retry={reset} />
+    </>
+  );
+}
+
+/** Says that the browser has no network; what needs it is tried again when it is back. */
+function Offline() {
+  const [isOffline, setOffline] = useState(!navigator.onLine);
+  useReconnect(() => setOffline(false));
+  useEffect(() => {
+    const lose = () => setOffline(true);
+    addEventListener("offline", lose);
+    return () => removeEventListener("offline", lose);
+  }, []);
+  return (
+    <p class="offline" role="status">
+      {isOffline && "You are offline. What you see may be old; it is read again when you are back."}
+    </p>
   );
 }
 

@@ -8,6 +8,8 @@ import {
 } from "plaza-client";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plaza } from "./plaza.ts";
+import { currentEntry, wasLeft } from "./router.ts";
+import { NotSignedIn, onLeave, useSessionChange } from "./session.ts";
 
 export function useSession(): Session | null {
   const [session, setSession] = useState(plaza.session);
@@ -37,8 +39,8 @@ export interface Loaded<T> {
 
 /** Lists and objects that were read, by key: a page that is opened again shows them at once. */
 const cache = new Map<string, unknown>();
-const MAX_CACHED = 100;
-plaza.onSession(() => cache.clear());
+const MAX_CACHED = 200;
+onLeave(() => cache.clear());
 
 function remember(key: string, value: unknown): void {
   cache.delete(key);
@@ -71,6 +73,9 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
     );
     return () => ends.abort();
   }, [key, attempt]);
+  useSessionChange((isSignedIn) => {
+    if (isSignedIn || !cache.has(key)) setAttempt((count) => count + 1);
+  });
   return {
     data: cache.get(key) as T | undefined,
     error: error.current,
@@ -98,14 +103,23 @@ interface Read<Item> {
   next: string | null;
 }
 
-/** Reads a list page by page. `input` has the parameters of the list. */
+/**
+ * Reads a list page by page. `input` has the parameters of the list. Back and Forward show the items
+ * that the entry of the history had; another visit shows the last ones, and reads the first page again.
+ */
 export function usePages<P extends ListPath>(path: P, input: object = {}): Pages<ItemOf<P>> {
   const key = path + JSON.stringify(input);
+  const entry = currentEntry();
+  const own = `${entry} ${key}`;
   const [isLoading, setLoading] = useState(false);
   const [error, setError] = useState<unknown>();
   const [, render] = useState(0);
   const ends = useRef<AbortController | undefined>(undefined);
-  const shown = cache.get(key) as Read<ItemOf<P>> | undefined;
+  const shown = (cache.get(own) ?? cache.get(key)) as Read<ItemOf<P>> | undefined;
+  const keep = (read: Read<ItemOf<P>>) => {
+    remember(key, read);
+    remember(own, read);
+  };
 
   const load = async (before: Read<ItemOf<P>> | undefined) => {
     ends.current?.abort();
@@ -118,16 +132,19 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
       const cursor = before?.next ?? undefined;
       const options = { ...input, query: { ...query, cursor }, signal } as unknown as never;
       const page = (await plaza.get(path, ...([options] as never))) as Read<ItemOf<P>>;
-      remember(key, { items: [...(before?.items ?? []), ...page.items], next: page.next });
+      keep({ items: [...(before?.items ?? []), ...page.items], next: page.next });
     } catch (reason) {
       if (!signal.aborted) setError(reason);
     }
     if (!signal.aborted) setLoading(false);
   };
   useEffect(() => {
-    void load(undefined);
+    if (!(wasLeft(entry) && cache.has(own))) void load(undefined);
     return () => ends.current?.abort();
-  }, [key]);
+  }, [own]);
+  useSessionChange((isSignedIn) => {
+    if (isSignedIn || !cache.has(key)) void load(undefined);
+  });
   return {
     items: shown?.items,
     hasMore: shown !== undefined && shown.next !== null,
@@ -136,8 +153,8 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
     more: () => void load(shown),
     reload: () => void load(undefined),
     change: (change) => {
-      const now = (cache.get(key) as Read<ItemOf<P>> | undefined) ?? { items: [], next: null };
-      remember(key, { ...now, items: change(now.items) });
+      const now = ((cache.get(own) ?? cache.get(key)) as Read<ItemOf<P>> | undefined) ?? { items: [], next: null };
+      keep({ ...now, items: change(now.items) });
       render((count) => count + 1);
       // A read that is in flight began before the change, and may lack it.
       if (isLoading) void load(undefined);
@@ -188,9 +205,12 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
     try {
       await send(new FormData(form));
     } catch (reason) {
-      setProblem(reason);
-      // After the problems are shown, the first field that has one gets the focus.
-      setTimeout(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+      const isRefused = !(reason instanceof NotSignedIn);
+      if (isRefused) setProblem(reason);
+      // After the problems are shown, the first field that has one gets the focus. Without any, it
+      // goes back to the button, which lost it while it was disabled.
+      const next = isRefused ? '[aria-invalid="true"]' : '[type="submit"]';
+      setTimeout(() => form.querySelector<HTMLElement>(next)?.focus());
     }
     setSending(false);
   };
@@ -200,6 +220,18 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
     field: problemOf,
     submit: (event) => void submit(event),
   };
+}
+
+/** Calls `listener` when the browser is connected again, while `isActive`. */
+export function useReconnect(listener: () => void, isActive = true): void {
+  const latest = useRef(listener);
+  latest.current = listener;
+  useEffect(() => {
+    if (!isActive) return;
+    const call = () => latest.current();
+    addEventListener("online", call);
+    return () => removeEventListener("online", call);
+  }, [isActive]);
 }
 
 /** The current time, renewed every second while `isActive`. */

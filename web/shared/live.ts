@@ -14,14 +14,20 @@ export interface Live<T> {
   /** When `data` was read: milliseconds since 1970. */
   at: number | undefined;
   reload: () => void;
+  everyMs: number;
 }
 
 /**
  * Reads now and `everyMs` after each answer. The delay doubles with each failure, and is never
- * below `Retry-After`. Nothing is read while the page is hidden.
+ * below `Retry-After`. Nothing is read while the page is hidden; once it is shown, or connected
+ * again, it reads at once. `afterMs`: when to read first.
  */
-export function useLive<T>(read: (signal: AbortSignal) => Promise<T>, everyMs = 5000): Live<T> {
-  const [state, setState] = useState<Omit<Live<T>, "reload">>({ data: undefined, error: undefined, at: undefined });
+export function useLive<T>(read: (signal: AbortSignal) => Promise<T>, everyMs = 5000, afterMs = 0): Live<T> {
+  const [state, setState] = useState<Pick<Live<T>, "data" | "error" | "at">>({
+    data: undefined,
+    error: undefined,
+    at: undefined,
+  });
   const latest = useRef(read);
   latest.current = read;
   const tick = useRef((): void => undefined);
@@ -53,12 +59,15 @@ export function useLive<T>(read: (signal: AbortSignal) => Promise<T>, everyMs = 
     tick.current = () => void readOnce();
     const show = () => void readOnce();
     document.addEventListener("visibilitychange", show);
-    void readOnce();
+    addEventListener("online", show);
+    if (afterMs === 0) show();
+    else timer = setTimeout(readOnce, afterMs);
     return () => {
       ends.abort();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", show);
+      removeEventListener("online", show);
     };
   }, [everyMs]);
-  return { ...state, reload: () => tick.current() };
+  return { ...state, everyMs, reload: () => tick.current() };
 }

@@ -1,29 +1,94 @@
-import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
-import { useForm } from "./hooks.ts";
+/** Sign-in in two steps: a phone number, then the code that was sent to it. */
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useForm, useSession } from "./hooks.ts";
 import { IS_LOCAL, plaza } from "./plaza.ts";
-import { go } from "./router.ts";
+import { hasEnded, setAsking } from "./session.ts";
 import { Field, Problem, Title } from "./ui.tsx";
 
 interface Challenge {
   challenge: string;
   phone: string;
 }
+type Heading = (properties: { text: string }) => JSX.Element;
 
-/** Sign-in in two steps: a phone number, then the code that was sent to it. */
-export function SignIn({ then = "/", children }: { then?: string; children?: ComponentChildren }) {
+/** The page. `then`: the route that follows it; without one, what contains it shows something else. */
+export function SignIn({ then, children }: { then?: string; children?: ComponentChildren }) {
+  const session = useSession();
+  useEffect(() => {
+    // Instead of this entry of the history, so that Back does not lead to the form again.
+    if (session !== null && then?.startsWith("/")) location.replace(`#${then}`);
+  }, [session]);
+  return <Steps heading={Title}>{children}</Steps>;
+}
+
+function Steps({ heading, children }: { heading: Heading; children?: ComponentChildren }) {
   const [sent, setSent] = useState<Challenge | null>(null);
   return sent === null ? (
     <>
-      <AskForCode onSent={setSent} />
+      <AskForCode heading={heading} onSent={setSent} />
       {children}
     </>
   ) : (
-    <EnterCode sent={sent} then={then} back={() => setSent(null)} />
+    <EnterCode heading={heading} sent={sent} back={() => setSent(null)} />
   );
 }
 
-function AskForCode({ onSent }: { onSent: (sent: Challenge) => void }) {
+let setDialog: (isOpen: boolean) => void = () => undefined;
+let answers: ((isSignedIn: boolean) => void)[] = [];
+setAsking(
+  () =>
+    new Promise((answer) => {
+      answers.push(answer);
+      setDialog(true);
+    }),
+);
+
+function answer(isSignedIn: boolean): void {
+  const waiting = answers;
+  answers = [];
+  for (const resolve of waiting) resolve(isSignedIn);
+}
+
+/** The dialog over the page in which a user signs in who wants something that needs a session. */
+export function SignInDialog() {
+  const session = useSession();
+  const [isOpen, setOpen] = useState(false);
+  const dialog = useRef<HTMLDialogElement>(null);
+  useLayoutEffect(() => {
+    setDialog = setOpen;
+  }, []);
+  useLayoutEffect(() => {
+    if (isOpen) dialog.current?.showModal();
+  }, [isOpen]);
+  useEffect(() => {
+    if (isOpen && session !== null) dialog.current?.close(); // here, or in another tab
+  }, [isOpen, session]);
+  const close = () => {
+    hideText();
+    setOpen(false);
+    answer(plaza.session !== null);
+  };
+  if (!isOpen) return null;
+  return (
+    <dialog ref={dialog} class="sign-in" aria-label="Sign in" onClose={close}>
+      <Steps heading={DialogHeading} />
+      <button type="button" class="quiet" onClick={() => dialog.current?.close()}>
+        Not now
+      </button>
+      <Texts in="dialog" />
+    </dialog>
+  );
+}
+
+/** The heading of a step. The first field gets the focus: a dialog is announced by its label. */
+function DialogHeading({ text }: { text: string }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.parentElement?.querySelector("input")?.focus(), []);
+  return <h2 ref={heading}>{text}</h2>;
+}
+
+function AskForCode({ heading: Heading, onSent }: { heading: Heading; onSent: (sent: Challenge) => void }) {
   const form = useForm(async (data) => {
     const phone = String(data.get("phone")).trim();
     const { challenge } = await plaza.sendCode(phone);
@@ -32,9 +97,13 @@ function AskForCode({ onSent }: { onSent: (sent: Challenge) => void }) {
   });
   return (
     <>
-      <Title text="Sign in" />
+      <Heading text="Sign in" />
       <form class="narrow" noValidate onSubmit={form.submit}>
-        <p>We send you a code by text message. The first time, it makes your account.</p>
+        <p>
+          {hasEnded()
+            ? "Your session has ended. Sign in again to go on; what you wrote is still there."
+            : "We send you a code by text message. The first time, it makes your account."}
+        </p>
         <Field
           form={form}
           name="phone"
@@ -53,15 +122,14 @@ function AskForCode({ onSent }: { onSent: (sent: Challenge) => void }) {
   );
 }
 
-function EnterCode({ sent, then, back }: { sent: Challenge; then: string; back: () => void }) {
+function EnterCode({ heading: Heading, sent, back }: { heading: Heading; sent: Challenge; back: () => void }) {
   const form = useForm(async (data) => {
     await plaza.signIn(sent.challenge, String(data.get("code")).trim());
     hideText();
-    go(then);
   });
   return (
     <>
-      <Title text="Enter the code" />
+      <Heading text="Enter the code" />
       <form class="narrow" noValidate onSubmit={form.submit}>
         <p>We sent six digits to {sent.phone}.</p>
         <Field
@@ -86,8 +154,14 @@ function EnterCode({ sent, then, back }: { sent: Challenge; then: string; back: 
 }
 
 const NO_TEXT = { phone: "", code: "" };
-let setText: (text: typeof NO_TEXT) => void = () => undefined;
+let text = NO_TEXT;
+const textListeners = new Set<(now: typeof NO_TEXT) => void>();
 const hideText = () => setText(NO_TEXT);
+
+function setText(now: typeof NO_TEXT): void {
+  text = now;
+  for (const listener of textListeners) listener(now);
+}
 
 /** Shows the code that the local stack sent to a phone; elsewhere a phone shows it. */
 function showText(phone: string): void {
@@ -100,25 +174,33 @@ function showText(phone: string): void {
     .catch(hideText);
 }
 
-/** The corner in which the local stack shows its texts. */
-export function Texts() {
-  const [text, set] = useState(NO_TEXT);
+/**
+ * The corner in which the local stack shows its texts: of the page, or of the dialog, outside of which
+ * nothing can be used while it is open.
+ */
+export function Texts({ in: where = "page" }: { in?: "page" | "dialog" }) {
+  const [now, set] = useState(text);
+  const isShown = now.code !== "" && (where === "dialog") === answers.length > 0;
   useLayoutEffect(() => {
-    setText = set;
+    textListeners.add(set);
+    return () => void textListeners.delete(set);
   }, []);
   const fill = () => {
-    const input = document.querySelector<HTMLInputElement>("input.code");
+    const input = document.querySelector<HTMLInputElement>(
+      where === "dialog" ? "dialog[open] input.code" : "input.code",
+    );
     if (input === null) return;
-    input.value = text.code;
+    input.value = now.code;
     input.form?.requestSubmit();
   };
+  if (where === "dialog" && !isShown) return null;
   return (
-    <div class="text" aria-label="Text message" role="status" data-shown={text.code !== ""}>
-      {text.code !== "" && (
+    <div class="text" aria-label="Text message" role="status" data-shown={isShown}>
+      {isShown && (
         <>
-          <p class="fine">Text to {text.phone}</p>
+          <p class="fine">Text to {now.phone}</p>
           <p>
-            Your Plaza code is <b>{text.code}</b>
+            Your Plaza code is <b>{now.code}</b>
           </p>
           <button type="button" class="small" onClick={fill}>
             Use it

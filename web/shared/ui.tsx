@@ -1,8 +1,8 @@
 /** The small parts that all pages are made of. */
-import { type PlazaError, ProblemError } from "plaza-client";
+import { NetworkError, type PlazaError, ProblemError } from "plaza-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Form, Pages } from "./hooks.ts";
+import { type Form, type Pages, useReconnect } from "./hooks.ts";
 
 const ICONS = {
   heart: "M12 20.5 4.4 12.9a4.9 4.9 0 0 1 6.9-6.9l.7.7.7-.7a4.9 4.9 0 0 1 6.9 6.9z",
@@ -114,16 +114,25 @@ export function Title({
   );
 }
 
+/** Returns what went wrong: Plaza refused, it cannot be reached, or the page has a bug. */
+function describeError(error: unknown): [title: string, detail: string] {
+  if (error instanceof ProblemError) return [error.title, error.detail];
+  if (error instanceof NetworkError) return ["No connection", "Plaza cannot be reached. Check your connection."];
+  return ["This page has an error", "It is not your connection. Reload the page; what you did before is stored."];
+}
+
+/** What went wrong. Without a connection it is tried again as soon as there is one. */
 export function Problem({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
+  useReconnect(() => retry?.(), error instanceof NetworkError);
   if (error === undefined) return null;
-  const isRefusal = error instanceof ProblemError;
-  const requestId = (error as Partial<PlazaError>).requestId;
+  const [title, detail] = describeError(error);
+  const { requestId } = error as Partial<PlazaError>;
   return (
     <div class="note problem" role="alert">
       <p>
-        <b>{isRefusal ? error.title : "No connection"}</b>
+        <b>{title}</b>
       </p>
-      <p>{isRefusal ? error.detail : "Plaza cannot be reached. Check your connection."}</p>
+      <p>{detail}</p>
       {requestId !== undefined && <p class="fine">Request {requestId}</p>}
       {retry && (
         <button type="button" class="small" onClick={retry}>
@@ -169,18 +178,60 @@ interface ListProps<Item> {
   class?: string;
 }
 
+interface Identified {
+  id?: string;
+  order_id?: string;
+  user?: { id: string };
+}
+
+/** Returns the id of an item, by which its element is kept while others come and go. */
+function keyOf(item: Identified): string | undefined {
+  return item.id ?? item.order_id ?? item.user?.id;
+}
+
+/**
+ * Keeps the focus near when what had it is gone: an item that was deleted, a button that is done.
+ * The next item gets it, the last one, or the title of the page.
+ */
+function useKeptFocus() {
+  const list = useRef<HTMLUListElement>(null);
+  const focused = useRef(-1);
+  useLayoutEffect(() => {
+    if (focused.current < 0 || document.activeElement !== document.body) return;
+    const left = list.current?.children ?? [];
+    const next = left[Math.min(focused.current, left.length - 1)] ?? document.querySelector("h1");
+    focused.current = -1;
+    (next as HTMLElement | null)?.focus();
+  });
+  return {
+    ref: list,
+    onFocusIn: ({ target }: FocusEvent) => {
+      focused.current = [...(list.current?.children ?? [])].findIndex((item) => item.contains(target as Node));
+    },
+    onFocusOut: ({ target }: FocusEvent) =>
+      setTimeout(() => {
+        const element = target as HTMLElement;
+        const isThere = element.isConnected && !element.matches(":disabled");
+        if (isThere && !list.current?.contains(document.activeElement)) focused.current = -1; // its user left
+      }),
+  };
+}
+
 /** A list with its states: loading, empty, broken, and more to come. */
-export function List<Item>({ of, empty, children, class: name = "list" }: ListProps<Item>) {
+export function List<Item extends object>({ of, empty, children, class: name = "list" }: ListProps<Item>) {
   const { items, error, isLoading } = of;
+  const kept = useKeptFocus();
   if (items === undefined) return error === undefined ? <Skeleton /> : <Problem error={error} retry={of.reload} />;
   return (
     <>
       {items.length === 0 && !of.hasMore ? (
         empty
       ) : (
-        <ul class={name}>
+        <ul class={name} {...kept}>
           {items.map((item) => (
-            <li>{children(item)}</li>
+            <li key={keyOf(item)} tabIndex={-1}>
+              {children(item)}
+            </li>
           ))}
         </ul>
       )}
@@ -242,8 +293,8 @@ export function Field({ form, name, label, rows, help, type = "text", ...rest }:
 
 interface ConfirmProps {
   label: string;
-  /** The label while it waits for the second click. */
-  confirm: string;
+  /** The label while it waits for the second click; without one it acts at the first. */
+  confirm?: string | undefined;
   act: () => void;
   class?: string;
   disabled?: boolean;
@@ -253,8 +304,8 @@ interface ConfirmProps {
 export function ConfirmButton({ label, confirm, act, class: name = "small", disabled = false }: ConfirmProps) {
   const [isAsked, setAsked] = useState(false);
   const click = () => {
-    setAsked(!isAsked);
-    if (isAsked) act();
+    setAsked(confirm !== undefined && !isAsked);
+    if (isAsked || confirm === undefined) act();
   };
   return (
     <button type="button" class={name} onClick={click} onBlur={() => setAsked(false)} disabled={disabled}>

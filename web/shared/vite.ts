@@ -3,9 +3,24 @@ import type { UserConfig } from "vite";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
+/** What a page shows until its script has arrived; `main.tsx` replaces it. */
+const SHELL = `<div id="app">
+      <div class="frame">
+        <nav class="bar" aria-label="Main"></nav>
+        <main>
+          <div class="skeleton" role="status">
+            <span class="hidden">Loading</span>
+            <div aria-hidden="true"><i></i><i></i><i></i></div>
+            <div aria-hidden="true"><i></i><i></i><i></i></div>
+          </div>
+        </main>
+      </div>
+    </div>`;
+
 /** Returns how Vite builds one of the web pages, `app` or `console`. */
 export function configure(name: string): UserConfig {
   return {
+    plugins: [{ name: "shell", transformIndexHtml: (html) => html.replace('<div id="app"></div>', SHELL) }],
     base: "./", // the pages work under any path: their routes are in the fragment
     resolve: { alias: { shared: here("."), "plaza-client": here("../../clients/typescript/src/index.ts") } },
     build: {

@@ -2,7 +2,7 @@
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
-const LIMIT_BYTES = 6 * 1024;
+const LIMIT_BYTES = 7 * 1024; // 1.6 kB of it are the named methods
 const built = await build({
   configFile: false,
   logLevel: "error",

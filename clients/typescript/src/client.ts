@@ -1,8 +1,17 @@
+import { checkBaseUrl, checkLimits, expand, serialize } from "./checks.ts";
 import { KEYED_PATHS } from "./contract.ts";
 import type { Args, ItemOf, ListPath, Method, PathOf, RequestOptions, Result, Schemas } from "./operations.ts";
-import { ProblemError } from "./problems.ts";
+import { PlazaError, ProblemError } from "./problems.ts";
 import { Reaction, type Snapshot } from "./reaction.ts";
-import { memoryStore, type Session, type SessionStore, type Store, type Visitor } from "./session.ts";
+import { Resources } from "./resources.ts";
+import {
+  memoryStore,
+  type Session,
+  type SessionChange,
+  type SessionStore,
+  type Store,
+  type Visitor,
+} from "./session.ts";
 import { RETRY, type RetryOptions, sendWithRetries, sleep, TIMEOUT_MS } from "./transport.ts";
 
 export interface PlazaOptions {
@@ -58,24 +67,29 @@ interface AnyInput extends RequestOptions {
   query?: Record<string, unknown>;
   body?: unknown;
 }
+type SessionListener = (session: Session | null, change: SessionChange) => void;
 type ReactionPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
 
-/** A client of one deployment of Plaza, with at most one session. */
-export class Plaza {
+/** A client of one deployment of Plaza, with at most one session. Its constructor throws a PlazaError for a wrong option. */
+export class Plaza extends Resources {
   readonly #baseUrl: string;
   readonly #options: PlazaOptions;
   readonly #store: SessionStore;
   readonly #reactions = new Map<string, Reaction>();
-  readonly #listeners = new Set<(session: Session | null) => void>();
+  readonly #listeners = new Set<SessionListener>();
   /** Object that a read returned -> the clock when the read began. */
   readonly #readAt = new WeakMap<object, number>();
   #clock = 0;
   #session: Session | null = null;
+  /** Whose the reactions are: of the last session, also when it has ended. */
+  #userId: string | undefined;
   #loading: Promise<void> | undefined;
   #visitorId: Promise<string | undefined> | undefined;
 
   constructor(baseUrl: string, options: PlazaOptions = {}) {
-    this.#baseUrl = baseUrl.replace(/\/+$/, "");
+    super();
+    this.#baseUrl = checkBaseUrl(baseUrl);
+    checkLimits(options);
     this.#options = options;
     this.#store = options.store ?? memoryStore();
     const stored = this.#store.load();
@@ -88,7 +102,11 @@ export class Plaza {
         });
     } else {
       this.#session = stored;
+      this.#userId = stored?.user.id;
     }
+    this.#store.watch?.((session, change) => {
+      if (session?.token !== this.#session?.token) this.#set(session, change);
+    });
   }
 
   get<P extends PathOf<"get">>(path: P, ...[input]: Args<"get", P>): Promise<Result<"get", P>> {
@@ -142,8 +160,11 @@ export class Plaza {
     return this.#session;
   }
 
-  /** Calls `listener` after each sign-in and sign-out. Returns a function that ends this. */
-  onSession(listener: (session: Session | null) => void): () => void {
+  /**
+   * Calls `listener` after each sign-in and sign-out, also in another tab, and after the API has ended
+   * the session. Returns a function that ends this.
+   */
+  onSession(listener: SessionListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -227,6 +248,11 @@ export class Plaza {
   }
 
   async #send(method: Method, path: string, input: AnyInput = {}): Promise<Reply<unknown>> {
+    checkLimits(input);
+    const target = expand(method, path, input);
+    const body = serialize(input.body);
+    const { fetch = globalThis.fetch } = this.#options;
+    if (typeof fetch !== "function") throw new PlazaError("This engine has no fetch; pass one as the option `fetch`.");
     await this.#loading;
     const { token } = this.#session ?? {};
     const headers: Record<string, string> = { accept: "application/json" };
@@ -235,7 +261,7 @@ export class Plaza {
       const visitorId = await this.#loadVisitorId();
       if (visitorId !== undefined) headers["x-visitor-id"] = visitorId;
     }
-    if (input.body !== undefined) headers["content-type"] = "application/json";
+    if (body !== undefined) headers["content-type"] = "application/json";
     const keyed = method === "post" && KEYED_PATHS.has(path);
     if (keyed) headers["idempotency-key"] = input.idempotencyKey ?? randomId();
     // A plain GET needs no CORS preflight; an own header would add one.
@@ -244,13 +270,9 @@ export class Plaza {
     let began = 0;
     try {
       const reply = await sendWithRetries({
-        fetch: this.#options.fetch ?? globalThis.fetch,
-        url: this.#baseUrl + expand(path, input),
-        init: {
-          method: method.toUpperCase(),
-          headers,
-          ...(input.body !== undefined && { body: JSON.stringify(input.body) }),
-        },
+        fetch,
+        url: this.#baseUrl + target,
+        init: { method: method.toUpperCase(), headers, ...(body !== undefined && { body }) },
         retry: { ...RETRY, ...this.#options.retry, ...input.retry },
         timeoutMs: input.timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS,
         signal: input.signal,
@@ -263,7 +285,7 @@ export class Plaza {
       return reply;
     } catch (error) {
       const ended = error instanceof ProblemError && error.slug === "unauthenticated";
-      if (ended && token !== undefined && token === this.#session?.token) await this.#save(null);
+      if (ended && token !== undefined && token === this.#session?.token) await this.#save(null, "ended");
       throw error;
     }
   }
@@ -290,21 +312,23 @@ export class Plaza {
   }
 
   #remember(body: unknown, began: number): void {
-    const { items } = body as { items?: unknown };
+    const { items } = Object(body) as { items?: unknown };
     for (const item of [body, ...(Array.isArray(items) ? items : [])]) {
       if (typeof item === "object" && item !== null) this.#readAt.set(item, began);
     }
   }
 
-  async #save(session: Session | null): Promise<void> {
-    this.#set(session);
-    await this.#store.save(session);
+  async #save(session: Session | null, change?: SessionChange): Promise<void> {
+    this.#set(session, change);
+    await this.#store.save(session, change);
   }
 
-  #set(session: Session | null): void {
+  #set(session: Session | null, change: SessionChange = session === null ? "signed-out" : "signed-in"): void {
     this.#session = session;
-    this.#reactions.clear(); // they are the caller's
-    for (const listener of [...this.#listeners]) listener(session);
+    const userId = change === "ended" ? this.#userId : session?.user.id;
+    if (userId !== this.#userId) this.#reactions.clear(); // they are the caller's
+    this.#userId = userId;
+    for (const listener of [...this.#listeners]) listener(session, change);
   }
 
   #reaction<Body>(
@@ -340,16 +364,10 @@ export class Plaza {
   }
 }
 
-function expand(path: string, { path: parameters = {}, query = {} }: AnyInput): string {
-  const expanded = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ""));
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined && value !== null) search.set(name, String(value));
-  }
-  return search.size > 0 ? `${expanded}?${search}` : expanded;
-}
-
-/** Returns 128 random bits in hexadecimal, also where `crypto.randomUUID` is missing (plain HTTP). */
+/** Returns 128 random bits in hexadecimal, also in React Native and over plain HTTP, which lack parts of `crypto`. */
 function randomId(): string {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  const bytes = new Uint8Array(16);
+  if (globalThis.crypto) crypto.getRandomValues(bytes);
+  else for (const at of bytes.keys()) bytes[at] = Math.random() * 256;
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

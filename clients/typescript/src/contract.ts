@@ -10,6 +10,42 @@ export const KEYED_PATHS: ReadonlySet<string> = new Set([
   "/vouchers/{voucher_id}/redemptions"
 ]);
 
+/** The kinds of problems: what `ProblemError.slug` can be. */
+export type Slug =
+  | "already-ordered"
+  | "already-reported"
+  | "already-used"
+  | "block-limit"
+  | "blocked"
+  | "code-refused"
+  | "follow-limit"
+  | "forbidden"
+  | "gone"
+  | "hidden"
+  | "id-token-refused"
+  | "idempotency-key-reused"
+  | "internal"
+  | "invalid-request"
+  | "not-cancellable"
+  | "not-found"
+  | "not-open"
+  | "not-usable"
+  | "phone-taken"
+  | "queue-has-consumer"
+  | "report-resolved"
+  | "self-block"
+  | "self-follow"
+  | "sold-out"
+  | "switched-off"
+  | "switches-changed"
+  | "too-many-requests"
+  | "type-in-use"
+  | "unauthenticated"
+  | "unavailable"
+  | "units-left"
+  | "waitlist-full"
+  | "wrong-code";
+
 export interface paths {
     "/auth/codes": {
         parameters: {
@@ -31,6 +67,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/phone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Link a phone
+         * @description Gives the caller, who signed in with an ID token, the phone of a challenge, with which the caller can sign in, too. The code works once. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["link_phone"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/sessions": {
         parameters: {
             query?: never;
@@ -41,8 +97,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sign in with a code
-         * @description Exchanges a challenge and its code for a session. The first sign-in of a phone creates the user, unless operators stopped new accounts. A code works once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
+         * Sign in with a code or an ID token
+         * @description Exchanges a challenge and its code for a session, or an ID token of an OpenID Connect issuer that this deployment accepts. The first sign-in of a phone, or of a subject of an issuer, creates the user, unless operators stopped new accounts. A code and a token work once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
          */
         post: operations["create_session"];
         /**
@@ -451,6 +507,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/queues/{queue}/purges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Purge dead letters of a queue
+         * @description Deletes the dead letters with these ids for ever, such as messages that no version can read. Repeat it for `missing` ids, which SQS may have hidden from this request. For admins. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["purge_dead_letters"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/queues/{queue}/redrives": {
         parameters: {
             query?: never;
@@ -613,6 +689,26 @@ export interface paths {
         get: operations["list_series"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/sweeps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sweep the outboxes now
+         * @description Sends entries of outboxes again that MySQL has not confirmed, as each minute's sweep does, for a few seconds: repeat it while a number is above 0. Events have versions, so late and repeated ones are harmless. For admins. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["sweep_outboxes"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1120,7 +1216,7 @@ export interface paths {
         };
         /**
          * List the shops near a place
-         * @description Returns up to 1,000 shops within the radius, nearest first. A cursor is valid only with the place, radius and type of the request that returned it. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 1,000 shops within the radius, nearest first. The place is rounded to four decimals, about 11 m. A cursor is valid only with the place, radius and type of the request that returned it. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_nearby_shops"];
         put?: never;
@@ -1395,6 +1491,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users/me/waitlists": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the waitlists that the caller is on
+         * @description Positions and offers, newest voucher first; without offers that have ended. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_waitlists"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/{user_id}": {
         parameters: {
             query?: never;
@@ -1404,7 +1520,7 @@ export interface paths {
         };
         /**
          * Get a user's profile
-         * @description Returns the name, the avatar and the totals of a user, and whether the caller follows the user. A session is optional. Counts as one read of the caller.
+         * @description Returns the name, the avatar and the totals of a user, and whether the caller follows or blocks the user. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_user"];
         put?: never;
@@ -2226,12 +2342,19 @@ export interface components {
             /** @description Likes of the user's content. */
             likes_received: number;
             /** @description The caller's state; null without a session and for the caller. */
-            mine: components["schemas"]["UserViewerState"] | null;
+            mine: components["schemas"]["ProfileViewerState"] | null;
             nickname: string;
             /** @description Posts of the user that are not deleted. */
             posts: number;
             /** @description Name of a zone in the IANA database. */
             time_zone: string;
+        };
+        /** @description A sign-in code and its challenge, for the phone of the caller. */
+        PhoneRequest: {
+            /** @description Secret that the code works with. Opaque; only this client has it. */
+            challenge: string;
+            /** @description The six digits of the text message. */
+            code: string;
         };
         /** @description The coordinates of a shop. */
         PlaceRequest: {
@@ -2415,6 +2538,27 @@ export interface components {
              * @description Name of a zone in the IANA time zone database, such as `Europe/Berlin`. It decides which day it is for check-ins.
              */
             time_zone?: string;
+        };
+        /** @description What the caller did to the user of a profile. */
+        ProfileViewerState: {
+            /** @description Whether the caller blocks the user; null while it cannot be read. */
+            blocked: boolean | null;
+            /** @description Whether the caller follows the user. */
+            following: boolean;
+        };
+        /** @description Which dead letters to delete for ever. */
+        PurgeRequest: {
+            /** @description Message ids, as the list of dead letters has them. */
+            ids: string[];
+        };
+        /** @description The result of a purge. */
+        PurgeResponse: {
+            /** @description Requested `ids` that were not found by this request. */
+            missing: string[];
+            /** @description Messages deleted. */
+            purged: number;
+            /** @description Approximate number of dead letters left. */
+            remaining: number;
         };
         /** @description One page of a list. */
         QueuePage: {
@@ -2797,12 +2941,14 @@ export interface components {
             /** @description By name and queue. */
             series: components["schemas"]["GaugeSeriesResponse"][];
         };
-        /** @description A sign-in code and its challenge. */
+        /** @description A sign-in code and its challenge, or an ID token and its nonce, if it has one. */
         SessionRequest: {
-            /** @description Secret that the code works with. Opaque; only this client has it. */
-            challenge: string;
-            /** @description The six digits of the text message. */
-            code: string;
+            challenge?: string | null;
+            code?: string | null;
+            /** @description ID token of an OpenID Connect issuer that the deployment accepts, in place of challenge and code. It works once. */
+            id_token?: string | null;
+            /** @description The `nonce` of the ID token, or the text whose SHA-256, in hex, that is. Required if the token has one. */
+            nonce?: string | null;
         };
         /** @description A new session. */
         SessionResponse: {
@@ -2883,6 +3029,21 @@ export interface components {
             icon: string | null;
             id: string;
             name: string;
+        };
+        /** @description Which entries of outboxes to send again. */
+        SweepRequest: {
+            /**
+             * @description Also entries that were sent a moment ago, and while the backlog is long.
+             * @default false
+             */
+            everything: boolean;
+        };
+        /** @description The result of a sweep. */
+        SweepResponse: {
+            /** @description Check-ins that were sent again. */
+            checkins: number;
+            /** @description Reactions that were sent again. */
+            reactions: number;
         };
         /** @description One page of a list. */
         SwitchChangePage: {
@@ -2998,7 +3159,7 @@ export interface components {
             /** @description Likes of the user's content. */
             likes_received: number;
             /** @description The caller's state; null without a session and for the caller. */
-            mine: components["schemas"]["UserViewerState"] | null;
+            mine: components["schemas"]["ProfileViewerState"] | null;
             nickname: string;
             /** @description Posts of the user that are not deleted. */
             posts: number;
@@ -3075,6 +3236,12 @@ export interface components {
             stock: number;
             title: string;
         };
+        /** @description One page of a list. */
+        WaitlistPage: {
+            items: components["schemas"]["WaitlistResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
         /** @description The caller's position in the waitlist of a voucher. */
         WaitlistResponse: {
             /** @description Order the voucher until then; null while waiting. */
@@ -3134,6 +3301,30 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["CodeResponse"];
                 };
+            };
+        };
+    };
+    link_phone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PhoneRequest"];
+            };
+        };
+        responses: {
+            /** @description Linked. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3433,7 +3624,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of posts. */
+            /** @description A page of posts. It may be shorter than `limit`. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -3784,6 +3975,35 @@ export interface operations {
             };
         };
     };
+    purge_dead_letters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of a queue, as `GET /ops/queues` lists it. */
+                queue: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PurgeRequest"];
+            };
+        };
+        responses: {
+            /** @description The result of the purge. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PurgeResponse"];
+                };
+            };
+        };
+    };
     redrive_dead_letters: {
         parameters: {
             query?: never;
@@ -4039,6 +4259,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SeriesResponse"];
+                };
+            };
+        };
+    };
+    sweep_outboxes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SweepRequest"];
+            };
+        };
+        responses: {
+            /** @description The result of the sweep. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SweepResponse"];
                 };
             };
         };
@@ -5607,6 +5853,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderPage"];
+                };
+            };
+        };
+    };
+    list_my_waitlists: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of positions. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitlistPage"];
                 };
             };
         };

@@ -1,6 +1,28 @@
+export type { Listed } from "./bind.ts";
 export { type Collectable, type Followable, type Likeable, Plaza, type PlazaOptions, type Reply } from "./client.ts";
-export type { Args, Input, ItemOf, ListPath, Method, PathOf, RequestOptions, Result, Schemas } from "./operations.ts";
+export type { Slug } from "./contract.ts";
+export type {
+  Args,
+  BodyOf,
+  Input,
+  ItemOf,
+  ListPath,
+  Method,
+  PathOf,
+  QueryOf,
+  RequestOptions,
+  Result,
+  Schemas,
+} from "./operations.ts";
 export { type FieldProblem, NetworkError, PlazaError, ProblemError } from "./problems.ts";
 export { Reaction, type ReactionState, type SendReaction, type Snapshot } from "./reaction.ts";
-export { memoryStore, type Session, type SessionStore, type Store, type Visitor, webStore } from "./session.ts";
+export {
+  memoryStore,
+  type Session,
+  type SessionChange,
+  type SessionStore,
+  type Store,
+  type Visitor,
+  webStore,
+} from "./session.ts";
 export type { RetryOptions } from "./transport.ts";

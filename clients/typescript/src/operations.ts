@@ -71,3 +71,11 @@ export type Input<M extends Method, P extends PathOf<M>> = Parameter<OperationOf
 /** The last argument of a call; optional when nothing of it is required. */
 export type Args<M extends Method, P extends PathOf<M>> =
   object extends Input<M, P> ? [input?: Input<M, P>] : [input: Input<M, P>];
+
+/** The query of a GET. */
+export type QueryOf<P extends PathOf<"get">> =
+  Parameter<OperationOf<"get", P>, "query"> extends { query?: infer Query } ? Query : never;
+
+/** The body that a request takes. */
+export type BodyOf<M extends Method, P extends PathOf<M>> =
+  JsonBody<OperationOf<M, P>> extends { body?: infer Body } ? Body : never;

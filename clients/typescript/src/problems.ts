@@ -5,9 +5,11 @@
  *     ├── ProblemError   the API refused the request: an RFC 9457 problem
  *     └── NetworkError   there is no usable response: connection, timeout, not JSON
  *
- * A request whose AbortSignal is aborted throws the reason of the signal instead.
+ * A PlazaError that is neither is a mistake of the caller, or of the `fetch` that was passed in: no
+ * request was sent, and none is repeated. A request whose AbortSignal is aborted throws the reason
+ * of the signal instead; an AbortError in an engine whose signals have none.
  */
-import type { components } from "./contract.ts";
+import type { components, Slug } from "./contract.ts";
 
 /** An invalid field of a request: `body.title`, `query.limit`. */
 export type FieldProblem = components["schemas"]["FieldProblem"];
@@ -18,8 +20,10 @@ export class PlazaError extends Error {
   readonly requestId: string | undefined;
 
   constructor(message: string, requestId?: string, cause?: unknown) {
-    super(message, { cause });
+    super(message);
     this.requestId = requestId;
+    // As the second argument of Error does, which engines of 2021 ignore.
+    if (cause !== undefined) Object.defineProperty(this, "cause", { value: cause, configurable: true, writable: true });
   }
 }
 
@@ -31,8 +35,8 @@ export class ProblemError extends PlazaError {
   override readonly name = "ProblemError";
   /** Stable URI of the kind of problem; `about:blank` if the response has none. */
   readonly type: string;
-  /** Last part of `type`: `not-found`, `sold-out`. Programs compare it. */
-  readonly slug: string;
+  /** Last part of `type`: `not-found`, `sold-out`. Programs compare it. A newer API may send others. */
+  readonly slug: Slug | "about:blank";
   readonly title: string;
   readonly status: number;
   readonly detail: string;
@@ -47,7 +51,7 @@ export class ProblemError extends PlazaError {
     const detail = problem.detail ?? title;
     super(detail, requestId);
     this.type = problem.type ?? "about:blank";
-    this.slug = this.type.slice(this.type.lastIndexOf("/") + 1);
+    this.slug = this.type.slice(this.type.lastIndexOf("/") + 1) as Slug;
     this.title = title;
     this.status = status;
     this.detail = detail;

@@ -36,9 +36,15 @@ export function serve(script: Script, options: PlazaOptions = {}): Api {
   return { plaza, requests };
 }
 
+/** Returns what the client reads of a response; a `Response` of Node needs parts of a newer engine. */
+export function answer(text: string, status = 200, headers: Record<string, string> = {}): Response {
+  const response = { status, ok: status < 300, headers: new Headers(headers), text: async () => text };
+  return response as unknown as Response;
+}
+
 export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Response {
-  const text = body === undefined ? null : JSON.stringify(body);
-  return new Response(text, { status, headers: { "x-request-id": `request-${status}`, ...headers } });
+  const text = body === undefined ? "" : JSON.stringify(body);
+  return answer(text, status, { "x-request-id": `request-${status}`, ...headers });
 }
 
 export function problem(

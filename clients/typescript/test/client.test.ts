@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import {
   memoryStore,
   NetworkError,
@@ -10,8 +10,9 @@ import {
   type Visitor,
   webStore,
 } from "../src/index.ts";
-import { json, problem, type Request, SIGNED_IN, serve } from "./api.ts";
+import { answer, json, problem, type Request, SIGNED_IN, serve } from "./api.ts";
 
+const TIMEOUT_MS = 9_999;
 const POST = { kind: "note", title: "Hello", body: "First" } as const;
 const rejectionOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -93,6 +94,7 @@ test("delays are Retry-After plus full jitter that doubles", async (t) => {
   const waits: number[] = [];
   const schedule = globalThis.setTimeout;
   t.mock.method(globalThis, "setTimeout", (callback: () => void, delayMs: number) => {
+    if (delayMs === TIMEOUT_MS) return schedule(callback, delayMs);
     waits.push(delayMs);
     return schedule(callback, 0);
   });
@@ -101,7 +103,8 @@ test("delays are Retry-After plus full jitter that doubles", async (t) => {
     problem(503, "unavailable"),
     new TypeError("x"),
   ];
-  const { plaza } = serve((_, number) => answers[number - 1] ?? json({}), { retry: { baseMs: 100 } });
+  const options = { retry: { baseMs: 100 }, timeoutMs: TIMEOUT_MS };
+  const { plaza } = serve((_, number) => answers[number - 1] ?? json({}), options);
   const health = plaza.get("/health");
   for (let turn = 0; turn < 100; turn += 1) {
     await new Promise(setImmediate);
@@ -140,12 +143,12 @@ test("a problem has its type, slug, fields and request id", async () => {
 });
 
 test("an error of a proxy is a problem without a type", async () => {
-  const { plaza } = serve(() => new Response("<html>", { status: 500 }));
+  const { plaza } = serve(() => answer("<html>", 500));
   await assert.rejects(plaza.get("/feed"), { type: "about:blank", status: 500, detail: "HTTP 500", errors: [] });
 });
 
 test("a response that is not JSON is a network error", async () => {
-  const { plaza } = serve(() => new Response("<html>Sign in to this Wi-Fi"), { retry: { attempts: 1 } });
+  const { plaza } = serve(() => answer("<html>Sign in to this Wi-Fi"), { retry: { attempts: 1 } });
   await assert.rejects(plaza.get("/feed"), NetworkError);
 });
 
@@ -166,14 +169,14 @@ test("an attempt that takes too long is repeated", async () => {
         : new Promise<Response>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
     { timeoutMs: 20 },
   );
-  const waiting = setInterval(() => undefined, 10); // the timer of AbortSignal.timeout keeps no process alive
   assert.equal((await plaza.get("/health")).status, "up");
-  clearInterval(waiting);
   assert.equal(requests.length, 2);
 });
 
 test("an aborted request throws the reason at once, also between attempts", async () => {
   const reason = new Error("the page is closed");
+  const isReason = (error: unknown) =>
+    "reason" in AbortSignal.prototype ? error === reason : (error as Error).name === "AbortError";
   for (const headers of [{ "retry-after": "10" }, {}] as Record<string, string>[]) {
     const ends = new AbortController();
     const { plaza, requests } = serve(
@@ -183,11 +186,13 @@ test("an aborted request throws the reason at once, also between attempts", asyn
       },
       { retry: { baseMs: 60_000 } },
     );
-    await assert.rejects(plaza.get("/feed", { signal: ends.signal }), (error) => error === reason);
+    await assert.rejects(plaza.get("/feed", { signal: ends.signal }), isReason);
     assert.equal(requests.length, 1);
   }
+  const ended = new AbortController();
+  ended.abort(reason);
   const { plaza, requests } = serve(() => json({}));
-  await assert.rejects(plaza.get("/feed", { signal: AbortSignal.abort(reason) }), (error) => error === reason);
+  await assert.rejects(plaza.get("/feed", { signal: ended.signal }), isReason);
   assert.equal(requests.length, 0);
 });
 
@@ -280,25 +285,118 @@ test("requests wait for a session that is loaded asynchronously", async () => {
   assert.equal(broken.plaza.session, null);
 });
 
-test("webStore keeps a session over a reload, until it expires, and survives a refused storage", () => {
+/** Returns what a browser stores, for all of its tabs, and how one of them says that it stored something. */
+function browser() {
   const kept = new Map<string, string>();
   const storage = {
     getItem: (key: string) => kept.get(key) ?? null,
     setItem: (key: string, value: string) => void kept.set(key, value),
     removeItem: (key: string) => void kept.delete(key),
   } as unknown as Storage;
-  const session: Session = { token: "t", expiresAt: Date.now() + 1000, user: SIGNED_IN.user };
-  void webStore(() => storage).save(session);
-  assert.deepEqual(webStore(() => storage).load(), session);
-  void webStore(() => storage).save({ ...session, expiresAt: Date.now() - 1 });
-  assert.equal(webStore(() => storage).load(), null);
-  void webStore(() => storage).save(null);
+  return { kept, open: () => webStore(() => storage) };
+}
+
+/** Lets `addEventListener` exist, as in a browser. Returns what sends an event. */
+function listen(t: TestContext): (type: string) => void {
+  const page = new EventTarget();
+  const scope = globalThis as { addEventListener?: unknown };
+  const before = scope.addEventListener;
+  scope.addEventListener = page.addEventListener.bind(page);
+  t.after(() => {
+    scope.addEventListener = before;
+  });
+  return (type) => page.dispatchEvent(new Event(type));
+}
+
+test("webStore keeps a session over a reload, until the API ends it, and survives a refused storage", () => {
+  const { kept, open } = browser();
+  const session: Session = { token: "t", expiresAt: Date.now() - 1, user: SIGNED_IN.user };
+  void open().save(session);
+  assert.deepEqual(open().load(), session); // each use extends it there, so its time here says nothing
+  void open().save(null, "ended");
+  assert.equal(open().load(), null);
+  void open().save(session);
+  void open().save(null, "signed-out");
   assert.equal(kept.size, 0);
   const refused = webStore(() => {
     throw new Error("SecurityError");
   });
   void refused.save(session);
   assert.deepEqual(refused.load(), session);
+});
+
+test("a session that is older than its first time is sent until the API refuses it", async () => {
+  const session: Session = { token: "t-old", expiresAt: Date.now() - 86_400_000, user: SIGNED_IN.user };
+  const { open } = browser();
+  void open().save(session);
+  const { plaza, requests } = serve((_, number) => (number < 3 ? json({}) : problem(401, "unauthenticated")), {
+    store: open(),
+  });
+  const changes: string[] = [];
+  plaza.onSession((_, change) => changes.push(change));
+  await plaza.get("/feed");
+  await plaza.get("/feed");
+  await assert.rejects(plaza.get("/feed"), { status: 401 });
+  assert.deepEqual(
+    requests.map((request) => request.headers.get("authorization")),
+    ["Bearer t-old", "Bearer t-old", "Bearer t-old"],
+  );
+  assert.equal(plaza.session, null);
+  assert.deepEqual(changes, ["ended"]);
+});
+
+test("sign-in, sign-out and the end of a session reach the other tabs", async (t) => {
+  const send = listen(t);
+  const { open } = browser();
+  const here = serve(
+    ({ path, method }) => {
+      if (path === "/auth/sessions") return json(SIGNED_IN, 201);
+      return method === "DELETE" ? json(undefined, 204) : problem(401, "unauthenticated");
+    },
+    { store: open() },
+  ).plaza;
+  const there = serve(() => json({}), { store: open() }).plaza;
+  const heard: unknown[] = [];
+  there.onSession((session, change) => heard.push([session?.user.id, change]));
+  for (const event of ["storage", "pageshow"]) {
+    await here.signIn("c", "123456");
+    send(event);
+    send(event);
+    assert.equal(there.session?.token, "t-1");
+    await here.signOut();
+    send(event);
+    assert.equal(there.session, null);
+  }
+  await here.signIn("c", "123456");
+  send("storage");
+  await assert.rejects(here.get("/feed"), { status: 401 });
+  send("storage");
+  const twice = [
+    ["7", "signed-in"],
+    [undefined, "signed-out"],
+  ];
+  assert.deepEqual(heard, [...twice, ...twice, ["7", "signed-in"], [undefined, "ended"]]);
+});
+
+test("a reaction outlives the end of its user's session, and no other user's sign-in", async () => {
+  let userId = "7";
+  const sent: string[] = [];
+  const { plaza } = serve(({ path, method }, number) => {
+    if (path === "/auth/sessions") return json({ ...SIGNED_IN, token: `t-${number}`, user: { id: userId } }, 201);
+    sent.push(method);
+    return sent.length === 2 ? problem(401, "unauthenticated") : json({ liked: true, likes: 1 });
+  });
+  const post = { id: "1", likes: 0, mine: { liked: false } };
+  await plaza.signIn("c", "123456");
+  await plaza.like("post", post).set(true);
+  await assert.rejects(plaza.like("post", post).set(false), { status: 401 });
+  await plaza.signIn("c", "123456");
+  await plaza.like("post", post).set(false); // a change, although `post`, which is older, has this state
+  assert.deepEqual(sent, ["PUT", "DELETE", "DELETE"]);
+  const reaction = plaza.like("post", post);
+  userId = "8";
+  await plaza.signIn("c", "123456");
+  assert.notEqual(plaza.like("post", post), reaction);
 });
 
 test("views of posts without a session send one anonymous id until it ends", async () => {
@@ -318,7 +416,7 @@ test("views of posts without a session send one anonymous id until it ends", asy
   void visitor.save({ id: "v-1", expiresAt: Date.now() - 1 });
   issued.visitor_id = "v-2";
   await view();
-  assert.equal(requests.at(-1)?.headers.get("x-visitor-id"), "v-2");
+  assert.equal(requests[requests.length - 1]?.headers.get("x-visitor-id"), "v-2");
 });
 
 test("a view does not fail without an anonymous id, and a session sends none", async () => {
@@ -336,7 +434,7 @@ test("a view does not fail without an anonymous id, and a session sends none", a
   void visitor.save({ id: "v-1", expiresAt: Date.now() + 1000 });
   await plaza.signIn("c", "123456");
   await view();
-  assert.equal(requests.at(-1)?.headers.get("x-visitor-id"), null);
+  assert.equal(requests[requests.length - 1]?.headers.get("x-visitor-id"), null);
 });
 
 test("buy waits for the decision at the pace of Retry-After", async () => {

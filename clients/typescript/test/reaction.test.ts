@@ -15,7 +15,7 @@ function watch(reaction: { subscribe: (listener: (state: ReactionState) => void)
   const seen: string[] = [];
   reaction.subscribe(({ active, total }) => {
     const shown = `${active ? "♥" : "♡"} ${total}`;
-    if (seen.at(-1) !== shown) seen.push(shown);
+    if (seen[seen.length - 1] !== shown) seen.push(shown);
   });
   return seen;
 }

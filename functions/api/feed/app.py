@@ -22,7 +22,11 @@ from plaza.infra.runtime.observability import logger, metrics
 app = PlazaResolver(identify, tag="feed")
 
 
-@app.get("/feed", security=BEARER, responses=Responses("A page of posts."))
+@app.get(
+    "/feed",
+    security=BEARER,
+    responses=Responses("A page of posts. It may be shorter than `limit`."),
+)
 def list_feed_posts(
     limit: Limit = 20, cursor: Cursor = None
 ) -> Annotated[str, BodyOf(Page[PostPreview])]:
@@ -32,7 +36,7 @@ def list_feed_posts(
     appears within seconds, and a new follow brings the posts of the followed user.
     """
     user_id = require_caller(app)
-    page = queries.read_feed(user_id, _parse_cursor(cursor), limit)
+    page = queries.read_feed(user_id, _parse_cursor(cursor), limit, app.charge)
     return encode_page([encode_preview(view, user_id) for view in page.items], page.last)
 
 

@@ -307,6 +307,17 @@ def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderRespon
     return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))
 
 
+@app.get("/users/me/waitlists", security=BEARER, responses=Responses("A page of positions."))
+def list_my_waitlists(limit: Limit = 20, cursor: Cursor = None) -> Page[WaitlistResponse]:
+    """List the waitlists that the caller is on.
+
+    Positions and offers, newest voucher first; without offers that have ended.
+    """
+    page, last = waitlist.list_positions(require_caller(app), _parse_cursor(cursor), limit)
+    items = [WaitlistResponse.of(str(voucher_id), position) for voucher_id, position in page]
+    return Page(items=items, next=_pack_next(last))
+
+
 @app.get(
     "/ops/vouchers", security=ADMIN, tags=["operations"], responses=Responses("A page of sales.")
 )

@@ -20,7 +20,7 @@ from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import BadInput, NotFound
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reactions import Outcome
+from plaza.reactions.model import Outcome
 
 app = PlazaResolver(identify, tag="follows")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -17,6 +17,7 @@ from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.jobs import health
 from plaza.infra.queues import spill
 from plaza.infra.runtime.errors import NotFound
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
@@ -27,11 +28,15 @@ from plaza.operations.schemas import (
     HealthResponse,
     LagResponse,
     Minutes,
+    PurgeRequest,
+    PurgeResponse,
     QueueName,
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
     SeriesResponse,
+    SweepRequest,
+    SweepResponse,
 )
 from plaza.reach import report
 from plaza.reach.schemas import Days, ReachResponse
@@ -43,6 +48,11 @@ from plaza.switches.schemas import (
     SwitchesRequest,
     SwitchesResponse,
 )
+
+if TYPE_CHECKING:
+    from plaza.interventions import sweep_now
+else:  # few requests need it
+    sweep_now = LazyModule("plaza.interventions.sweep_now")
 
 app = PlazaResolver(identify, tag="operations")
 
@@ -121,6 +131,34 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     admin_id = require_caller(app)
     redriven = queue_admin.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
+
+
+@app.post(
+    "/ops/queues/<queue>/purges",
+    security=ADMIN,
+    responses=Responses("The result of the purge.", NotFound, DlqHasConsumer),
+)
+def purge_dead_letters(queue: QueueName, request: PurgeRequest) -> PurgeResponse:
+    """Purge dead letters of a queue.
+
+    Deletes the dead letters with these ids for ever, such as messages that no version can read.
+    Repeat it for `missing` ids, which SQS may have hidden from this request. For admins.
+    """
+    admin_id = require_caller(app)
+    return PurgeResponse.of(queue_admin.purge(queue, str(admin_id), request.ids))
+
+
+@app.post("/ops/sweeps", security=ADMIN, responses=Responses("The result of the sweep."))
+def sweep_outboxes(request: SweepRequest) -> SweepResponse:
+    """Sweep the outboxes now.
+
+    Sends entries of outboxes again that MySQL has not confirmed, as each minute's sweep does, for a
+    few seconds: repeat it while a number is above 0. Events have versions, so late and repeated
+    ones are harmless. For admins.
+    """
+    admin_id = require_caller(app)
+    swept = sweep_now.sweep_now(request.everything, operator_id=str(admin_id))
+    return SweepResponse(reactions=swept.reactions, checkins=swept.checkins)
 
 
 @app.get("/ops/breakers", security=ADMIN, responses=Responses("A report of each dependency."))

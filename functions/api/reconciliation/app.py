@@ -33,9 +33,9 @@ def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
     latest 1,000 reactions, or of each `target`. For admins.
     """
     if target is None:
-        audits = live_audit.audit_active(limit)
+        audits = live_audit.audit_active(limit, charge=app.charge)
     else:
-        audits = live_audit.audit_targets(parse_targets(target))
+        audits = live_audit.audit_targets(parse_targets(target), app.charge)
     return AuditResponse.of(audits, clock.now_us())
 
 

@@ -169,12 +169,13 @@ def list_nearby_shops(
 ) -> Page[NearbyShopResponse]:
     """List the shops near a place.
 
-    Returns up to 1,000 shops within the radius, nearest first. A cursor is valid only with the
+    Returns up to 1,000 shops within the radius, nearest first. The place is rounded to four
+    decimals, about 11 m. A cursor is valid only with the
     place, radius and type of the request that returned it.
     """
     find_caller(app)
     area = Area(Place(x, y), radius, None if type_id is None else int(type_id))
-    page = nearby.find_near(area, _parse_cursor(cursor, area), limit)
+    page = nearby.find_near(area, _parse_cursor(cursor, area), limit, app.charge)
     return Page(
         items=[NearbyShopResponse.at(near) for near in page.shops],
         next=pack_signed_cursor(area.to_text(), *page.last) if page.last else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -11,11 +12,12 @@ from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
+from plaza.blocks import queries as block_queries
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, Compressed, Responses
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
-from plaza.infra.runtime.errors import NotFound
+from plaza.infra.runtime.errors import NotFound, Unavailable
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.users import profiles
 from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
@@ -73,7 +75,7 @@ def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRow
 
     Returns the rows of all tables that name the caller, section by section.
     """
-    rows, following = export.read_page(require_caller(app), cursor, limit)
+    rows, following = export.read_page(require_caller(app), cursor, limit, app.charge)
     return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
 
 
@@ -94,7 +96,8 @@ def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     """
     actor_id = find_caller(app)
     found_profiles = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
-    return Page(items=[UserProfile.of(profile) for profile in found_profiles], next=None)
+    blocked = _read_blocked(actor_id)
+    return Page(items=[UserProfile.of(profile, blocked) for profile in found_profiles], next=None)
 
 
 @app.get(
@@ -103,10 +106,12 @@ def list_users_by_id(ids: Ids) -> Page[UserProfile]:
 def get_user(user_id: Id) -> UserProfile:
     """Get a user's profile.
 
-    Returns the name, the avatar and the totals of a user, and whether the caller follows the user.
+    Returns the name, the avatar and the totals of a user, and whether the caller follows or blocks
+    the user.
     """
     actor_id = find_caller(app)
-    return UserProfile.of(profiles.read_profile(read_id(user_id, "user"), actor_id))
+    profile = profiles.read_profile(read_id(user_id, "user"), actor_id)
+    return UserProfile.of(profile, _read_blocked(actor_id))
 
 
 @app.delete(
@@ -123,6 +128,16 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     return EndSessionsResponse(
         ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
     )
+
+
+def _read_blocked(actor_id: int | None) -> frozenset[int] | None:
+    """Return the users that the caller blocks; None for anonymous callers, and while neither Redis
+    nor MySQL has them."""
+    if actor_id is None:
+        return None
+    with suppress(Unavailable):
+        return block_queries.read_blocked(actor_id)
+    return None
 
 
 @logger.inject_lambda_context

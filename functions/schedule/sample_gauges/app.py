@@ -9,6 +9,7 @@ from plaza.operations import gauges
 from plaza.operations.queue_admin import read_depth_gauges
 from plaza.reactions.gauges import read_outboxes, read_saved
 from plaza.reconciliation.gauges import audit_active, read_newest_run
+from plaza.reconciliation.rounds import read_progress
 
 _METERS = (
     read_depth_gauges,
@@ -20,6 +21,7 @@ _METERS = (
     read_orders,
     audit_active,
     read_newest_run,
+    read_progress,
 )
 
 

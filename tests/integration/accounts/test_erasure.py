@@ -38,7 +38,7 @@ from tests.support.plaza import World, forget
 from tests.support.tables import ERASED, find_users
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
-MARKS = {"existence", "fence", "toggles", "latest", "earliest"}
+MARKS = {"existence", "fence", "toggles", "latest", "earliest", "depth"}
 
 
 class Killed(BaseException):

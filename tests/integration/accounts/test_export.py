@@ -16,16 +16,22 @@ from plaza.accounts import export
 from plaza.accounts.sections import SECTIONS
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.export_sections import ExportedRow, Section
-from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.errors import BadInput, TooManyRequests
 from plaza.infra.runtime.settings import settings
+from plaza.reactions import FOLLOW, Target, sorted_lists
 from tests.support.accounts import BODY, PHONE, Account
+from tests.support.consumers import statements
 from tests.support.plaza import World
 from tests.support.stores import explain
 from tests.support.user_rows import fill
 
 USER, OTHER = 700_001, 700_002
 MANY = 60
-every_section = pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.cursor_name)
+[FOLLOWERS] = [section for section in SECTIONS if section.name == "followers"]
+in_order_of_an_index = pytest.mark.parametrize(
+    "section", [s for s in SECTIONS if s is not FOLLOWERS], ids=lambda s: s.cursor_name
+)
 
 
 @pytest.fixture
@@ -78,9 +84,9 @@ def test_rows_have_the_columns_of_their_section_as_json(plaza: World) -> None:
     plaza.queues.drain()
     rows = [*read_all(100, user_id=account.id)]
     assert Counter(row.section for row in rows) == {
-        "profile": 1, "phone": 1, "totals": 1, "sessions": 1, "idempotency_keys": 1, "posts": 1,
-        "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "follows": 1, "followers": 2,
-        "blocks": 1, "reports": 1, "orders": 1, "waitlists": 1, "checkins": 1,
+        "profile": 1, "phone": 1, "identity": 1, "totals": 1, "sessions": 1, "idempotency_keys": 1,
+        "posts": 1, "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "follows": 1,
+        "followers": 2, "blocks": 1, "reports": 1, "orders": 1, "waitlists": 1, "checkins": 1,
     }  # fmt: skip
     of = {row.section: row.fields for row in rows}
     assert of["phone"]["phone"] == PHONE
@@ -94,6 +100,28 @@ def test_rows_have_the_columns_of_their_section_as_json(plaza: World) -> None:
 # ------------------------------------------------------------------ cost
 
 
+def test_a_page_is_charged_by_the_sections_that_it_reads(plaza: World) -> None:
+    charged: list[int] = []
+    assert export.read_page(USER, None, 100, charged.append) == ([], None)
+    assert charged == [1] * ((len(SECTIONS) - 1) // export.SECTIONS_PER_TOKEN)
+    charged.clear()
+    posts = next(section for section in SECTIONS if section.name == "posts")
+    fill(posts, USER, 2)
+    export.read_page(USER, None, 1, charged.append)
+    before = SECTIONS.index(posts)
+    assert charged == [1] * (before // export.SECTIONS_PER_TOKEN), "it ends with that section"
+
+
+def test_a_page_ends_where_its_charge_is_refused(plaza: World) -> None:
+    def refuse(tokens: int) -> None:
+        raise TooManyRequests("The rate limit is exceeded.", 1)
+
+    before = statements()
+    with pytest.raises(TooManyRequests):
+        export.read_page(USER, None, 100, refuse)
+    assert statements() - before == export.SECTIONS_PER_TOKEN + 1, "one counts them"
+
+
 def statements_of(section: Section, keys: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
     """Yield (statement, arguments) of the first page, and of one in the middle."""
     args = {"exported_user": USER, "exported_rows": 5}
@@ -103,7 +131,7 @@ def statements_of(section: Section, keys: Sequence[tuple[Any, ...]]) -> Iterator
 
 
 @pytest.mark.parametrize(("own", "of_others"), [(2, 0), (MANY, 0), (MANY, MANY)])
-@every_section
+@in_order_of_an_index
 def test_a_page_reads_its_own_rows_in_the_order_of_an_index(
     plaza: World, section: Section, own: int, of_others: int
 ) -> None:
@@ -116,6 +144,26 @@ def test_a_page_reads_its_own_rows_in_the_order_of_an_index(
             assert step["key"] in (section.index, None), "None: there is no such row"
         ties = 9  # rows with the same first columns of the key
         assert count_rows_read(statement, args) <= args["exported_rows"] + ties + 1
+
+
+def test_a_page_of_many_followers_reads_their_sorted_list(plaza: World) -> None:
+    """A page of few followers reads all of them."""
+    fill(FOLLOWERS, OTHER, MANY)
+    keys = fill(FOLLOWERS, USER, MANY)
+    mysql.write(
+        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_version)"
+        " VALUES ('user', %s, %s, 1)",
+        (USER, MANY),
+    )
+    for statement, args in statements_of(FOLLOWERS, keys):
+        assert count_rows_read(statement, args) <= MANY + 3 * args["exported_rows"]
+    assert sorted_lists.sort_list(FOLLOW, Target("user", USER), Deadline.in_s(60)) is None
+    for statement, args in statements_of(FOLLOWERS, keys):
+        tables = {step["table"] for step in explain(statement, args)}
+        assert "sorted_reaction" in tables
+        assert "reaction" not in tables
+        union, ties = 2 * args["exported_rows"] + 2, 9
+        assert count_rows_read(statement, args) <= args["exported_rows"] + ties + union + 4
 
 
 def count_rows_read(statement: str, args: dict[str, Any]) -> int:

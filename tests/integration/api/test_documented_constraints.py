@@ -66,6 +66,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/collects": (10**15, "post", 7),
     "/users/me/export": (0, 7, 0),
     "/users/me/orders": (7,),
+    "/users/me/waitlists": (7,),
     "/shops/{shop_id}/vouchers": (7,),
     "/shops/{shop_id}/reviews/recommended": (7, 0),
     "/ops/reconciliations": (7,),
@@ -213,13 +214,22 @@ def has_valid_times(route: Route, body: dict[str, Any]) -> bool:
     return times == sorted(times) and bool(is_complete)
 
 
+def has_one_way_in(route: Route, body: Any) -> bool:
+    """Return whether a sign-in has either challenge and code, or an ID token. The contract says so
+    in words, because generators of clients do not know ``oneOf`` of null."""
+    if route.name != "POST /auth/sessions":
+        return True
+    given = {name for name, value in body.items() if value is not None}
+    return given == {"challenge", "code"} or given in ({"id_token"}, {"id_token", "nonce"})
+
+
 @pytest.mark.parametrize("route", WITH_BODY, ids=lambda route: route.name)
 def test_a_body_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
     content = operation_of(route)["requestBody"]["content"]["application/json"]
     example = content["example"] | OVERRIDES.get(route.name, {})
     wrong = []
     for value, is_accepted in cases_of(content["schema"], example):
-        if is_accepted and not has_valid_times(route, value):
+        if is_accepted and not (has_valid_times(route, value) and has_one_way_in(route, value)):
             continue
         reply = send(route, body=json.dumps(value))
         if (reply.status != 400) != is_accepted or reply.status >= 500:

@@ -88,6 +88,29 @@ def test_a_token_is_available_after_the_reported_wait(plaza: World) -> None:
     assert limits.acquire(slow) > 9_000
 
 
+def test_work_is_charged_by_its_cost(plaza: World) -> None:
+    slow = Bucket("reads", "7", per_s=0.1, burst=20)
+    assert limits.acquire(slow) == 0
+    assert slow.charge(9)[0] == 0
+    wait_ms, quota = slow.charge(12)
+    assert 19_000 < wait_ms <= 20_000
+    assert quota is not None
+    assert quota.remaining == 0
+    assert slow.charge(10)[0] == 0, "a refused charge takes nothing"
+    assert limits.acquire(slow) > 9_000
+
+
+def test_no_charge_exceeds_a_full_bucket(plaza: World) -> None:
+    slow = Bucket("reads", "7", per_s=0.1, burst=20)
+    assert slow.charge(1_000)[0] == 0
+    assert limits.acquire(slow) > 0
+
+
+def test_without_redis_nothing_is_charged(plaza: World, redis_away: Away) -> None:
+    with redis_away():
+        assert ADA.charge(10) == (0, None)
+
+
 @pytest.mark.parametrize("per_s", [3, 7.5, 0.3, 2_000])
 def test_a_reply_has_what_is_left(plaza: World, per_s: float) -> None:
     """Whatever the rate: a token lasts 333,334 us of 3 a second."""
@@ -201,7 +224,7 @@ def test_a_network_shares_a_bucket_whose_key_has_no_address(migrated: None) -> N
 
 def identify(token: str | None = None, route: str = READ) -> Caller:
     caller = caller_identity.identify(f"Bearer {token}" if token else None, HOME, route)
-    return caller._replace(quota=None)
+    return caller._replace(quota=None, bucket=None)
 
 
 def test_a_token_is_a_user_or_why_it_has_no_session(plaza: World, mysql_away: Away) -> None:

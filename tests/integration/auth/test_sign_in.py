@@ -532,7 +532,7 @@ def test_a_code_works_again_after_opening_the_session_failed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request_code()
-    monkeypatch.setattr(phone_sign_in, "open_session", _fail)
+    monkeypatch.setattr(phone_sign_in, "sign_in_user", _fail)
     assert sign_in(read_code()).status == 503
     assert len(users()) == 1
     monkeypatch.undo()

@@ -7,12 +7,13 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from cli.paths import LAYER
 from local.stack.processes import wait_until
-from local.stack.servers import connect_mysql
+from local.stack.servers import Server, connect_mysql, run_server
 from plaza.changes import follow_binlog
 from plaza.changes import mysql_store as binlog_positions
 from plaza.infra.derived import cache
@@ -26,7 +27,8 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.shops import mysql_shops, queries, queues, redis_store
 from plaza.shops.model import SHOP, ShopJobStep, ShopRefresh
 from tests.integration.conftest import Away
-from tests.support.plaza import World
+from tests.support.plaza import World, forget
+from tests.support.servers import copy_mysql
 from tests.support.shop_api import (
     BERLIN,
     FOOD,
@@ -392,6 +394,32 @@ def test_batches_end_between_transactions(followed: World) -> None:
     assert row.before
     assert row.after
     assert (row.before["name"], row.after["name"], row.after["id"]) == ("a", "b", 1)
+
+
+def test_ids_of_tables_that_a_killed_server_gives_again_are_not_mixed_up(
+    mysql_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plaza: World
+) -> None:
+    """A server that was killed ends its log file without an event."""
+    copied = copy_mysql(mysql_server, tmp_path / "copied" / "mysql")
+    with run_server(copied):
+        monkeypatch.setenv("PLAZA_MYSQL_URL", copied.url)
+        forget()
+        others = [f"other_{n}" for n in range(40)]
+        for name in others:
+            operator(f"CREATE TABLE {name} (id INT PRIMARY KEY)")
+        copied.kill()
+        copied.start()
+        forget()
+        insert([(5, FOOD, *BERLIN)])
+        since = BinlogPosition(binlog.read_end().log_file, 4)
+        copied.kill()
+        copied.start()
+        forget()
+        for name in others:
+            operator(f"INSERT INTO {name} VALUES (7)")
+        batches = list(binlog.read_changes(["shop"], since, Deadline.in_s(math.inf)))
+        assert [row.after and row.after["id"] for b in batches for row in b.rows] == [5]
+    forget()
 
 
 def test_a_lost_position_raises_its_own_error(followed: World) -> None:

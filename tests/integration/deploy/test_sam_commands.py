@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,9 +21,10 @@ from typing import Any
 import boto3
 import pytest
 
-from cli.paths import ROOT, TEMPLATE, TOOLS
+from cli.paths import ROOT, RUNTIME, TEMPLATE, TOOLS
 from deploy import deploy
-from deploy.deploy import APPLICATION, BALANCER, BUDGET, DATA, EDGE, NETWORK, Account, Part
+from deploy.account import SAMCONFIG, Account
+from deploy.parts import APPLICATION, BALANCER, BUDGET, DATA, EDGE, NETWORK, Part
 from local.stack import aws
 from local.stack.ports import free_port
 from local.stack.processes import stop_process
@@ -98,9 +102,35 @@ def test_sam_reads_each_template_of_a_deploy(part: Part) -> None:
         "deploy",
         *("--template-file", template, "--stack-name", "any", "--region", "eu-central-1"),
         *("--s3-bucket", "any", "--parameter-overrides", "Environment=staging"),
-        *("--config-file", deploy.SAMCONFIG),
+        *("--config-file", SAMCONFIG),
     )
     assert UNREACHABLE in printed
+
+
+def test_the_command_of_a_second_region_reaches_aws() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text().replace("\\\n", " ")
+    [command] = re.findall(r"^\.venv-tools/bin/sam (deploy .*second-region\.yaml.*)$", page, re.M)
+    assert UNREACHABLE in run_sam(*shlex.split(command))
+
+
+def test_without_credentials_a_deploy_says_so(tmp_path: Path) -> None:
+    shell = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
+    completed = subprocess.run(
+        [sys.executable, "-m", "deploy", "smoke", "staging"],
+        cwd=ROOT,
+        env=shell
+        | {
+            "AWS_CONFIG_FILE": str(tmp_path / "none"),
+            "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "PLAZA_SMOKE_TOKEN": "token",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert completed.returncode == 1
+    assert completed.stderr == "plaza: AWS: Unable to locate credentials\n"
 
 
 # ---------------------------------------------------------------- Parameter Store
@@ -146,18 +176,23 @@ def test_network_and_stores_write_what_the_application_reads(
     monkeypatch.setenv("SAM_CLI_POLL_DELAY", "0.1")
     for name, value in aws.credentials().items():
         monkeypatch.setenv(name, value)
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name)
     parts = (adapt(NETWORK, tmp_path), adapt(DATA, tmp_path))
     monkeypatch.setattr(deploy, "PARTS", parts)
     monkeypatch.setattr(deploy, "read_architecture", lambda build: "arm64")
+    monkeypatch.setattr(deploy, "read_runtime", lambda build: RUNTIME)
     settings = deploy.read_settings(environment)
     given = {"AlarmEmail": "ops@example.com", "RotationDays": "0"}
-    deploy.deploy(environment, given, Account(settings.region, confirms=False))
+    account = Account(settings.region, confirms=False)
+    monkeypatch.setattr(account, "read_sms", lambda: (False, 50.0))  # which MiniStack lacks
+    deploy.deploy(environment, given, account)
     store = boto3.client("ssm", region_name=settings.region)
     pages = store.get_paginator("get_parameters_by_path").paginate(Path=f"/plaza/{environment}")
     written = {item["Name"]: item["Value"] for page in pages for item in page["Parameters"]}
-    config = tomllib.loads(deploy.SAMCONFIG.read_text())[environment]["global"]["parameters"]
+    config = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
     read = [entry.split("=", 1)[1] for entry in config["parameter_overrides"] if "=/" in entry]
-    assert len(read) == 13
+    assert len(read) == 14
     assert set(read) <= set(written)
     assert written[f"/plaza/{environment}/RedisUrl"].startswith("rediss://")
     assert "," in written[f"/plaza/{environment}/SubnetIds"]

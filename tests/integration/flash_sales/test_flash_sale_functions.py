@@ -199,7 +199,7 @@ def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., Non
 
 
 def test_a_bad_cursor_is_400(shop: World) -> None:
-    for name in ("list_my_orders", "list_vouchers"):
+    for name in ("list_my_orders", "list_my_waitlists", "list_vouchers"):
         query = {"queryStringParameters": {"cursor": "x"}, "rawQueryString": "cursor=x"}
         assert call(name, **query)[0] == 400
 

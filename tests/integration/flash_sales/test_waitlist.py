@@ -575,3 +575,26 @@ def test_a_buyer_joins_when_the_state_of_the_sale_is_complete(plaza: World) -> N
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
     assert redis_waitlist.try_join(sale, 2, 5, 10) == "JOINED"
     check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+
+
+def test_a_buyer_lists_positions_and_offers_of_all_sales_but_no_ended_offer(plaza: World) -> None:
+    first, second, third = (sales.offer(stock=1).id for _ in range(3))
+    orders = {voucher_id: buy(plaza, voucher_id, 1) for voucher_id in (first, second, third)}
+    wait(first, 3, 2)
+    wait(second, 2)
+    wait(third, 2)
+    cancel_order.cancel_order(orders[second].id, 1)
+    positions, last = waitlist.list_positions(2, None, 20)
+    assert [(i, p.position, p.accept_by_us is not None) for i, p in positions] == [
+        (third, 1, False),
+        (second, None, True),
+        (first, 2, False),
+    ]
+    assert last is None
+    page, last = waitlist.list_positions(2, None, 1)
+    assert ([i for i, _ in page], last) == ([third], third)
+    page, last = waitlist.list_positions(2, last, 2)
+    assert ([i for i, _ in page], last) == ([second, first], None)
+    end_offers(second)
+    assert [i for i, _ in waitlist.list_positions(2, None, 20)[0]] == [third, first]
+    assert waitlist.list_positions(4, None, 20) == ([], None)

@@ -147,6 +147,28 @@ def test_a_list_is_complete_while_blocks_cannot_be_read(monkeypatch: pytest.Monk
     assert [item["id"] for item in items] == [listed]
 
 
+def test_a_profile_says_whether_the_caller_blocks_its_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(by: int, user: int = ADA) -> Any:
+        return ask("GET", f"/users/{user}", user=by, folder="api/users").body["mine"]
+
+    block()
+    listed = ask("GET", "/users?ids=8,9", user=ME, folder="api/users").body["items"]
+    assert [item["mine"]["blocked"] for item in listed] == [True, False]
+    assert read(ME) == {"following": False, "blocked": True}
+    assert read(ADA, ME) == {"following": False, "blocked": False}
+    unblock()
+    assert read(ME) == {"following": False, "blocked": False}
+
+    def refuse(_: object) -> Any:
+        raise MysqlDown("MySQL is unavailable (simulated)")
+
+    redis_store.delete(EVE)
+    monkeypatch.setattr(mysql_store, "read_blocked", refuse)
+    assert read(EVE) == {"following": False, "blocked": None}
+
+
 def test_blocks_are_listed_newest_first(plaza: World) -> None:
     block(ADA)
     block(EVE)

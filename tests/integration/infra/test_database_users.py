@@ -8,17 +8,19 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from plaza.changes import follow_binlog
+from plaza.changes import follow_binlog, position
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.runtime.settings import settings
+from plaza.interventions import mysql_server
 from tests.support.plaza import World, forget
 
 LOGINS = {
     "APP": secrets.Login("plaza_app", "app's secret"),
     "MIGRATOR": secrets.Login("plaza_migrator", "migrator's secret"),
     "REPLICATION": secrets.Login("plaza_replication", "replication's secret"),
+    "OPERATOR": secrets.Login("plaza_operator", "operator's secret"),
 }
 DENIED = 1142, 1044, 1227, 1370
 
@@ -84,11 +86,11 @@ def test_the_functions_read_and_write_rows(users: None, monkeypatch: pytest.Monk
         "SELECT user FROM mysql.user",
     ],
 )
-@pytest.mark.parametrize("user", ["APP", "REPLICATION"])
+@pytest.mark.parametrize("user", ["APP", "REPLICATION", "OPERATOR"])
 def test_a_user_of_functions_changes_no_schema(
     users: None, monkeypatch: pytest.MonkeyPatch, user: str, sql: str
 ) -> None:
-    may = user == "REPLICATION" and sql.startswith("SHOW")
+    may = user in ("REPLICATION", "OPERATOR") and sql.startswith("SHOW")
     assert is_refused(user, sql, monkeypatch) is not may
 
 
@@ -122,6 +124,26 @@ def test_the_binlog_is_followed_with_the_user_of_the_replication(
     with logged_in("REPLICATION", monkeypatch):
         follow_binlog.follow_changes()
         assert follow_binlog.follow_changes().lost is False
+
+
+def test_an_operator_ends_a_transaction_of_another_user(
+    users: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = LOGINS["APP"]
+    other = mysql.connect_dedicated(
+        user=login.username, password=login.password, database=settings().mysql.database
+    )
+    other.begin()
+    with other.cursor() as cursor:
+        cursor.execute("SELECT CONNECTION_ID(), epoch FROM log_gate FOR UPDATE")
+        [(thread_id, _)] = cursor.fetchall()
+    with logged_in("OPERATOR", monkeypatch):
+        [listed] = mysql_server.list_transactions()
+        assert listed["thread_id"] == thread_id
+        mysql_server.end_transaction(thread_id)
+        assert position.list_logs()
+    with pytest.raises(pymysql.err.MySQLError):
+        other.query("SELECT 1")
 
 
 def test_a_rotated_secret_becomes_the_password(

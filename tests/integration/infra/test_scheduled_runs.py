@@ -26,8 +26,9 @@ def test_a_run_is_stored_with_its_result(plaza: World, capsys: pytest.CaptureFix
         return {"done": 3}
 
     assert work({}, CONTEXT) == {"done": 3}
-    line = json.loads(capsys.readouterr().out.splitlines()[0])
+    line, ran = map(json.loads, capsys.readouterr().out.splitlines()[:2])
     assert (line["event"], line["function_request_id"]) == ("worked", CONTEXT.aws_request_id)
+    assert (ran["event"], ran["schedule"], ran["ran"]) == ("schedule_ran", "work", 1)
     run = scheduled_jobs.read_runs()["work"]
     assert (run.error, run.result) == (None, {"done": 3})
     assert before_ms <= run.ended_ms <= clock.now_ms()
@@ -35,7 +36,9 @@ def test_a_run_is_stored_with_its_result(plaza: World, capsys: pytest.CaptureFix
     assert 0 <= run.duration_ms < 1_000
 
 
-def test_a_failed_run_is_stored_and_its_error_raised(plaza: World) -> None:
+def test_a_failed_run_is_stored_and_its_error_raised(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     results = iter([{"done": 3}, None])
 
     @scheduled("work")
@@ -47,8 +50,10 @@ def test_a_failed_run_is_stored_and_its_error_raised(plaza: World) -> None:
 
     work({}, CONTEXT)
     success = scheduled_jobs.read_runs()["work"]
+    capsys.readouterr()
     with pytest.raises(ZeroDivisionError):
         work({}, CONTEXT)
+    assert '"ran"' not in capsys.readouterr().out, "it is silent"
     run = scheduled_jobs.read_runs()["work"]
     assert run.error == "ZeroDivisionError"
     assert (run.succeeded_ms, run.result) == (success.ended_ms, {"done": 3})

@@ -318,7 +318,7 @@ def test_findings_are_logged_with_metrics(plaza: World, capsys: pytest.CaptureFi
     capsys.readouterr()
     result = handler("schedule/scan_keys")(event("scan_keys.schedule"), None)
     assert result == {"scanned": 3, "oversized": 1, "complete": 1}
-    line = json.loads(capsys.readouterr().out)
+    line = json.loads(capsys.readouterr().out.splitlines()[0])
     assert line["event"] == "keys_scanned"
     assert (line["oversized_keys"], line["oversized"], line["largest_key_members"]) == (
         1,

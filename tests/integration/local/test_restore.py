@@ -1,64 +1,171 @@
 """MySQL is restored to an earlier moment while Redis and the queues are ahead of it.
 
-Runs the commands of docs/runbooks/mysql-restored.md as they are written, then a clean audit.
+Rehearses docs/runbooks/mysql-restored.md: runs its commands in their order on a copy of MariaDB
+that was made earlier, then a clean audit.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
+import shlex
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from cli.paths import ROOT
+from cli.paths import ROOT, TEMPLATE
+from deploy.deploy import Loader
+from deploy.parts import DATA
+from local.stack.servers import Server, run_server
 from plaza.accounts.request_erasure import request_erasure
 from plaza.auth import new_session, session_end, session_lookup
+from plaza.changes import follow_binlog
 from plaza.checkins import daily_checkin
 from plaza.content import commands
 from plaza.content.model import Draft
 from plaza.flash_sales import SUCCESS, place_order
 from plaza.flash_sales.queries import read_order
 from plaza.follows import follow_user
+from plaza.infra.aws import secrets
+from plaza.infra.aws.secrets import Login
 from plaza.infra.derived.outbox import MAX_WAIT_US
-from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.mysql.database_users import PRIVILEGES, create_users
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.interventions import Refused
 from plaza.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
+from plaza.reactions.sweep import sweep_outbox
 from plaza.switches import change_switches, refresh
 from plaza.switches.model import level_of
 from plaza.users import profiles
 from tests.support import sales
 from tests.support.audits import Audit
 from tests.support.functions import event, handler
-from tests.support.plaza import EMPTIED, World, forget
+from tests.support.plaza import World, forget
+from tests.support.servers import copy_mysql
 from tests.support.stores import add_users
 
 AUTHOR, READER, LATER, OPERATOR = 1, 2, 3, 4
 RUNBOOK = ROOT / "docs/runbooks/mysql-restored.md"
-Backup = dict[str, list[tuple[Any, ...]]]
+TakeBackup = Callable[[], Server]
 
 
 @pytest.fixture
-def audit(redis_url: str, mysql_url: str) -> Audit:
-    return Audit(redis_url, mysql_url)
+def back_up(mysql_server: Server, tmp_path: Path) -> Iterator[TakeBackup]:
+    """Returns a copy of MySQL as it is when called, which is stopped. It may be started."""
+    with ExitStack() as stack:
+
+        def copy() -> Server:
+            restored = copy_mysql(mysql_server, tmp_path / "restored" / "mysql")
+            stack.callback(restored.stop)
+            return restored
+
+        yield copy
 
 
-def back_up() -> Backup:
-    """Return all rows of all tables."""
-    return {table: mysql.fetch_all(f"SELECT * FROM {table}") for table in EMPTIED}
+class Rehearsal:
+    """An operator who follows the runbook. ``erased``: users who asked for it since the backup."""
 
+    def __init__(
+        self, plaza: World, backup: Server, patch: pytest.MonkeyPatch, *erased: int
+    ) -> None:
+        self._plaza, self._backup, self._patch, self._erased = plaza, backup, patch, erased
+        self._document: str | None = None
+        self._consumers_run = True
 
-def restore(backup: Backup) -> None:
-    for table, rows in backup.items():
-        mysql.write(f"DELETE FROM {table}")
-        if rows:
-            marks = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
-            mysql.write(f"INSERT INTO {table} VALUES {marks}", [v for row in rows for v in row])
+    def run(self) -> None:
+        for command in read_commands():
+            self._run(command)
+
+    def _run(self, command: str) -> None:
+        words = shlex.split(command)
+        if words[:2] == ["make", "operate"]:
+            _, _, environment, verb, *arguments = words
+            assert environment == "ENV=staging"
+            given = " ".join(arguments).removeprefix("ARGS=").split()
+            self._operate(verb.removeprefix("VERB="), given)
+        elif words[1:5] == ["-m", "deploy", "operate", "staging"]:
+            self._operate(words[5], words[6:])
+        elif words[:2] == ["make", "deploy"]:
+            self._deploy(words[3].removeprefix("ARGS=").split())
+        elif words[0] == "for":
+            self._consumers_run = "--enabled" in words
+            assert self._consumers_run or "--no-enabled" in words
+            self._drain()
+        else:
+            assert command == ".venv/bin/python -m ops drift"
+            handler("schedule/reconcile")(event("reconcile.schedule"), None)
+            self._drain()
+
+    def _deploy(self, given: list[str]) -> None:
+        """The restored cluster serves, with the users and the schema of this version."""
+        names = {pair.partition("=")[0] for pair in given}
+        declared = [yaml.load(path.read_text(), Loader) for path in (DATA.template, TEMPLATE)]
+        assert names <= {name for template in declared for name in template["Parameters"]}
+        assert "MysqlRestoreFrom" in names
+        assert not self._consumers_run, "they would store in the cluster that is given up"
+        self._backup.start()
+        self._patch.setenv("PLAZA_MYSQL_URL", self._backup.url)
+        forget()
+        migrations.apply_migrations()
+
+    def _operate(self, verb: str, pairs: list[str]) -> None:
+        arguments = dict(pair.split("=", 1) for pair in pairs)
+        known = {"OPERATOR": str(OPERATOR), "DOCUMENT": self._document or "", "staging": "local"}
+        arguments = {name: known.get(value, value) for name, value in arguments.items()}
+        if "document" in arguments and self._document is None:  # "without one leave it out"
+            del arguments["document"]
+            arguments["level"] = "normal"
+        if verb in ("sweep", "recover-orders"):
+            self._repeat_until_nothing_is_sent(verb, arguments)
+            return
+        if verb == "flush-redis":
+            self._flush(arguments)
+        elif verb == "erase-now":
+            for user_id in self._erased:
+                self._invoke(verb, {"user_id": user_id})
+        else:
+            result = self._invoke(verb, arguments)
+            if verb == "show-switches":
+                self._document = result["mysql"]
+        forget()  # a process follows switches, and misses sessions, within seconds
+
+    def _invoke(self, verb: str, arguments: dict[str, Any]) -> Any:
+        while True:
+            request = {"verb": verb, "arguments": arguments, "caller": "a-test"}
+            result = handler("ops/operate")(request, None)
+            if result.get("finished") is not False:
+                return result
+
+    def _flush(self, arguments: dict[str, Any]) -> None:
+        """It refuses while an outbox has entries; then the step before is repeated."""
+        until_s = time.monotonic() + MAX_SWEEPS_S
+        while True:
+            try:
+                self._invoke("flush-redis", arguments)
+                return
+            except Refused:
+                assert time.monotonic() < until_s
+                self._repeat_until_nothing_is_sent("sweep", {"everything": "true"})
+
+    def _repeat_until_nothing_is_sent(self, verb: str, arguments: dict[str, Any]) -> None:
+        until_s = time.monotonic() + MAX_SWEEPS_S
+        while time.monotonic() < until_s:
+            assert not react_is_possible(), "read_only"
+            sent = self._invoke(verb, arguments)
+            self._drain()
+            if not any(sent.values()):
+                return
+        pytest.fail(f"{verb} sends something each time")
+
+    def _drain(self) -> None:
+        if self._consumers_run:
+            self._plaza.queues.drain()
 
 
 def write(author_id: int, text_type: str, **fields: Any) -> Target:
@@ -69,7 +176,7 @@ def write(author_id: int, text_type: str, **fields: Any) -> Target:
 
 
 @pytest.fixture
-def posts(plaza: World) -> Iterator[list[Target]]:
+def posts(plaza: World) -> list[Target]:
     """Two posts of a user, with reactions, before the backup."""
     add_users(AUTHOR, READER)
     results = [write(AUTHOR, "post") for _ in range(2)]
@@ -78,8 +185,8 @@ def posts(plaza: World) -> Iterator[list[Target]]:
     follow_user.follow(AUTHOR, READER)
     daily_checkin.check_in(READER)
     plaza.queues.drain()
-    yield results
-    mysql.write("UPDATE log_gate SET epoch = 0")
+    follow_binlog.follow_changes()
+    return results
 
 
 def live_on(plaza: World, posts: list[Target]) -> None:
@@ -107,63 +214,14 @@ def read_commands() -> list[str]:
     results: list[str] = []
     for block in re.findall(r"```\n(.*?)```", section, re.DOTALL):
         for line in textwrap.dedent(block).splitlines():
-            if line.startswith(" "):
-                results[-1] += f" {line.strip()}"
+            if line.startswith((" ", "do ")):
+                results[-1] = f"{results[-1].removesuffix(chr(92))} {line.strip()}"
             else:
                 results.append(line)
     return results
 
 
-def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
-    """Run the commands of the runbook as they are written, after the restore. ``erased``: users who
-    asked for it since the backup."""
-    value = ""
-    for command in read_commands():
-        if "VALUE'" in command and not value:  # "without one, set the level normal"
-            version = change_switches.read_newest().version
-            change_switches.set_level(version, "normal", "a test", operator_id=OPERATOR)
-        elif command.startswith("mysql> "):
-            sql = command[7:].replace("OPERATOR", str(OPERATOR)).replace("VALUE'", f"{value}'")
-            for user_id in erased if "(ID," in sql else (0,):
-                mysql.write(sql.replace("(ID,", f"({user_id},"))
-        elif command.endswith("FLUSHALL"):  # of a cluster, at each master
-            redis.execute("FLUSHALL")
-            forget()
-        elif command.startswith("redis-cli "):
-            url = redis_url.partition(",")[0]
-            completed = subprocess.run(
-                ["bash", "-ec", command],
-                env={**os.environ, "REDIS_URL": url},
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            )
-            value = completed.stdout.strip() if " HGET " in command else value
-            forget()  # a process reads the switches again within 2 s
-        elif match := re.fullmatch(
-            r"aws lambda invoke --function-name \.\.\.(\w+)\.\.\. --payload '(.*)' /dev/stdout",
-            command,
-        ):
-            invoke_until_nothing_is_left(plaza, match[1], json.loads(match[2]))
-        else:
-            assert command == ".venv/bin/python -m ops drift"
-            handler("schedule/reconcile")(event("reconcile.schedule"), None)
-            plaza.queues.drain()
-
-
 MAX_SWEEPS_S = 15.0  # a commit of the other epoch is a gap after 1 s, and hydrates its target
-
-
-def invoke_until_nothing_is_left(plaza: World, function: str, payload: dict[str, Any]) -> None:
-    folder = re.sub(r"\B([A-Z])", r"_\1", function).lower()
-    until_s = time.monotonic() + MAX_SWEEPS_S
-    while time.monotonic() < until_s:
-        assert not react_is_possible(), "read_only"
-        sent = handler(f"schedule/{folder}")(payload, None)
-        plaza.queues.drain()
-        if not any(sent.get(name) for name in ("republished", "recovered")):
-            return
-    pytest.fail(f"{function} sends something each time")
 
 
 def react_is_possible() -> bool:
@@ -171,9 +229,25 @@ def react_is_possible() -> bool:
     return not refresh.read().read_only
 
 
+@pytest.fixture
+def audit_of(redis_url: str) -> Callable[[str], Audit]:
+    return lambda mysql_url: Audit(redis_url, mysql_url)
+
+
+def test_the_runbook_saves_before_it_empties() -> None:
+    verbs = [match[1] for match in re.finditer(r"VERB=([a-z-]+)", "\n".join(read_commands()))]
+    order = ["show-switches", "raise-epoch", "sweep", "recover-orders", "flush-redis", "erase-now"]
+    assert [verb for verb in verbs if verb in order] == order
+
+
 @pytest.mark.parametrize("is_queued", [False, True], ids=["queues empty", "events queued"])
 def test_the_runbook_makes_the_audit_clean(
-    plaza: World, posts: list[Target], audit: Audit, redis_url: str, is_queued: bool
+    plaza: World,
+    posts: list[Target],
+    back_up: TakeBackup,
+    audit_of: Callable[[str], Audit],
+    monkeypatch: pytest.MonkeyPatch,
+    is_queued: bool,
 ) -> None:
     backup = back_up()
     live_on(plaza, posts)
@@ -181,15 +255,17 @@ def test_the_runbook_makes_the_audit_clean(
         react.react(LIKE, posts[1], READER, False)
         react.react(LIKE, posts[1], AUTHOR, True)
         daily_checkin.check_in(AUTHOR)
-    restore(backup)
-    assert not audit().clean, "Redis is ahead"
-    follow_the_runbook(plaza, redis_url)
+    audit = audit_of(backup.url)
+    with run_server(backup):
+        assert not audit().clean, "Redis is ahead"
+    Rehearsal(plaza, backup, monkeypatch).run()
     report = audit()
     assert (report.clean, report.differences) == (True, [])
     liked_by = {READER} ^ ({AUTHOR, READER} if is_queued else set())
     for post, likers in zip(posts, ({READER}, liked_by), strict=True):
         [count] = queries.read_counts([(LIKE, post)], READER)[0]
         assert (count.total, count.viewer_state) == (len(likers), READER in likers)
+    assert mysql.fetch_all("SELECT COUNT(*) FROM binlog_position") == [(0,)]
     assert follow_user.follow(AUTHOR, READER).changed is False, "the follow is back"
     assert react.react(LIKE, posts[0], AUTHOR, True).total == 2
     plaza.queues.drain()
@@ -198,10 +274,15 @@ def test_the_runbook_makes_the_audit_clean(
 
 @pytest.mark.parametrize("was_set", [False, True], ids=["no switch", "level set"])
 def test_what_was_answered_while_sqs_refused_survives_the_runbook(
-    plaza: World, posts: list[Target], audit: Audit, redis_url: str, was_set: bool
+    plaza: World,
+    posts: list[Target],
+    back_up: TakeBackup,
+    audit_of: Callable[[str], Audit],
+    monkeypatch: pytest.MonkeyPatch,
+    was_set: bool,
 ) -> None:
-    """Given answers whose second copy is in the MySQL that is lost; a sweep found one of them, and
-    SQS refused it again."""
+    """Given answers whose second copy is in the MySQL that is given up; a sweep found one of them,
+    and SQS refused it again."""
     voucher = sales.offer(stock=1)
     tokens = new_session.open_sessions([READER, READER])
     backup = back_up()
@@ -220,10 +301,9 @@ def test_what_was_answered_while_sqs_refused_survives_the_runbook(
         change_switches.set_level(0, "relieved", "a test", operator_id=OPERATOR)
     request_erasure(LATER)
     plaza.queues.away = False
-    restore(backup)
-    follow_the_runbook(plaza, redis_url, LATER)
+    Rehearsal(plaza, backup, monkeypatch, LATER).run()
     assert queries.read_counts([(LIKE, posts[0])], AUTHOR)[0][0].viewer_state
-    report = audit()
+    report = audit_of(backup.url)()
     assert (report.clean, report.differences) == (True, [])
     assert react.react(LIKE, posts[0], AUTHOR, True).changed is False
     assert react.react(COLLECT, posts[1], READER, True).changed is False
@@ -236,18 +316,75 @@ def test_what_was_answered_while_sqs_refused_survives_the_runbook(
     assert mysql.fetch_all("SELECT epoch FROM log_gate") == [(1,)]
 
 
+def test_a_like_that_was_spilled_before_the_backup_survives_the_runbook(
+    plaza: World,
+    posts: list[Target],
+    back_up: TakeBackup,
+    audit_of: Callable[[str], Audit],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given a spilled row of the backup, whose event was stored and confirmed after the backup: no
+    outbox has it any more."""
+    plaza.queues.away = True
+    react.react(LIKE, posts[0], AUTHOR, True)
+    plaza.queues.away = False
+    backup = back_up()
+    sweep_outbox()
+    plaza.queues.drain()
+    assert mysql.fetch_all("SELECT COUNT(*) FROM spilled_message") == [(0,)]
+    Rehearsal(plaza, backup, monkeypatch).run()
+    assert mysql.fetch_all("SELECT COUNT(*) FROM spilled_message") == [(0,)]
+    [count] = queries.read_counts([(LIKE, posts[0])], AUTHOR)[0]
+    assert (count.total, count.viewer_state) == (2, True)
+    assert audit_of(backup.url)().clean
+
+
+def test_functions_log_in_at_an_older_copy_after_its_users_were_created(
+    plaza: World, back_up: TakeBackup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a rotation after the backup."""
+    passwords = {"password": "before"}
+    for user in PRIVILEGES:
+        monkeypatch.setenv(f"PLAZA_MYSQL_{user}_SECRET_ID", user)
+    monkeypatch.setattr(
+        secrets, "read_login", lambda user: Login(f"restored_{user}".lower(), passwords["password"])
+    )
+    try:
+        create_users()
+        backup = back_up()
+    finally:
+        for user in PRIVILEGES:
+            mysql.write("DROP USER IF EXISTS %s@'%%'", (f"restored_{user}".lower(),))
+    passwords["password"] = "after"
+    backup.start()
+    monkeypatch.setenv("PLAZA_MYSQL_URL", backup.url)
+    forget()
+    for user in PRIVILEGES:
+        with pytest.raises(MysqlDown):
+            mysql.check_login(secrets.read_login(user))
+    forget()
+    create_users()
+    for user in PRIVILEGES:
+        mysql.check_login(secrets.read_login(user))
+
+
 def test_a_redis_that_is_not_emptied_keeps_check_ins_that_mysql_lost(
-    plaza: World, posts: list[Target], audit: Audit, redis_url: str
+    plaza: World,
+    posts: list[Target],
+    back_up: TakeBackup,
+    audit_of: Callable[[str], Audit],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given an operator who raises the epoch and reconciles only."""
     backup = back_up()
     live_on(plaza, posts)
-    restore(backup)
-    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+    backup.start()
+    monkeypatch.setenv("PLAZA_MYSQL_URL", backup.url)
     forget()
+    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
     handler("schedule/reconcile")(event("reconcile.schedule"), None)
     plaza.queues.drain()
-    subjects = [difference.subject for difference in audit().differences]
+    subjects = [difference.subject for difference in audit_of(backup.url)().differences]
     assert f"streak of user {LATER}" in subjects
-    follow_the_runbook(plaza, redis_url)
-    assert audit().clean
+    Rehearsal(plaza, backup, monkeypatch).run()
+    assert audit_of(backup.url)().clean

@@ -36,7 +36,8 @@ class FakeControl:
     def read_state(self) -> dict[str, Any]:
         return {"copies": 1}
 
-    def audit(self) -> dict[str, Any]:
+    def audit(self, wait: bool) -> dict[str, Any]:
+        self.actions.append("wait for the audit" if wait else "audit")
         return {"clean": True}
 
     def open_operator_session(self) -> dict[str, Any]:
@@ -117,6 +118,15 @@ def test_the_files_of_both_pages_are_served_and_no_others(server: Server) -> Non
     assert (status, headers["location"]) == (308, "/console/")
 
 
+def test_pictures_of_the_demo_are_served_and_the_page_may_show_them(server: Server) -> None:
+    status, headers, text = ask(server, "GET", "/pictures/harbour.svg")
+    assert (status, headers["content-type"], text[:4]) == (200, "image/svg+xml", "<svg")
+    assert ask(server, "GET", "/pictures/../up.py")[0] == 404
+    assert ask(server, "GET", "/pictures/none.svg")[0] == 404
+    for path in ("/", "/console/"):
+        assert "; img-src 'self' https: data:;" in ask(server, "GET", path)[2]
+
+
 def test_a_connection_serves_files_of_both_pages_in_turn(server: Server) -> None:
     connection = HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     for path in ("/app.js", "/console/console.js", "/app.js"):
@@ -154,6 +164,24 @@ def test_another_origin_is_refused_although_it_has_the_token(server: Server) -> 
         assert ask(server, "POST", "/local/audit", token=token, origin=origin)[0] == 403
     own = f"http://127.0.0.1:{port}"
     assert ask(server, "POST", "/local/audit", token=token, origin=own)[0] == 200
+
+
+def test_an_audit_waits_if_it_is_asked_to(server: Server) -> None:
+    for body in (None, '{"wait": false}', '{"wait": true}'):
+        assert ask(server, "POST", "/local/audit", body, token=server.token)[0] == 200
+    assert ask(server, "POST", "/local/audit", "[]", token=server.token)[0] == 409
+    actions = server.control.actions  # type: ignore[attr-defined]
+    assert actions == ["audit", "audit", "wait for the audit"]
+
+
+def test_the_console_links_to_runbooks_of_the_clone(server: Server) -> None:
+    _, _, console = ask(server, "GET", "/console/")
+    assert '<meta name="plaza-runbooks" content="/runbooks/{}.md"' in console
+    status, headers, text = ask(server, "GET", "/runbooks/drift.md")
+    assert (status, headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert text == (ROOT / "docs" / "runbooks" / "drift.md").read_text()
+    for path in ("/runbooks/nothing.md", "/runbooks/../limits.md", "/runbooks/%2e%2e/limits.md"):
+        assert ask(server, "GET", path)[0] == 404
 
 
 def test_a_refused_action_says_why(server: Server) -> None:

@@ -233,11 +233,12 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
     handler("schedule/follow_binlog")(event("follow_binlog.schedule"), None)
     sample = handler("schedule/sample_gauges")(event("sample_gauges.schedule"), None)
     result = series(1)
-    assert sample == {"gauges": 11}
+    assert sample == {"gauges": 14}
     assert (result["backlog reactions"], result["dead_letters reactions"]) == ([2], [1])
     assert set(result) == {
         "backlog reactions",
         "binlog_lag_s",
+        "changes_age_h",
         "checkin_outbox_age_s",
         "checkin_outboxes",
         "dead_letters reactions",
@@ -246,6 +247,8 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
         "outbox_age_s",
         "outboxes",
         "reactions_saved_per_min",
+        "round_late_h",
+        "round_progress_pct",
         "spilled_messages",
     }
 

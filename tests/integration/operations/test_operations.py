@@ -242,6 +242,22 @@ def test_a_redrive_by_id_moves_the_chosen_and_reports_the_missing(sqs: Sqs) -> N
     assert len(sqs.take("reactions_dlq")) == 23, "none is hidden"
 
 
+def test_a_purge_deletes_the_chosen_and_reports_the_missing(
+    sqs: Sqs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids = [sqs.put("reactions_dlq", f"{n}") for n in range(25)]
+    result = queue_admin.purge("reactions", "9", [ids[3], ids[24], "never-was"])
+    assert (result.purged, result.remaining, result.missing) == (2, 23, ("never-was",))
+    left = {m["Body"] for m in sqs.take("reactions_dlq")}
+    assert left == {str(n) for n in range(25)} - {"3", "24"}, "none is hidden"
+    assert sqs.take("reactions") == []
+    [line] = lines(capsys, "messages_purged")
+    assert (line["operator_id"], line["purged"]) == ("9", 2)
+    assert sorted(line["ids"]) == sorted([ids[3], ids[24]])
+    with pytest.raises(DlqHasConsumer):
+        queue_admin.purge("orders", "9", ["a"])
+
+
 def test_a_redrive_by_id_stops_after_the_messages_of_one_call(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

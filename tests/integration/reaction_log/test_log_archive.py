@@ -23,7 +23,14 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.reaction_log import maintenance, mysql_log, recount, s3_archive
 from plaza.reaction_log import model as days
 from plaza.reaction_log.maintenance import MaintenanceResult
-from plaza.reaction_log.model import ArchiveLine, checksum, last_key, read_lines
+from plaza.reaction_log.model import (
+    ArchiveLine,
+    Checksum,
+    PartitionSums,
+    checksum,
+    last_key,
+    read_lines,
+)
 from plaza.reactions import mysql_reactions, persist
 from plaza.reactions.model import ReactionEvent, replay
 from tests.support.archives import (
@@ -201,7 +208,7 @@ def test_python_and_mysql_compute_the_same_checksums(s3: Any) -> None:
     events = random_history(random.Random(3), 200)
     persist.save(events)
     [rest] = mysql_log.read_partitions()
-    sums = mysql_log.read_checksums(rest, mysql_reactions.read_log_head())
+    sums, _ = mysql_log.sum_page(rest, mysql_reactions.read_log_head(), None, 1_000)
     pages = {
         item: mysql_log.read_page(rest, item, mysql_reactions.read_log_head(), None, 1_000)
         for item in sums
@@ -227,6 +234,30 @@ def test_pages_of_any_size_return_the_day_in_key_order(s3: Any) -> None:
             read += rows
             after = last_key(rows)
         assert read == whole
+
+
+@pytest.mark.parametrize("size", [1, 3, 50, 400, 10_000])
+def test_sums_of_pages_of_any_size_are_those_of_the_whole(s3: Any, size: int) -> None:
+    persist.save(random_history(random.Random(5), 400))
+    [rest] = mysql_log.read_partitions()
+    head = mysql_reactions.read_log_head()
+    whole, _ = mysql_log.sum_page(rest, head, None, 10_000)
+    sums = PartitionSums()
+    persist.save([log_event(99, at(0))])  # above the head
+    while not sums.is_complete:
+        sums = sums.add(*mysql_log.sum_page(rest, head, sums.after, size))
+    assert sums.sums == whole
+
+
+def test_a_page_of_sums_reads_only_its_own_rows(s3: Any) -> None:
+    persist.save(random_history(random.Random(6), 900, days=0))
+    [rest] = mysql_log.read_partitions()
+    head = mysql_reactions.read_log_head()
+    whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
+    for index in (0, 300, 700):
+        before = rows_read()
+        mysql_log.sum_page(rest, head, last_key(whole[: index + 1]), 50)
+        assert rows_read() - before < 3 * 60, "the page, its sums, and the key of its last row"
 
 
 def test_a_page_reads_only_its_own_rows(s3: Any) -> None:
@@ -396,14 +427,14 @@ def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
         append(cursor, log_event(7, at(10)))
         persist.save([log_event(1, at(0))])
         roll_up()
-        sums = mysql_log.read_checksums
+        sums = mysql_log.sum_page
 
         def commit_then(*args: Any) -> Any:
             result = sums(*args)
             other.commit()
             return result
 
-        now.setattr(mysql_log, "read_checksums", commit_then)
+        now.setattr(mysql_log, "sum_page", commit_then)
         with pytest.raises(MysqlDown):
             maintain()
         other.commit()
@@ -427,7 +458,9 @@ STORAGE = (
     (s3_archive, "read_progress"),
     (s3_archive, "list_manifests"),
     (s3_archive, "read_manifest"),
-    (mysql_log, "read_checksums"),
+    (mysql_log, "sum_page"),
+    (mysql_log, "store_sums"),
+    (mysql_log, "delete_sums"),
     (mysql_log, "read_page"),
     (mysql_log, "drop_unless_grown"),
     (mysql_log, "split_catch_all"),
@@ -531,6 +564,90 @@ def test_the_next_run_resumes_one_that_was_out_of_time(
     maintain()
     assert days_in_mysql() == [0]
     assert len(archived()) == 49
+
+
+def test_sums_and_parts_that_were_read_back_are_continued(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run has the time for one step more of its own."""
+    monkeypatch.setattr(maintenance, "EVENTS_PER_SUM", 10)
+    persist.save([log_event(actor, at(10, actor)) for actor in range(1, 50)])
+    persist.save([log_event(1, at(0))])
+    roll_up()
+    mysql_log.split_catch_all(TODAY, 1_000)
+    other = mysql_log.read_partitions()[1]  # closed, and empty
+    taken: dict[str, int] = {}
+    left = [0]
+
+    def counted(module: Any, name: str) -> None:
+        real = getattr(module, name)
+
+        def called(*args: Any) -> Any:
+            if args[0] != other:
+                taken[name] = taken.get(name, 0) + 1
+            return real(*args)
+
+        monkeypatch.setattr(module, name, called)
+
+    def check_time(deadline: Deadline) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise maintenance._OutOfTime
+
+    counted(mysql_log, "sum_page")
+    counted(s3_archive, "put_part")
+    counted(s3_archive, "verify_part")
+    monkeypatch.setattr(maintenance, "_check_time", check_time)
+    for _ in range(60):
+        left[0] = 2
+        if maintain().dropped:
+            break
+    assert days_in_mysql() == [0]
+    assert taken == {"sum_page": 5, "put_part": 7, "verify_part": 7}, "none is done twice"
+    assert len(archived()) == 49
+    assert mysql.fetch_all("SELECT * FROM reaction_log_sum") == []
+
+
+def test_a_late_event_between_runs_lets_sums_begin_anew(
+    s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
+) -> None:
+    events = [log_event(actor, at(10, actor)) for actor in range(1, 30)]
+    persist.save(events)
+    persist.save([log_event(1, at(0))])
+    roll_up()
+    checks = [True]
+
+    def check_once(deadline: Deadline) -> None:
+        if not checks:
+            raise maintenance._OutOfTime
+        checks.pop()
+
+    with monkeypatch.context() as now:
+        now.setattr(maintenance, "EVENTS_PER_SUM", 10)
+        now.setattr(maintenance, "_check_time", check_once)
+        maintain()
+    assert mysql.fetch_all("SELECT COUNT(*) FROM reaction_log_sum") == [(1,)], "one page"
+    late = log_event(5, at(10, 500_000))
+    persist.save([late])
+    persist.save([log_event(2, at(0))])
+    roll_up()
+    assert maintain().dropped == 0
+    assert maintain().dropped > 0
+    assert archived() == known([*events, late])
+
+
+def test_sums_of_a_partition_that_is_gone_do_not_hold_up_one_of_its_name(s3: Any) -> None:
+    persist.save([log_event(actor, at(10, actor)) for actor in range(1, 30)])
+    persist.save([log_event(1, at(0))])
+    roll_up()
+    assert mysql_log.split_catch_all(TODAY, 1_000)
+    [lowest, *_] = mysql_log.read_partitions()
+    stale = PartitionSums({day(10): Checksum(3, 3)}, None, True, {})
+    mysql_log.store_sums(lowest, 1, stale)
+    for _ in range(3):
+        maintain()
+    assert days_in_mysql() == [0]
+    assert len(archived()) == 29
 
 
 @pytest.mark.parametrize("call", range(24))

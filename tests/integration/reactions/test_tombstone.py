@@ -117,3 +117,18 @@ def test_a_deleted_target_does_not_return_when_its_text_is_shown(plaza: World) -
     react.tombstone([POST])
     redis_hydration.set_visibility_all([(POST, Visibility(5, None))])
     assert gate(7).code == "DELETED"
+
+
+def test_a_hidden_target_takes_reactions_again_when_it_is_shown(plaza: World) -> None:
+    put()
+    redis_hydration.set_visibility_all([(POST, Visibility(2, 99))])
+    assert gate(7).code == "HIDDEN"
+    redis_hydration.set_visibility_all([(POST, Visibility(3, None))])
+    assert gate(7).code == "CHANGED"
+
+
+def test_an_older_text_does_not_hide_a_target(plaza: World) -> None:
+    put()
+    for visibility in (Visibility(3, None), Visibility(2, 99)):
+        redis_hydration.set_visibility_all([(POST, visibility)])
+    assert gate(7).code == "CHANGED"

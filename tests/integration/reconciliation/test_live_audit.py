@@ -279,3 +279,17 @@ def test_an_audit_needs_redis(liked: World, redis_away: Away) -> None:
     with redis_away():
         assert ask("reconciliation.get_audit", OPS)[0] == 503
     assert audit().drift == 0
+
+
+def test_an_audit_is_charged_by_the_rows_that_it_counts(
+    liked: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    charged: list[int] = []
+    live_audit.audit_targets([POST, COMMENT], charged.append)
+    assert charged == [], "few rows"
+    monkeypatch.setattr(live_audit, "ROWS_PER_TOKEN", 4)
+    live_audit.audit_targets([POST, COMMENT], charged.append)
+    live_audit.audit_active(10, charge=charged.append)
+    assert charged == [2, 2], "5 likes, 2 collects and a like"
+    live_audit.audit_active(10, max_rows=3, charge=charged.append)
+    assert charged == [2, 2], "the post is not counted"

@@ -20,18 +20,21 @@ from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     COLLECT,
     FOLLOW,
     LIKE,
     Kind,
     Target,
+    inspection,
     mysql_reactions,
     persist,
     queries,
     queues,
     react,
     redis_hydration,
+    sorted_lists,
 )
 from plaza.reactions.model import ReactionKey
 from plaza.recommendations import vote_roll_up
@@ -191,6 +194,16 @@ def sql(statement: str) -> Damage:
 
 def command(*parts: Any) -> Damage:
     return lambda: redis.execute(*[p() if callable(p) else p for p in parts])
+
+
+def damage_list(statement: str) -> Damage:
+    """Sort the likes of post 7, then run a statement."""
+
+    def damage() -> None:
+        assert sorted_lists.sort_list(LIKE, POST, Deadline.in_s(60)) is None
+        assert mysql.write(statement)
+
+    return damage
 
 
 def remove_member() -> None:
@@ -379,6 +392,36 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         command("HSET", comments_key, "version", 10**7),
         {("ahead", "comments", "post:7")},
     ),
+    "an entry of a sorted list is missing": (
+        damage_list("DELETE FROM sorted_reaction WHERE actor_id = 3"),
+        {("sorted", "like", "post:7")},
+    ),
+    "a sorted list has an entry too many": (
+        damage_list(
+            "INSERT INTO sorted_reaction (target_type, target_id, kind, state, version, actor_id)"
+            " VALUES ('post', 7, 'like', 0, 5, 3)"
+        ),
+        {("sorted", "like", "post:7")},
+    ),
+    "entries of a sorted list have each other's versions": (
+        damage_list(
+            "UPDATE sorted_reaction AS a JOIN (SELECT MAX(version) AS newest,"
+            " MIN(version) AS oldest FROM sorted_reaction) AS b"
+            " ON a.version IN (b.newest, b.oldest)"
+            " SET a.version = b.newest + b.oldest - a.version"
+        ),
+        {("sorted", "like", "post:7"), ("members", "like", "post:7")},
+    ),
+    "a row of a sorted list was turned off by hand": (
+        damage_list(
+            "UPDATE reaction SET state = 0 WHERE target_id = 7 AND actor_id = 3 AND kind = 'like'"
+        ),
+        {
+            ("sorted", "like", "post:7"),
+            ("counter", "like", "post:7"),
+            ("counter", "likes_received", "user:1"),
+        },
+    ),
     "an event was not acknowledged": (
         store_without_acknowledging,
         {
@@ -413,6 +456,48 @@ def test_drift_is_found_by_reason_and_repaired(
     rest = [d.details for d in audited.differences if not d.details.startswith(others)]
     assert [details for details in rest if ", log " not in details] == []
     assert run(crowd).differing == 0
+
+
+# ---------------------------------------------------------------- sorted lists
+
+
+def sorted_targets() -> list[tuple[str, int]]:
+    """Return the targets whose likes have a complete sorted list."""
+    return mysql.fetch_all(
+        "SELECT target_type, target_id FROM content_counter WHERE like_sorted = like_version"
+    )
+
+
+def test_a_run_fills_the_lists_that_large_targets_lack(
+    crowd: World, audit: Callable[[], AuditReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 9)
+    assert sorted_targets() == []
+    assert run(crowd).differing == 0
+    assert sorted_targets() == [tuple(POST)]
+    mysql.write(f"UPDATE content_counter SET like_version = like_version + 1 {POST_7}")
+    inspection.evict_all([(LIKE, POST, None)])
+    assert sorted_targets() == []
+    assert run(crowd).differing == 0
+    assert sorted_targets() == [tuple(POST)]
+    assert audit().clean
+
+
+def test_a_corrected_counter_keeps_its_sorted_list(crowd: World) -> None:
+    assert sorted_lists.sort_list(LIKE, POST, Deadline.in_s(60)) is None
+    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    assert ("counter", "like", "post:7") in reasons(run(crowd))
+    assert sorted_targets() == [tuple(POST)]
+    assert counter(POST) == 10
+
+
+def test_the_audit_finds_a_wrong_sorted_list(
+    crowd: World, audit: Callable[[], AuditReport]
+) -> None:
+    damage_list("DELETE FROM sorted_reaction WHERE actor_id = 3")()
+    assert [str(d) for d in audit().differences] == [
+        "like post:7: 1 entries of its sorted list are wrong"
+    ]
 
 
 # ---------------------------------------------------------------- in transit

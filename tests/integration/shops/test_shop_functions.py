@@ -6,8 +6,11 @@ import json
 
 import pytest
 
+from plaza.changes.gauges import read_binlog_lag
+from plaza.infra.jobs.scheduled_jobs import read_runs
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import errors, redis
+from plaza.infra.runtime.process import reset_process
 from plaza.shops import redis_store
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys
@@ -76,6 +79,23 @@ def test_the_binlog_is_followed(shop: World) -> None:
     mysql.write("UPDATE shop SET name = 'Soup'")
     assert handler("schedule/follow_binlog")(sample, None) == {"rows": 1, "lost": 0, "lag_s": 0}
     assert ask("shops.get_shop", SHOPS)[1]["name"] == "Soup"
+
+
+@pytest.mark.parametrize("binlog", ["off", ""])
+def test_without_a_binlog_its_follower_does_nothing(
+    shop: World, binlog: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAZA_BINLOG", binlog)
+    reset_process()
+
+    def refuse() -> None:
+        raise AssertionError("MySQL may have no binlog")
+
+    monkeypatch.setattr("plaza.infra.mysql.binlog.read_end", refuse)
+    assert handler("schedule/follow_binlog")(event("follow_binlog.schedule"), None) == {}
+    run = read_runs()["follow_binlog"]
+    assert (run.error, run.result) == (None, {}), "it ran, and is not behind"
+    assert read_binlog_lag() == {}
 
 
 def test_a_drop_without_redis_is_retried(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -464,6 +464,47 @@ def test_a_sample_of_the_successful_requests_is_logged(
     assert len(lines(capsys, "request_served")) == 5, "a line with a metric is always written"
 
 
+@pytest.mark.parametrize(
+    ("setting", "switch", "rate"), [("0.001", 1, 0.001), ("0.5", 0.001, 0.001)]
+)
+def test_the_setting_of_a_deployment_and_the_switch_lower_the_share_that_is_logged(
+    setting: str,
+    switch: float,
+    rate: float,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLAZA_LOG_SAMPLE_RATE", setting)
+    be_new_process()
+    change(Switches(log_sample_rate=switch))
+    capsys.readouterr()
+    for _ in range(30):
+        assert send("GET", "/openapi.json", folder="api/system").status == 200
+    logged = lines(capsys, "request_served")
+    assert len(logged) < 10
+    assert all(line["sample_rate"] == rate for line in logged)
+
+
+def test_errors_and_what_operators_change_are_always_logged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAZA_LOG_SAMPLE_RATE", "0.000001")
+    be_new_process()
+    body = {"level": "normal", "version": 0, "reason": "A test."}
+    token = new_session.open_session(7)
+    capsys.readouterr()
+    assert ops("PUT", "/level", body).status == 200
+    for method, status in (("GET", 403), ("PUT", 403)):
+        path = "/ops/switches" + ("/level" if method == "PUT" else "")
+        sent = body if method == "PUT" else None
+        assert send(method, path, sent, token=token, folder="api/operations").status == status
+    assert send("GET", "/nothing", folder="api/system").status == 404
+    assert ops("GET", "").status == 200, "which reads only"
+    logged = lines(capsys, "request_served")
+    assert [line["status"] for line in logged] == [200, 403, 403, 404]
+    assert not any("sample_rate" in line for line in logged)
+
+
 def test_a_stopped_request_is_counted_and_is_no_server_error(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

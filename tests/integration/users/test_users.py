@@ -77,7 +77,7 @@ def test_a_profile_has_the_card_and_the_totals(people: World) -> None:
                 "posts": 3,
                 "likes_received": 40,
                 "collects_received": 5,
-                "mine": {"following": True},
+                "mine": {"following": True, "blocked": False},
                 "exact": True,
             },
         )

@@ -195,8 +195,8 @@ MUTANTS = [
         [RECONCILIATION],
         (
             "correct-adds",
-            'f"{c} = VALUES({c})" for c in columns)}\n        """\n    )\n\n\ndef correct_users',
-            'f"{c} = {c} + VALUES({c})" for c in columns)}\n        """\n    )\n\n\ndef correct_users',
+            'changes += [f"{column} = VALUES({column})"',
+            'changes += [f"{column} = {column} + VALUES({column})"',
             "A correction sets the totals and versions.",
         ),
     ),

@@ -68,10 +68,9 @@ MUTANTS = [
         (
             "rows-before-lock",
             "    locked = counters.lock_content(cursor, targets)\n"
-            "    changes = replay(mysql_reactions.read_rows(cursor, keys), events)",
+            "    before = mysql_reactions.read_rows(cursor, keys)\n",
             "    before = mysql_reactions.read_rows(cursor, keys)\n"
-            "    locked = counters.lock_content(cursor, targets)\n"
-            "    changes = replay(before, events)",
+            "    locked = counters.lock_content(cursor, targets)\n",
             "Rows are read after the counters of their targets are locked.",
         ),
         (
@@ -397,8 +396,8 @@ MUTANTS = [
         ),
         (
             "snapshot-of-off",
-            "              AND state = 1\n            ORDER BY version DESC, actor_id DESC LIMIT {depth:d}",
-            "            ORDER BY version DESC, actor_id DESC LIMIT {depth:d}",
+            'select_rows(kind, target, on, "state = 1")',
+            'select_rows(kind, target, on, "TRUE")',
             "A snapshot has the actors that are on.",
         ),
         (
@@ -427,20 +426,20 @@ MUTANTS = [
         ),
         (
             "page-repeats",
-            'f" AND (version {sign} %s OR (version = %s AND actor_id {sign} %s))"',
-            'f" AND (version {sign} %s OR (version = %s AND actor_id {sign}= %s))"',
+            "OR actor_id {sign} {actor_id})",
+            "OR actor_id {sign}= {actor_id})",
             "A page begins after the last actor of the one before it.",
         ),
         (
             "page-skips-ties",
-            'f" AND (version {sign} %s OR (version = %s AND actor_id {sign} %s))"',
-            'f" AND (version {sign} %s OR (version < 0 * %s AND actor_id {sign} %s))"',
+            "OR actor_id {sign} {actor_id})",
+            "OR actor_id < 0 * {actor_id})",
             "Actors of equal versions are on two pages.",
         ),
         (
             "reactors-off",
-            "          AND state = 1{where}\n        ORDER BY version {order}",
-            "          {where}\n        ORDER BY version {order}",
+            'conditions, (sign, order) = "state = 1",',
+            'conditions, (sign, order) = "TRUE",',
             "Actors that are off are not listed.",
         ),
         (

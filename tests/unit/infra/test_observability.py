@@ -16,6 +16,7 @@ from aws_lambda_powertools.metrics.provider import cold_start
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from local.stack.functions import CONTEXT
+from plaza.infra.runtime import observability
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import (
     SERVICE,
@@ -164,3 +165,17 @@ def test_the_level_is_that_of_the_function() -> None:
     )
     [line] = [json.loads(line) for line in completed.stdout.splitlines()]
     assert (line["event"], line["level"]) == ("b", "ERROR")
+
+
+def test_failures_are_counted_by_version_too(lines: Lines, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alarm of a deployment watches failures of the new version only."""
+    monkeypatch.setattr(observability, "VERSION", "7")
+    run_handler(lambda: record("request_served", {"server_errors": 1}))
+    run_handler(lambda: record("request_served", {"requests_limited": 1}))
+    failed, limited = lines()[:2]
+    [directive] = failed["_aws"]["CloudWatchMetrics"]
+    assert directive["Dimensions"] == [["function"], ["function", "version"]]
+    assert (failed["version"], failed["server_errors"]) == ("7", 1)
+    [directive] = limited["_aws"]["CloudWatchMetrics"]
+    assert directive["Dimensions"] == [["function"]]
+    assert "version" not in limited

@@ -18,11 +18,13 @@ from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 
 from local.stack.functions import CONTEXT
 from plaza.infra.http.callers import Caller
+from plaza.infra.http.limits import Bucket
 from plaza.infra.http.requests import ID_PATTERN, Id
 from plaza.infra.http.resolver import PlazaResolver, require_caller
 from plaza.infra.http.responses import PROBLEM
 from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, BodyOf, Responses, StoppedBy
 from plaza.infra.http.schemas import FieldProblem
+from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Forbidden, Gone, SwitchedOff
 from plaza.infra.runtime.switch_state import ANY_WRITE
@@ -131,6 +133,35 @@ def test_a_request_without_parameters_gets_the_defaults(sent: dict[str, str]) ->
     assert ask_with({"limit": "3"}) == (200, {"id": "7", "limit": 3, "key": key})
     assert [ask_with(query)[0] for query in ({"limit": "1"}, {"other": "3"})] == [400, 400]
     assert ask_with(None, "x")[0] == 404
+
+
+REFUSED = '"default";r=0;t=7'
+
+
+@pytest.mark.parametrize(("reply", "status"), [(-1_000_000, 200), (1_500_000, 429)])
+def test_a_route_charges_for_its_cost(
+    monkeypatch: pytest.MonkeyPatch, reply: int, status: int
+) -> None:
+    sent: list[Any] = []
+
+    def run(*call: Any) -> int:
+        sent.append(call)
+        return reply
+
+    monkeypatch.setattr(redis, "run", run)
+    app = make_app(Caller(9, bucket=Bucket("reads", "9", per_s=20, burst=100)))
+
+    @app.get("/wide", security=OPTIONAL)
+    def get_wide() -> dict[str, Any]:
+        app.charge(10)
+        return {}
+
+    response = app.resolve(event("GET /wide"), CONTEXT)
+    assert response["statusCode"] == status
+    assert response["headers"].get("retry-after") == ("2" if status == 429 else None)
+    assert response["headers"]["ratelimit"] == ('"default";r=80;t=1' if status == 200 else REFUSED)
+    [(_, _, args)] = sent
+    assert args == (20, 100, 10)
 
 
 def test_a_handler_of_an_exception_answers_instead_of_the_problem() -> None:

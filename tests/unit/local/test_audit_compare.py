@@ -105,6 +105,7 @@ def test_report_is_clean_when_all_stores_agree(
     assert report.clean
     assert report.to_json() == {
         "clean": True,
+        "quiet": True,
         "targets": 2,
         "hot": 2,
         "drift": 0,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from local.load import pictures
 from local.load.demo import (
     COMMENTS,
     FIRST_ID,
@@ -77,6 +78,24 @@ def test_every_user_has_a_name_and_some_write() -> None:
     assert {int(text.writes["post_id"]) for text in texts if text.act == "comment"} <= liked
     keys = [text.call.key for text in texts if text.act != "rename"]
     assert len(set(keys)) == len(keys)
+
+
+def test_posts_and_most_people_have_pictures_that_are_in_the_repository() -> None:
+    bodies = [(text.act, text.call.body or {}) for text in make_texts()]
+    sent = {
+        "posts": [body["images"] for act, body in bodies if act == "post"],
+        "people": [[body.get("avatar")] for act, body in bodies if act == "rename"],
+    }
+    urls = {url for lists in sent.values() for images in lists for url in images if url is not None}
+    files = {file.name for file in pictures.FOLDER.glob("*.svg")}
+    assert all(len(images) == 1 for images in sent["posts"])
+    assert sum(avatar == [None] for avatar in sent["people"]) < PEOPLE / 4
+    assert {url.removeprefix(pictures.URL) for url in urls} <= files
+    assert len(files) == 12
+    for scene in pictures.SCENES:
+        [url] = pictures.of_title(f"A day at the {scene}")
+        assert url.removeprefix(pictures.URL) in files
+    assert all(file.stat().st_size < 20_000 for file in pictures.FOLDER.glob("*.svg"))
 
 
 def test_each_crowd_writes_new_texts() -> None:

@@ -1,10 +1,13 @@
 """Logs of functions are read in order of time."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pymysql.err import OperationalError
 
 from local.stack import logs
+from local.stack.stack import Stack
 
 
 def write(directory: Path, function: str, text: str) -> None:
@@ -37,6 +40,22 @@ def test_line_may_concern_one_request_or_several() -> None:
     )
     assert not logs.concerns({"request_ids": "my-id-01 and more"}, "my-id-01")
     assert not logs.concerns({}, "my-id-01")
+
+
+def test_lines_of_one_millisecond_are_printed_while_mysql_is_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OperationalError(2003, "Connection refused")
+
+    monkeypatch.setattr(logs, "find_rows", refuse)
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    line = f'{{"correlation_id":"my-id-01","timestamp":"{now}","event":"%s"}}'
+    write(tmp_path, "Greeter", f"{line % 'a'}\n{line % 'b'}\n")
+    assert logs.trace_request(Stack(tmp_path), ["Greeter"], "my-id-01", 10) == 0
+    printed = capsys.readouterr()
+    assert [text.partition(" ")[0] for text in printed.out.splitlines()] == ["Greeter"] * 2
+    assert printed.err.startswith("without rows: mysql does not answer")
 
 
 def test_only_the_chosen_request_of_a_batch_is_shown() -> None:

@@ -287,7 +287,11 @@ def test_the_alarms_are_those_of_the_api_with_its_runbooks() -> None:
 @pytest.mark.parametrize(
     ("name", "expression", "threshold"),
     [
-        ("ApiErrorsAlarm", "FILL(m0, 0) + FILL(m1, 0)", 10),
+        (
+            "ApiErrorsAlarm",
+            "IF((FILL(m0, 0) + FILL(m1, 0)) > 3, 100 * (FILL(m0, 0) + FILL(m1, 0)) / m2, 0)",
+            1,
+        ),
         ("ApiLatencyAlarm", "FILL(m0, 0)", 1),
         (
             "HourErrorsAlarm",

@@ -40,9 +40,11 @@ FOREIGN = {
     "Redis": "hotkeys, repl",
     "AWS": (
         "trace_id, function_request_id, error_reason, ForEach, ImportValue, Unauthorized,"
-        " Qualifier, stats, Invoke, LatestRestorableTime, Throttling, AuthorizationError"
+        " Qualifier, stats, Invoke, LatestRestorableTime, Throttling, AuthorizationError,"
+        " DELETE_FAILED, ROLLBACK_FAILED, UPDATE_ROLLBACK_COMPLETE, UPDATE_ROLLBACK_FAILED,"
+        " UPDATE_ROLLBACK_IN_PROGRESS"
     ),
-    "Python, pydantic, Powertools": "pyc, model_construct, single_metric, Router, Model",
+    "Python, pydantic, Powertools": "pyc, raise, model_construct, single_metric, Router, Model",
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
     "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
     "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",

@@ -31,8 +31,8 @@ TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 VERBS = re.compile(
-    "(block|cancel|collect|create|delete|follow|get|hide|issue|join|leave|like|list|place|query"
-    "|redeem|redrive|replace|resolve|search|send|show|start|unblock|uncollect|unfollow|unlike"
+    "(block|cancel|collect|create|delete|follow|get|hide|issue|join|leave|like|link|list|place|purge|query"
+    "|redeem|redrive|replace|resolve|search|send|show|start|sweep|unblock|uncollect|unfollow|unlike"
     "|update|withdraw)_.*"
 )
 MAX_SUMMARY_CHARS = 60

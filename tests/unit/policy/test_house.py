@@ -90,7 +90,9 @@ def pins_of(lock: Lock) -> dict[str, str]:
 
 def test_every_file_of_requirements_is_locked() -> None:
     files = {lock.file for lock in LOCKS}
-    assert files == {*(ROOT / "requirements").iterdir(), LAYER / "requirements.txt"}
+    of_functions = {*(ROOT / "functions").glob("*/*/requirements.txt")}
+    folder = {*(ROOT / "requirements").iterdir()}
+    assert files == {*folder, *of_functions, LAYER / "requirements.txt"}
 
 
 @every_lock

@@ -56,6 +56,16 @@ KINDS = {
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
+    "ops/operate": Kind(
+        170,
+        "an operator waits; its verbs concern all contexts that keep something in a store",
+        (RESOLVER, PROCESSOR),
+    ),
+    "ops/renew_canary": Kind(
+        135,
+        "it runs once a month, and opens a session and writes a post as requests do",
+        (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
+    ),
     "ops": Kind(
         20,
         "a deploy waits, and it works while everything else is broken: MySQL and AWS alone",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 from dataclasses import asdict
@@ -10,28 +11,36 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from plaza.interventions.verbs import list_verbs
 from plaza.switches import LEVELS
 from tests.unit.policy import template
 from tests.unit.policy.modules import ROOT, nodes_of, product_files, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, resources
-from tools.runbooks import write_index
+from tools import runbooks
+from tools.runbooks import COVERAGE, write_coverage, write_index
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 RUNBOOKS = {file.stem: file.read_text() for file in (ROOT / "docs" / "runbooks").glob("*.md")}
 INDEX = RUNBOOKS.pop("README")
-WITHOUT_AN_ALARM = {"backups", "levels", "mysql-restored"}
+WITHOUT_AN_ALARM = {"key-leaked", "levels", "mysql-restored", "region-lost"}
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
-DATA = template.load_template((ROOT / "deploy" / "data.yaml").read_text())["Resources"]
+DATA, CANARY = (
+    template.load_template((ROOT / "deploy" / f"{stack}.yaml").read_text())["Resources"]
+    for stack in ("data", "canary")
+)
 ALARMS = (
     resources(ALARM)
     | resources("AWS::CloudWatch::CompositeAlarm")
-    | {name: item["Properties"] for name, item in DATA.items() if item["Type"] == ALARM}
+    | {n: item["Properties"] for n, item in (DATA | CANARY).items() if item["Type"] == ALARM}
 )
 OF_AWS = {
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
-    "AWS/Lambda": {"Errors", "Throttles"},
+    "AWS/Lambda": {"Errors", "Invocations", "Throttles", "AsyncEventsDropped"},
     "AWS/ApiGateway": {"5xx", "Count", "Latency"},
+    "AWS/Scheduler": {"TargetErrorCount", "InvocationDroppedCount"},
+    "AWS/Usage": {"ResourceCount"},
 }
 
 
@@ -176,9 +185,108 @@ def test_the_metric_of_an_alarm_is_emitted(name: str) -> None:
             continue
         assert metric["Namespace"] == "Plaza"
         assert metric["MetricName"] in set().union(*WRITTEN.values())
-        [dimension] = metric["Dimensions"]
-        assert dimension["Name"] == "function"
-        assert template.name_in(dimension["Value"]) in resources(FUNCTION)
+        names = [dimension["Name"] for dimension in metric["Dimensions"]]
+        is_by_version = metric["MetricName"] == "server_errors"
+        assert names == ["function", *(["version"] if is_by_version else [])]
+        assert template.name_in(metric["Dimensions"][0]["Value"]) in resources(FUNCTION)
+
+
+def queries_of(alarm: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return (metric, namespace) of each query of an alarm."""
+    texts = [part.get("Expression", "") for part in alarm.get("Metrics", [])]
+    return [match for text in texts for match in re.findall(QUERY, text)]
+
+
+QUERY = re.compile(r'SELECT \w+\((\w+)\) FROM SCHEMA\("([\w/]+)"')
+
+
+@pytest.mark.parametrize("name", sorted(n for n in resources(ALARM) if queries_of(ALARMS[n])))
+def test_the_metric_of_a_query_is_emitted(name: str) -> None:
+    for metric, namespace in queries_of(ALARMS[name]):
+        assert metric in (OF_AWS | {"Plaza": set().union(*WRITTEN.values())})[namespace]
+
+
+def test_the_canary_writes_the_metrics_of_its_alarms() -> None:
+    source = (ROOT / "deploy" / "canary" / "app.py").read_text()
+    for name, item in CANARY.items():
+        if item["Type"] == ALARM:
+            assert f'"{ALARMS[name]["MetricName"]}"' in source
+
+
+@pytest.mark.parametrize("name", sorted(ALARMS))
+def test_an_alarm_tells_when_it_ends(name: str) -> None:
+    assert ALARMS[name].get("OKActions") == ALARMS[name].get("AlarmActions")
+
+
+# ---------------------------------------------------------------- what has an alarm
+
+LOSS = re.compile(
+    r"(^|_)(failed|lost|corrupt|unsent|refused|refusals|mismatched|dead|exhausted|skipped|unchecked"
+    r"|postponed|drift|errors|behind|unread|spilled|delayed|dropped|paused|limited|breaker|opened"
+    r"|unexpected|unsplit|lettered)(_|$)"
+)
+"""Words of metrics that count what was refused, lost or delayed."""
+WATCHED = {
+    metric
+    for alarm in ALARMS.values()
+    for metric in (
+        *(m["MetricName"] for m in template.metrics_of(alarm) if m.get("Namespace") == "Plaza"),
+        *(metric for metric, _ in queries_of(alarm)),
+    )
+}
+DECLARED_ALARMS = yaml.safe_load((ROOT / "alarms.yaml").read_text())
+EXCUSED = set(DECLARED_ALARMS["without_alarm"])
+EMITTED = set().union(*WRITTEN.values())
+NO_LOSS = {"delayed_comments_counted", "unsent_published"}  # what is made up for
+
+
+@pytest.mark.parametrize("metric", sorted(m for m in EMITTED if LOSS.search(m)))
+def test_a_metric_of_loss_has_an_alarm_or_a_reason(metric: str) -> None:
+    assert metric in WATCHED | EXCUSED | NO_LOSS
+
+
+def test_metrics_of_loss_are_found() -> None:
+    assert {"spills_failed", "messages_unsent", "binlogs_lost", "server_errors"} <= {
+        m for m in EMITTED if LOSS.search(m)
+    }
+
+
+def test_a_metric_without_an_alarm_exists_and_has_none() -> None:
+    assert EXCUSED <= EMITTED
+    assert not EXCUSED & WATCHED
+
+
+def test_the_page_of_alarms_is_up_to_date() -> None:
+    assert write_coverage(COVERAGE.read_text()) == COVERAGE.read_text(), "`make alarms` writes it"
+
+
+def test_each_failure_of_each_part_is_seen() -> None:
+    rows = table(COVERAGE.read_text(), "# What has an alarm")
+    assert len(rows) > 80
+    for part, failure, seen_by in rows:
+        assert part
+        assert failure
+        assert seen_by
+    parts = {row[0] for row in rows}
+    assert set(template.resources(template.QUEUE)) & parts >= set(template.working_queues())
+    scheduled = {n for n, f in resources(FUNCTION).items() if f["CodeUri"].find("/schedule/") > 0}
+    for name in scheduled:
+        assert len([row for row in rows if row[0] == name]) == 2, "it fails, it is silent"
+
+
+def test_an_alarm_that_no_row_has_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = runbooks.read_alarms()
+    monkeypatch.setattr(runbooks, "read_alarms", lambda: known | {"OtherAlarm": "silence"})
+    with pytest.raises(ValueError, match="OtherAlarm"):
+        write_coverage(COVERAGE.read_text())
+
+
+def test_a_row_without_an_alarm_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = runbooks.read_alarms()
+    del known["SweepOutboxSilentAlarm"]
+    monkeypatch.setattr(runbooks, "read_alarms", lambda: known)
+    with pytest.raises(ValueError, match="SweepOutboxSilentAlarm, which is no alarm"):
+        write_coverage(COVERAGE.read_text())
 
 
 def runbook_of(name: str) -> str:
@@ -192,7 +300,8 @@ def test_the_index_is_up_to_date() -> None:
     assert write_index(INDEX) == INDEX, "`make alarms` writes it"
 
 
-OF_MANY = {"dead-letters", "queue-behind", "api-errors"}  # of one alarm for each queue or function
+# Of one alarm for each queue, function or schedule.
+OF_MANY = {"dead-letters", "queue-behind", "api-errors", "silence"}
 
 
 @pytest.mark.parametrize("name", sorted(n for n in ALARMS if runbook_of(n) not in OF_MANY))
@@ -242,16 +351,40 @@ def test_a_command_of_the_pages_exists() -> None:
 
     pages = "\n".join([PAGE, INDEX, *RUNBOOKS.values()])
     commands = set(
-        re.findall(r"python -m (local|ops) (?:--\S+ )*([a-z-]+(?: (?:list|show|redrive))?)", pages)
+        re.findall(
+            r"python -m (local|ops) (?:--\S+ )*([a-z-]+(?: (?:list|show|redrive|purge))?)", pages
+        )
     )
     named = {command for _, command in commands}
-    assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= named
+    assert {"dlq list", "dlq show", "dlq redrive", "dlq purge", "queues", "logs", "audit"} <= named
     texts = {
         "local": local.__main__.build_parser().format_help(),
         "ops": ops.__main__.build_parser().format_help(),
     }
     for program, command in commands:
         assert re.search(rf"^\s+{command.split()[0]}\s", texts[program], re.M), command
+
+
+def test_the_page_lists_exactly_the_verbs_with_their_arguments() -> None:
+    table = PAGE.partition("<!-- verbs: begin -->")[2].partition("<!-- verbs: end -->")[0]
+    listed = {}
+    for name, arguments in re.findall(r"^\| `([a-z-]+)` \| (.*?) ?\|", table, re.MULTILINE):
+        listed[name] = set(re.findall(r"`([a-z_]+)(?:=\w+)?`", arguments)) - {"user", "admin"}
+    assert listed == {
+        name: set(inspect.signature(function).parameters) for name, function in list_verbs().items()
+    }
+
+
+def test_a_verb_of_a_runbook_exists() -> None:
+    pages = "\n".join([PAGE, *RUNBOOKS.values()])
+    named = set(re.findall(r"VERB=([a-z-]+)", pages))
+    assert len(named) > 5
+    assert named <= set(list_verbs())
+
+
+def test_no_page_leads_past_the_way_in() -> None:
+    for name, text in RUNBOOKS.items():
+        assert not re.search(r"mysql>|redis-cli|lambda invoke --function-name", text), name
 
 
 def test_a_function_whose_log_a_page_prints_exists() -> None:

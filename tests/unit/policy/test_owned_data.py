@@ -42,8 +42,11 @@ READERS = {
         "lists and rankings have live content only; a score counts the likes of the author",
     ),
     "reconciliation": (
-        {"delayed_comment_count", "content", "content_counter", "reaction", "user_counter"},
-        "it compares counters with the rows that they count",
+        {
+            *("delayed_comment_count", "content", "content_counter"),
+            *("reaction", "reaction_log", "user_counter"),
+        },
+        "it compares counters with the rows that they count, and finds changes in the log",
     ),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
@@ -70,6 +73,7 @@ KEYS = {
     "challenge:*": "auth",
     "checkins:outboxes": "checkins",
     "echo:*": "auth",
+    "id-token:*": "auth",
     "ids:serials": "infra/derived/ids",
     "keys:report": "keyspace",
     "keys:scan": "keyspace",
@@ -101,6 +105,7 @@ KEYS = {
     "user:*:claims": "counters",
     "user:*:counted": "counters",
     "user:*:counters": "counters",
+    "user:*:depth": "feed",
     "user:*:orders": "flash_sales",
     "user:*:zone": "users",
     "visitor-ids:*:*": "reach",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.deploy import DATA
+from deploy.parts import DATA
 from tests.unit.policy import template
 from tests.unit.policy.modules import ROOT, tracked
 

@@ -19,12 +19,20 @@ from tests.unit.policy.modules import (
     ROOT,
 )
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
-from tools.alarms import expand_template, make_alarms
+from tools.alarms import (
+    MAX_HOURLY_WINDOW_S,
+    MAX_WINDOW_S,
+    expand_template,
+    limit_silence,
+    make_alarms,
+)
 from tools.contract import API, make_contract
 
 FUNCTIONS = sorted(resources(FUNCTION))
 SOURCES = list(template.event_sources())
 WORKING = sorted(template.working_queues())
+
+NOTHING = {"Ref": "AWS::NoValue"}
 
 every_function = pytest.mark.parametrize("function", FUNCTIONS)
 every_queue = pytest.mark.parametrize("queue", WORKING)
@@ -93,11 +101,16 @@ def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
+# They need what the VPC has no endpoints for, and no store: CodeDeploy and Lambda, the internet.
+OUTSIDE = {"RefreshIssuers", "SmokeVersion"}
+
+
 @pytest.mark.parametrize("name", SCHEDULED)
 def test_a_schedule_stores_how_its_runs_end(name: str) -> None:
-    """Under the name of its folder, which GET /ops/lag shows."""
+    """Under the name of its folder, which GET /ops/lag shows. Outside of the VPC is no Redis."""
     folder = template.folder_of(name)
-    assert f'@scheduled("{folder.name}")\ndef handler(' in (folder / "app.py").read_text()
+    stored = "" if name not in OUTSIDE else ", is_in_network=False"
+    assert f'@scheduled("{folder.name}"{stored})\ndef handler(' in (folder / "app.py").read_text()
 
 
 def test_the_included_alarms_are_up_to_date() -> None:
@@ -117,15 +130,95 @@ def test_all_alarms_are_generated() -> None:
     assert len(resources(ALARM)) > 60
 
 
+OF_ACCOUNT = {
+    "AsyncDropsAlarm": "AWS/Lambda",
+    "BreakersAlarm": "Plaza",
+    "ConcurrencyAlarm": "AWS/Usage",
+    "MessagesUnsentAlarm": "Plaza",
+    "SchedulerAlarm": "AWS/Scheduler",
+    "SpillsFailedAlarm": "Plaza",
+    "ThrottlesAlarm": "AWS/Lambda",
+}
+"""Alarms on quotas that functions of an account share, and on metrics that any of them writes."""
+
+
 @pytest.mark.parametrize("name", sorted(resources(ALARM)))
 def test_an_alarm_watches_a_resource_of_the_template(name: str) -> None:
     watched = [
-        template.name_in(dimension["Value"])
+        template.name_in(dimension["Value"]).removesuffix(".Version")
         for metric in template.metrics_of(resources(ALARM)[name])
         for dimension in metric["Dimensions"]
+        if not isinstance(dimension["Value"], str) and "Fn::Sub" not in dimension["Value"]
     ]
-    assert watched or name == "ThrottlesAlarm", "all functions of an account share one quota"
+    assert bool(watched) is (name not in OF_ACCOUNT)
     assert set(watched) <= set(template.TEMPLATE["Resources"])
+
+
+def test_the_page_lists_the_alarms_that_watch_other_environments_too() -> None:
+    page = (ROOT / "docs" / "alarms.md").read_text()
+    [text] = re.findall(r"Some alarms watch all environments.*?\n\n", page, re.DOTALL)
+    assert set(re.findall(r"\w+Alarm\b", text)) == set(OF_ACCOUNT)
+
+
+# ---------------------------------------------------------------- silence
+
+
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_a_schedule_that_does_not_run_raises_an_alarm(name: str) -> None:
+    alarm = resources(ALARM)[f"{name}SilentAlarm"]
+    assert (alarm["Namespace"], alarm["MetricName"]) == ("Plaza", "ran")
+    assert alarm["Dimensions"] == [{"Name": "function", "Value": {"Ref": name}}]
+    assert alarm["TreatMissingData"] == "breaching"
+    assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 1)
+    assert alarm["ComparisonOperator"] == "LessThanThreshold"
+
+
+def test_an_alarm_on_silence_has_a_schedule() -> None:
+    silent = {name for name in resources(ALARM) if name.endswith("SilentAlarm")}
+    assert silent == {f"{name}SilentAlarm" for name in SCHEDULED}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "period_s", "silent_s"),
+    [
+        ("rate(1 minute)", 60, 900),
+        ("rate(5 minutes)", 300, 900),
+        ("rate(20 minutes)", 300, 3_600),
+        ("rate(1 hour)", 3_600, 10_800),
+        ("rate(12 hours)", 3_600, 129_600),
+        ("cron(30 3 * * ? *)", 3_600, 93_600),
+        ("rate(6 days)", 3_600, 525_600),
+    ],
+)
+def test_silence_is_three_intervals_and_more_than_a_day_for_a_daily_run(
+    schedule: str, period_s: int, silent_s: int
+) -> None:
+    silence = limit_silence(schedule)
+    assert (silence.period_s, silence.period_s * silence.periods) == (period_s, silent_s)
+
+
+@pytest.mark.parametrize("schedule", ["rate(7 days)", "rate(30 days)"])
+def test_a_schedule_that_no_alarm_can_watch_is_refused(schedule: str) -> None:
+    with pytest.raises(ValueError, match="run daily"):
+        limit_silence(schedule)
+
+
+@pytest.mark.parametrize("schedule", ["cron(0 3 1 * ? *)", "cron(0/5 * * * ? *)", "at(noon)"])
+def test_a_schedule_whose_interval_is_unknown_is_refused(schedule: str) -> None:
+    with pytest.raises(ValueError, match="neither"):
+        limit_silence(schedule)
+
+
+@pytest.mark.parametrize("name", sorted(resources(ALARM)))
+def test_cloudwatch_can_look_back_as_far_as_an_alarm_needs(name: str) -> None:
+    alarm = resources(ALARM)[name]
+    parts = alarm.get("Metrics", [])
+    stats = [part["MetricStat"] for part in parts if "MetricStat" in part]
+    for period_s in {part["Period"] for part in [alarm, *parts, *stats] if "Period" in part}:
+        window_s = period_s * alarm["EvaluationPeriods"]
+        assert window_s <= (MAX_HOURLY_WINDOW_S if period_s >= 3600 else MAX_WINDOW_S)
+        if any("SELECT" in part.get("Expression", "") for part in parts):
+            assert window_s <= 3 * 3600, "of a query"
 
 
 COMPOSITES = resources("AWS::CloudWatch::CompositeAlarm")
@@ -138,10 +231,14 @@ def test_an_alarm_notifies_the_topic_of_the_deployment(name: str) -> None:
         assert any(f"${{{name}}}" in str(both["AlarmRule"]) for both in COMPOSITES.values())
         return
     topic = [{"Ref": "AlarmTopicArn"}]
-    if template.TEMPLATE["Resources"][name].get("Condition") == "HasAlarmTopic":
-        assert alarm["AlarmActions"] == topic
-    else:
-        assert alarm["AlarmActions"] == {"Fn::If": ["HasAlarmTopic", topic, []]}
+    has_condition = template.TEMPLATE["Resources"][name].get("Condition") == "HasAlarmTopic"
+    expected = topic if has_condition else {"Fn::If": ["HasAlarmTopic", topic, []]}
+    assert alarm["AlarmActions"] == alarm["OKActions"] == expected
+
+
+def test_a_composite_alarm_notifies_when_it_ends() -> None:
+    for alarm in COMPOSITES.values():
+        assert alarm["OKActions"] == alarm["AlarmActions"] == [{"Ref": "AlarmTopicArn"}]
 
 
 @pytest.mark.parametrize("name", sorted(COMPOSITES))
@@ -212,8 +309,29 @@ def test_all_functions_run_the_same_python_in_the_vpc() -> None:
 
 @every_function
 def test_a_function_overrides_no_global_setting(function: str) -> None:
-    own = set(resources(FUNCTION)[function])
-    assert not own & {"Runtime", "VpcConfig", "Layers", "Handler", "Architectures"}
+    own = resources(FUNCTION)[function]
+    assert not own.keys() & {"Runtime", "Layers", "Handler", "Architectures"}
+    assert own.get("VpcConfig") == (NOTHING if function in OUTSIDE else None)
+
+
+@pytest.mark.parametrize("function", sorted(OUTSIDE))
+def test_a_function_outside_of_the_vpc_has_no_login_at_a_store(function: str) -> None:
+    text = json.dumps(resources(FUNCTION)[function].get("Policies"))
+    assert not re.search("RedisLogin|Mysql|AuthSecret", text)
+
+
+def test_a_function_with_requirements_of_its_own_is_built_with_their_hashes() -> None:
+    own = {file.parent for file in (ROOT / "functions").glob("*/*/requirements.txt")}
+    assert own == {ROOT / "functions" / "api" / "auth"}
+    for name in FUNCTIONS:
+        metadata = template.TEMPLATE["Resources"][name].get("Metadata", {})
+        is_made = metadata.get("BuildMethod") == "makefile"
+        assert is_made == (template.folder_of(name) in own), name
+        if is_made:
+            assert metadata["ContextPath"] == {"Fn::Sub": "functions/build/${Architecture}"}
+    for architecture in template.TEMPLATE["Parameters"]["Architecture"]["AllowedValues"]:
+        assert (ROOT / "functions" / "build" / architecture / "Makefile").exists()
+    assert "--require-hashes" in (ROOT / "functions" / "build" / "function.mk").read_text()
 
 
 def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
@@ -249,12 +367,39 @@ ARCHIVES = {
 }
 
 
+# The hook of deployments names functions by their logical ids, since it must not wait for them,
+# and no deployment group, whose names have the id of the deployment application.
+_HOOKED = "arn:${AWS::Partition}:%s:${AWS::Region}:${AWS::AccountId}:%s"
+BEFORE_TRAFFIC = {
+    "SmokeVersion": [
+        {
+            "Effect": "Allow",
+            "Action": [
+                "codedeploy:ListDeploymentTargets",
+                "codedeploy:BatchGetDeploymentTargets",
+                "codedeploy:PutLifecycleEventHookExecutionStatus",
+            ],
+            "Resource": {"Fn::Sub": _HOOKED % ("codedeploy", "deploymentgroup:*/*")},
+        },
+        {
+            "Effect": "Allow",
+            "Action": "lambda:InvokeFunction",
+            "Resource": [
+                {"Fn::Sub": _HOOKED % ("lambda", f"function:${{AWS::StackName}}-{name}-*")}
+                for name, function in sorted(resources(FUNCTION).items())
+                if "AutoPublishAlias" in function
+            ],
+        },
+    ]
+}
+
+
 @every_function
 def test_no_policy_has_a_wildcard(function: str) -> None:
     for name, statement in statements():
         if name != function or (name, statement) in UNNAMEABLE:
             continue
-        if ARCHIVES.get(function) == statement:
+        if ARCHIVES.get(function) == statement or statement in BEFORE_TRAFFIC.get(function, []):
             continue
         actions, where = statement["Action"], statement["Resource"]
         for action in [actions] if isinstance(actions, str) else actions:
@@ -267,7 +412,8 @@ def test_the_archive_is_private_and_is_never_deleted() -> None:
     """It outlives the stack, has no public access, and no function may delete from it."""
     [(name, bucket)] = resources("AWS::S3::Bucket").items()
     archive = template.TEMPLATE["Resources"][name]
-    assert archive["DeletionPolicy"] == archive["UpdateReplacePolicy"] == "Retain"
+    assert archive["DeletionPolicy"] == "RetainExceptOnCreate", "a failed creation leaves none"
+    assert archive["UpdateReplacePolicy"] == "Retain"
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert len(bucket["PublicAccessBlockConfiguration"]) == 4
     assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
@@ -315,6 +461,38 @@ def test_an_announced_refresh_is_delayed_beyond_the_timeout_of_any_api_function(
 
 
 # ---------------------------------------------------------------- operators
+
+
+def test_the_policy_of_operators_allows_one_function_and_nothing_else() -> None:
+    policy = resources("AWS::IAM::ManagedPolicy")["OperatorPolicy"]["PolicyDocument"]
+    allowed = {entry["Action"]: entry["Resource"] for entry in policy["Statement"]}
+    assert allowed == {
+        "lambda:InvokeFunction": {"Fn::GetAtt": "Operate.Arn"},
+        "cloudformation:DescribeStacks": {"Ref": "AWS::StackId"},
+    }
+
+
+def test_only_people_invoke_the_function_of_the_verbs() -> None:
+    """No API, schedule, queue or other function does, and it has no URL."""
+    own = resources(FUNCTION)["Operate"]
+    assert not {"Events", "FunctionUrlConfig", "AutoPublishAlias"} & set(own)
+    naming = {
+        name
+        for name, resource in template.TEMPLATE["Resources"].items()
+        if name != "Operate" and re.search(r"'(Operate|Operate\.Arn)'", str(resource))
+    }
+    assert naming == {"OperatorPolicy"}
+    may = [statement for name, statement in statements() if name == "Operate"]
+    assert {action for entry in may for action in as_list(entry["Action"])} == {
+        "sqs:GetQueueAttributes",
+        "sqs:ReceiveMessage",
+        "sqs:DeleteMessage",
+        "sqs:ChangeMessageVisibility",
+    }
+
+
+def as_list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def test_operators_may_measure_every_queue_and_redrive_dlqs_without_a_consumer() -> None:

@@ -19,6 +19,7 @@ import pytest
 
 import plaza
 from plaza.accounts import ExportPosition
+from plaza.auth.issuers import IssuerKeys, PublicKey
 from plaza.auth.sessions import Session
 from plaza.content.model import ListPosition, Text
 from plaza.counters import UserCounter
@@ -34,6 +35,7 @@ from plaza.reaction_log.model import (
     Checksum,
     LoggedEvent,
     Manifest,
+    PartitionSums,
 )
 from plaza.shops.model import Shop, ShopType
 from plaza.switches.model import Switches
@@ -91,6 +93,18 @@ VALUES: dict[str, list[Any]] = {
         ExportPosition("profile", ()),
     ],
     "gauge_samples": [{"backlog:reactions": 7.0, "saved_total": 12.0}],
+    "issuer_keys": [
+        IssuerKeys(
+            {
+                "https://id.example.com": [
+                    PublicKey("RSA", "r1", n="sXch", e="AQAB"),
+                    PublicKey("EC", "e1", crv="P-256", x="f83O", y="x_FE"),
+                ],
+                "https://a.example": [],
+            }
+        ),
+        IssuerKeys(),
+    ],
     "key_scans": [
         ScanState(
             1_743_760_800.5,
@@ -136,6 +150,15 @@ VALUES: dict[str, list[Any]] = {
     "reaction_log_lines": [LoggedEvent("post", 11, "like", 7, AT_US, 1, 1)],
     "reaction_log_manifests": [Manifest(date(2025, 4, 4), (PART,)), Manifest(date(2025, 4, 5), ())],
     "reaction_log_progress": [ArchiveProgress(Checksum(9, 9), (PART,))],
+    "reaction_log_sums": [
+        PartitionSums(
+            {date(2025, 4, 4): Checksum(9, 9)},
+            ("post", 11, "like", 7, AT_US),
+            False,
+            {"reaction_log/date=2025-04-04/manifest-0123456789abcdef.json": 3},
+        ),
+        PartitionSums(),
+    ],
     "vouchers": [
         [Voucher(9, TERMS, 40, 3, False, True, True, 2), Voucher(8, PLAIN_TERMS, 1, 0, True)]
     ],
@@ -169,6 +192,7 @@ OLDER: dict[str, dict[str, Any]] = {
 """Texts of earlier versions, which escaped and spaced JSON differently."""
 
 OPTIONAL: dict[str, set[str]] = {
+    "issuer_keys": {"issuers"},  # the secret is created with an empty object
     "switches": {"*"},  # a switch of another version is normal
     "stored_switches": {"*"},
 }
@@ -183,8 +207,11 @@ JSON_LOADS = {
     "infra/http/cursors.py": "a cursor, whose parts are checked",
     "infra/http/arguments.py": "the body of a request",
     "infra/mysql/database_users.py": "a secret in the format of AWS",
+    "infra/http/web_client.py": "documents of other servers",
     "infra/aws/secrets.py": "secrets that operators write, in two formats",
     "infra/aws/aws_json.py": "replies of SQS",
+    "infra/aws/deployment_hook.py": "a response of the version that is deployed",
+    "accounts/canary.py": "a secret in a format of its own, which a rotation replaces",
     "operations/model.py": "a dead letter, shown to operators as it is",
 }
 """Module -> the JSON that it decodes, which no other version of Plaza has written."""

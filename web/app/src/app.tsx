@@ -1,8 +1,11 @@
 import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
 import { useRoute } from "shared/router.ts";
-import { SignIn } from "shared/sign-in.tsx";
+import { hasEnded, useReader } from "shared/session.ts";
+import { SignIn, SignInDialog } from "shared/sign-in.tsx";
 import { Icon } from "shared/ui.tsx";
+import { Banners } from "./banners.tsx";
+import { OwnSalesOf } from "./own-sales.tsx";
 import { CheckIns } from "./pages/check-ins.tsx";
 import { Home } from "./pages/home.tsx";
 import { PostPage, Write } from "./pages/posts.tsx";
@@ -24,14 +27,16 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/shops", (_, { query }) => <Shops query={query} />],
   ["/shops/:id", ({ id = "" }) => <ShopPage id={id} />],
   ["/check-ins", (_, { query }) => <CheckIns month={query.get("month")} />],
-  ["/sign-in", () => <SignIn />],
+  ["/sign-in", (_, { query }) => <SignIn then={query.get("then") ?? "/"} />],
 ];
 const NEEDS_SESSION = new Set(["/write", "/settings", "/blocks", "/check-ins"]);
 
 export function App() {
   const session = useSession();
   const route = useRoute();
-  const own = session === null ? "/sign-in" : `/users/${session.user.id}`;
+  const reader = useReader();
+  const then = route.path === "/sign-in" ? "" : `?then=${encodeURIComponent(location.hash.slice(1))}`;
+  const own = session === null ? `/sign-in${then}` : `/users/${session.user.id}`;
   const links: Link[] = [
     ["/", session === null ? "Start" : "Feed", "home"],
     ["/ranking", "Ranking", "star"],
@@ -46,8 +51,19 @@ export function App() {
     </a>
   );
   return (
-    <Frame name="Plaza" icon="heart" links={links} route={route} action={write} of={`${session?.token}${route.path}`}>
-      {session === null && NEEDS_SESSION.has(route.path) ? <SignIn then={route.path} /> : findPage(PAGES, route)}
-    </Frame>
+    <OwnSalesOf>
+      <Frame
+        name="Plaza"
+        icon="heart"
+        links={links}
+        route={route}
+        action={write}
+        notices={<Banners />}
+        of={`${reader}${route.path}`}
+      >
+        {session === null && !hasEnded() && NEEDS_SESSION.has(route.path) ? <SignIn /> : findPage(PAGES, route)}
+      </Frame>
+      <SignInDialog />
+    </OwnSalesOf>
   );
 }

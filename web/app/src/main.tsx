@@ -4,4 +4,7 @@ import "shared/style.css";
 import "./style.css";
 
 const root = document.getElementById("app");
-if (root) render(<App />, root);
+if (root) {
+  root.replaceChildren(); // what the page showed before this script had arrived
+  render(<App />, root);
+}

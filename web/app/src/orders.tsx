@@ -1,11 +1,12 @@
 /** Orders of vouchers: their status, the code that a shop redeems, and their cancellation. */
 import type { Schemas } from "plaza-client";
-import { useState } from "preact/hooks";
-import { usePages } from "shared/hooks.ts";
+import { useRef, useState } from "preact/hooks";
+import { usePages, useRead } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
+import { NotSignedIn, withSession } from "shared/session.ts";
 import { ConfirmButton, Empty, List, Problem } from "shared/ui.tsx";
 
-type Order = Schemas["OrderResponse"];
+export type Order = Schemas["OrderResponse"];
 
 export const ORDER_STATUS: Record<Order["status"], string> = {
   pending: "being decided",
@@ -15,6 +16,27 @@ export const ORDER_STATUS: Record<Order["status"], string> = {
   cancelled: "cancelled",
   expired: "expired",
 };
+
+const MAX_ORDERS = 100;
+/** An order in one of these states takes the one unit that a buyer can have. */
+const HOLDS: ReadonlySet<Order["status"]> = new Set(["pending", "success", "used", "expired"]);
+
+/** The caller's newest orders, by voucher; none for an anonymous caller. */
+export function useOwnOrders() {
+  const { data, set } = useRead(
+    "own orders",
+    async (signal): Promise<{ items: Order[] }> =>
+      plaza.session === null ? { items: [] } : plaza.get("/users/me/orders", { query: { limit: MAX_ORDERS }, signal }),
+  );
+  const latest = useRef<Order[]>([]);
+  latest.current = data?.items ?? [];
+  return {
+    find: (voucherId: string) =>
+      latest.current.find((order) => order.voucher_id === voucherId && HOLDS.has(order.status)),
+    add: (order: Order) =>
+      set({ items: [order, ...latest.current.filter(({ order_id }) => order_id !== order.order_id)] }),
+  };
+}
 
 /** The orders of the caller. */
 export function Orders() {
@@ -48,7 +70,9 @@ function OneOrder({ order, change }: { order: Order; change: (order: Order) => v
   const showCode = () => plaza.put("/orders/{order_id}/code", { path }).then((issued) => setCode(issued.code));
   const run = (act: () => Promise<void>) => {
     setError(undefined);
-    act().catch(setError);
+    withSession(act).catch((reason: unknown) => {
+      if (!(reason instanceof NotSignedIn)) setError(reason);
+    });
   };
   return (
     <article class={`card order ${status}`} aria-label={`Order ${order_id}`}>

@@ -1,12 +1,13 @@
 /** Users as lists show them. */
 import type { ComponentChildren } from "preact";
+import { pictureUrl } from "./pictures.ts";
 import type { UserCard } from "./types.ts";
 
 export function Avatar({ user, large = false }: { user: UserCard; large?: boolean }) {
   const hue = Number(BigInt(user.id) % 360n);
   return (
     <span class={large ? "avatar large" : "avatar"} style={{ "--hue": hue }} aria-hidden="true">
-      {user.avatar ? <img src={user.avatar} alt="" loading="lazy" /> : [...user.nickname][0]?.toUpperCase()}
+      {user.avatar ? <img src={pictureUrl(user.avatar)} alt="" loading="lazy" /> : [...user.nickname][0]?.toUpperCase()}
     </span>
   );
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { plaza } from "shared/plaza.ts";
 import { Ago, Count, Icon } from "shared/ui.tsx";
 import { UserLink } from "./people.tsx";
+import { pictureUrl } from "./pictures.ts";
 import { CollectButton, LikeButton } from "./reactions.tsx";
 import type { PostPreview } from "./types.ts";
 
@@ -25,7 +26,7 @@ export function Images({ of }: { of: string[] }) {
   return (
     <div class="images" data-count={Math.min(of.length, 3)}>
       {of.slice(0, 3).map((url) => (
-        <img key={url} src={url} alt="" loading="lazy" />
+        <img key={url} src={pictureUrl(url)} alt="" loading="lazy" />
       ))}
     </div>
   );
@@ -53,6 +54,6 @@ export function PostCard({ post, rank }: { post: PostPreview; rank?: ComponentCh
 
 /** Returns the posts of the ranking whose authors a new user may follow. */
 export async function readPopular(signal: AbortSignal): Promise<PostPreview[]> {
-  const page = await plaza.get("/posts/ranking", { query: { window: "all", limit: 20 }, signal });
+  const page = await plaza.posts.listRanked({ window: "all", limit: 20 }, { signal });
   return page.items;
 }

@@ -1,36 +1,37 @@
 /** Buttons for likes, collects and follows. They change at once; the client confirms them. */
 
 import type { Collectable, Followable, Likeable } from "plaza-client";
-import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
+import { ProblemError, type Reaction, type ReactionState } from "plaza-client";
 import { useEffect } from "preact/hooks";
 import { useReaction, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
-import { go } from "shared/router.ts";
-import { say } from "shared/toast.tsx";
+import { withSession } from "shared/session.ts";
+import { sayRefusal } from "shared/toast.tsx";
 import { Count, Icon, type IconName, Total } from "shared/ui.tsx";
 
-/** Shows why a reaction was reverted. */
+/** Shows why a reaction was reverted; for the end of a session the user is asked to sign in. */
 function useRefusal({ error }: ReactionState): void {
   useEffect(() => {
-    if (error !== undefined) say(error instanceof PlazaError ? error.message : "That did not work.");
+    if (error === undefined || (error instanceof ProblemError && error.slug === "unauthenticated")) return;
+    sayRefusal(error);
   }, [error]);
 }
 
-function toggle(reaction: Reaction, isSignedIn: boolean): void {
-  if (isSignedIn) void reaction.toggle();
-  else go("/sign-in");
+/** Changes the reaction, after a sign-in where there is no session. `make` returns it for the session. */
+function toggle(make: () => Reaction): void {
+  const { active } = make().state;
+  withSession(() => make().set(!active)).catch(() => undefined); // `useRefusal` reports it
 }
 
 function ReactionButton(props: { label: string; icon: IconName; make: () => Reaction; of: object }) {
-  const isSignedIn = useSession() !== null;
-  const [state, reaction] = useReaction(props.make, [props.of]);
+  const [state] = useReaction(props.make, [props.of]);
   useRefusal(state);
   return (
     <button
       type="button"
       class={`reaction ${props.icon}`}
       aria-pressed={state.active}
-      onClick={() => toggle(reaction, isSignedIn)}
+      onClick={() => toggle(props.make)}
     >
       <Icon name={props.icon} />
       <span class="hidden">{props.label}</span>
@@ -49,7 +50,8 @@ export function CollectButton({ post }: { post: Collectable }) {
 
 export function FollowButton({ user, name }: { user: Followable; name: string }) {
   const session = useSession();
-  const [state, reaction] = useReaction(() => plaza.follow(user), [user]);
+  const make = () => plaza.follow(user);
+  const [state] = useReaction(make, [user]);
   useRefusal(state);
   if (session?.user.id === user.id) return null;
   return (
@@ -57,7 +59,7 @@ export function FollowButton({ user, name }: { user: Followable; name: string })
       type="button"
       class={state.active ? "follow small" : "follow small primary"}
       aria-pressed={state.active}
-      onClick={() => toggle(reaction, session !== null)}
+      onClick={() => toggle(make)}
     >
       {state.active ? "Following" : "Follow"}
       <span class="hidden"> {name}</span>

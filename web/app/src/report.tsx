@@ -1,9 +1,10 @@
 /** A report of content or of a user to the moderators. */
 import type { Schemas } from "plaza-client";
 import { useRef } from "preact/hooks";
+import { useDraft } from "shared/drafts.ts";
 import { useForm, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
-import { go } from "shared/router.ts";
+import { withSession } from "shared/session.ts";
 import { say } from "shared/toast.tsx";
 import { Field, Problem } from "shared/ui.tsx";
 
@@ -23,26 +24,27 @@ const REASONS: Record<Reason, string> = {
 export function ReportButton({ target, ownerId }: { target: Target; ownerId: string }) {
   const session = useSession();
   const dialog = useRef<HTMLDialogElement>(null);
+  const draft = useDraft(`report of ${target.type} ${target.id}`);
   const close = () => dialog.current?.close();
+  const open = () => withSession(async () => dialog.current?.showModal()).catch(() => undefined);
   const form = useForm(async (data) => {
     const details = String(data.get("details")).trim();
     const reason = String(data.get("reason")) as Reason;
-    await plaza.post("/reports", { body: { target, reason, details: details === "" ? null : details } });
+    const body = { target, reason, details: details === "" ? null : details };
+    await withSession(() => plaza.post("/reports", { body }));
+    draft.clear();
+    draft.form.ref.current?.reset();
     close();
     say("Thank you. A moderator will look at it.");
   });
   if (session?.user.id === ownerId) return null;
   return (
     <>
-      <button
-        type="button"
-        class="small quiet"
-        onClick={() => (session === null ? go("/sign-in") : dialog.current?.showModal())}
-      >
+      <button type="button" class="small quiet" onClick={() => void open()}>
         Report
       </button>
       <dialog ref={dialog} aria-label={`Report this ${target.type}`}>
-        <form noValidate onSubmit={form.submit}>
+        <form noValidate onSubmit={form.submit} {...draft.form}>
           <h2>Report this {target.type}</h2>
           <fieldset class="choice">
             <legend>What is wrong with it?</legend>

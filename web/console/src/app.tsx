@@ -58,7 +58,7 @@ export function App() {
       of={`${session?.token}${isRefused}${route.path}`}
     >
       {session === null ? (
-        <SignIn then={route.path}>
+        <SignIn>
           <OpenOperatorSession />
         </SignIn>
       ) : leaving.isBusy ? null /* a page would go on reading with the ended session */ : isRefused ? (

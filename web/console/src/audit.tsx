@@ -3,6 +3,7 @@ import type { Schemas } from "plaza-client";
 import { ONCE } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Badge, formatNumber, Table, type Tone } from "./parts.tsx";
+import { Runbook } from "./runbooks.tsx";
 
 export type Audit = Schemas["AuditResponse"];
 type AuditedTarget = Schemas["AuditedTargetResponse"];
@@ -14,10 +15,10 @@ const STATES: Record<AuditedTarget["state"], [text: string, tone: Tone]> = {
   differs: ["differs", "bad"],
 };
 
-export const readAudit = (signal: AbortSignal) => plaza.get("/ops/audit", { query: { limit: 50 }, signal, ...ONCE });
+export const readAudit = (signal: AbortSignal) => plaza.ops.getAudit({ limit: 50 }, { signal, ...ONCE });
 
 /** The drift in large letters, and the sums over the targets that all three stores have. */
-export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
+export function Verdict({ audit: { totals, items }, isStale }: { audit: Audit; isStale: boolean }) {
   const isZero = totals.drift === 0 && totals.differing === 0;
   const compared = items.filter(({ total, rows }) => total !== null && rows !== null);
   const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, target) => all + (target[field] ?? 0), 0);
@@ -29,7 +30,7 @@ export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
     ["targets", totals.targets],
   ];
   return (
-    <section class={isZero ? "verdict good" : "verdict bad"} aria-label="Live audit">
+    <section class={`verdict ${isStale ? "unknown" : isZero ? "good" : "bad"}`} aria-label="Live audit">
       <p class="drift">
         <b>{formatNumber(totals.drift)}</b>
         <span>
@@ -38,8 +39,10 @@ export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
             : totals.differing === 1
               ? "1 target differs"
               : `${formatNumber(totals.differing)} targets differ`}
+          {isStale && ", when it was read last"}
         </span>
       </p>
+      {!isZero && <Runbook name="drift" />}
       <dl>
         {figures.map(([name, value]) => (
           <div key={name}>

@@ -1,5 +1,5 @@
 /** What only a local stack has: its page has the token that these requests need. */
-import { PlazaError, ProblemError, type Session } from "plaza-client";
+import { NetworkError, ProblemError, type Session } from "plaza-client";
 
 /** Empty where nothing may be broken. */
 export const CONTROL_TOKEN = document.querySelector<HTMLMetaElement>('meta[name="plaza-control"]')?.content ?? "";
@@ -28,6 +28,8 @@ export interface ControlState {
 
 export interface AuditReport {
   clean: boolean;
+  /** False while changes are in transit: what differs may be one of them. */
+  quiet: boolean;
   targets: number;
   drift: number;
   others: number;
@@ -49,7 +51,8 @@ export type ControlAction =
 
 export const readControl = (signal: AbortSignal) => send<ControlState>("GET", "control", undefined, signal);
 export const runAction = (action: ControlAction) => send<ControlState>("POST", "control", { action });
-export const runAudit = () => send<AuditReport>("POST", "audit");
+/** `wait`: for a moment, until nothing is in transit. */
+export const runAudit = (wait: boolean) => send<AuditReport>("POST", "audit", { wait });
 export const openOperatorSession = () => send<Session>("POST", "operator");
 
 async function send<T>(method: string, name: string, body?: object, signal?: AbortSignal): Promise<T> {
@@ -62,7 +65,7 @@ async function send<T>(method: string, name: string, body?: object, signal?: Abo
       ...(body && { body: JSON.stringify(body) }),
     });
   } catch (error) {
-    throw new PlazaError("The local stack does not answer.", undefined, error);
+    throw new NetworkError("The local stack does not answer.", undefined, error);
   }
   const answer: unknown = await response.json();
   if (!response.ok)

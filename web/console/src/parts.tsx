@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { useNow } from "shared/hooks.ts";
 import type { Live } from "shared/live.ts";
 import { Problem, Skeleton, Title } from "shared/ui.tsx";
+import { Runbook } from "./runbooks.tsx";
 
 export type Tone = "good" | "bad" | "plain";
 
@@ -66,12 +67,29 @@ function Freshness({ live: { at, error } }: { live: Live<unknown> }) {
   );
 }
 
-/** What `children` make of live data: a skeleton before there is any, and what went wrong. */
-export function Shown<T>({ live, children }: { live: Live<T>; children: (data: T) => ComponentChildren }) {
+const MIN_STALE_MS = 10_000;
+const MISSED_READS = 3;
+
+interface DatedProps<T> {
+  live: Live<T>;
+  children: (data: T, isStale: boolean) => ComponentChildren;
+}
+
+/** What `children` make of live data; grey when it could not be read again in time. */
+export function Dated<T>({ live: { data, error, at = 0, everyMs }, children }: DatedProps<T>) {
+  const now = useNow(data !== undefined);
+  if (data === undefined) return null;
+  const isStale = error !== undefined || now - at > Math.max(MIN_STALE_MS, MISSED_READS * everyMs);
+  return <div class={isStale ? "dated outdated" : "dated"}>{children(data, isStale)}</div>;
+}
+
+/** Live data, a skeleton before there is any, and what went wrong. */
+export function Shown<T>({ live, children }: DatedProps<T>) {
   return (
     <>
       <Problem error={live.error} retry={live.reload} />
-      {live.data === undefined ? live.error === undefined && <Skeleton rows={1} /> : children(live.data)}
+      {live.data === undefined && live.error === undefined && <Skeleton rows={1} />}
+      <Dated live={live}>{children}</Dated>
     </>
   );
 }
@@ -82,8 +100,10 @@ export function Stat(props: {
   note?: ComponentChildren;
   tone?: Tone;
   href?: string;
+  /** What to do when the tone is bad. */
+  runbook?: string;
 }) {
-  const { label, value, note, tone = "plain", href } = props;
+  const { label, value, note, tone = "plain", href, runbook } = props;
   const content = (
     <>
       <span class="label">{label}</span>
@@ -91,12 +111,11 @@ export function Stat(props: {
       {note !== undefined && <small>{note}</small>}
     </>
   );
-  return href === undefined ? (
-    <div class={`card stat ${tone}`}>{content}</div>
-  ) : (
-    <a class={`card stat ${tone}`} href={href}>
-      {content}
-    </a>
+  return (
+    <div class={`card stat ${tone}`}>
+      {href === undefined ? content : <a href={href}>{content}</a>}
+      {tone === "bad" && runbook !== undefined && <Runbook name={runbook} />}
+    </div>
   );
 }
 

@@ -2,7 +2,8 @@ import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useRead, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
-import { say } from "shared/toast.tsx";
+import { withSession } from "shared/session.ts";
+import { say, sayRefusal } from "shared/toast.tsx";
 import { Icon, Problem, Skeleton, Title, Total } from "shared/ui.tsx";
 
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
@@ -38,11 +39,11 @@ export function CheckIns({ month: asked }: { month: string | null }) {
   const isDone = shown !== undefined && today?.startsWith(month) && shown.days?.includes(Number(today.slice(8)));
   const checkIn = async () => {
     try {
-      const answer = await plaza.put("/checkins/today");
+      const answer = await withSession(() => plaza.put("/checkins/today"));
       setChanged(answer);
       say(answer.exact ? "Checked in. See you tomorrow!" : "Checked in; it is counted in a moment.");
     } catch (reason) {
-      say(reason instanceof Error ? reason.message : "That did not work.");
+      sayRefusal(reason);
     }
   };
   return (

@@ -1,8 +1,10 @@
 import { usePages, useRead, useSession } from "shared/hooks.ts";
 import { Empty, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { News } from "../news.tsx";
 import { UserLink } from "../people.tsx";
 import { PostCard, readPopular } from "../posts.tsx";
 import { FollowButton } from "../reactions.tsx";
+import { useWritten } from "../written.ts";
 
 /** The feed of the caller; for anonymous callers what others like most. */
 export function Home() {
@@ -10,10 +12,12 @@ export function Home() {
 }
 
 function Feed() {
-  const posts = usePages("/feed");
+  const read = usePages("/feed");
+  const posts = useWritten(read);
   return (
     <>
       <Title text="Feed" />
+      <News of={read} />
       <List of={posts} empty={<Suggestions />}>
         {(post) => <PostCard post={post} />}
       </List>

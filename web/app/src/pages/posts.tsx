@@ -1,14 +1,17 @@
 import { useState } from "preact/hooks";
+import { useDraft } from "shared/drafts.ts";
 import { type Form, useForm, usePages, useRead, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
-import { say } from "shared/toast.tsx";
+import { withSession } from "shared/session.ts";
+import { say, sayRefusal } from "shared/toast.tsx";
 import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { CollectButton, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import type { Comment, Post } from "../types.ts";
+import { dropWritten, keepWritten } from "../written.ts";
 
 const COMMENT_ORDERS = ["latest", "earliest"] as const;
 
@@ -33,9 +36,14 @@ export function PostPage({ id }: { id: string }) {
   }
   const first = post.likers?.[0];
   const isOwn = session?.user.id === post.author.id;
+  const leave = () => {
+    dropWritten(id);
+    go("/");
+  };
   if (isEdited) {
     const save = (changed: Post) => {
       set({ ...post, ...changed });
+      keepWritten(changed);
       setEdited(false);
     };
     return <Edit post={post} save={save} cancel={() => setEdited(false)} />;
@@ -58,7 +66,7 @@ export function PostPage({ id }: { id: string }) {
               <button type="button" class="small quiet" onClick={() => setEdited(true)}>
                 Edit
               </button>
-              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} after={() => go("/")} />
+              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} after={leave} />
             </>
           )}
         </div>
@@ -101,20 +109,27 @@ function Dates({ post }: { post: Post }) {
 
 /** The form in which an author changes a post. */
 function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; cancel: () => void }) {
+  const draft = useDraft(`edit of post ${post.id}`);
+  const discard = () => {
+    draft.clear();
+    cancel();
+  };
   const form = useForm(async (data) => {
     const path = { post_id: post.id };
-    save(await plaza.patch("/posts/{post_id}", { path, body: readPost(data, post.images.slice(1)) }));
+    const body = readPost(data, post.images.slice(1));
+    save(await withSession(() => plaza.patch("/posts/{post_id}", { path, body })));
+    draft.clear();
     say("Your changes are published.");
   });
   return (
     <>
       <Title text="Edit the post" />
-      <form noValidate onSubmit={form.submit}>
+      <form noValidate onSubmit={form.submit} {...draft.form}>
         <PostFields form={form} rows={8} post={post} />
         <button type="submit" class="primary" disabled={form.isSending}>
           Save
         </button>{" "}
-        <button type="button" class="quiet" onClick={cancel}>
+        <button type="button" class="quiet" onClick={discard}>
           Cancel
         </button>
       </form>
@@ -149,7 +164,7 @@ function readPost(data: FormData, others: string[] = []) {
 /** A button that deletes what the caller wrote. */
 function Delete({ what, remove, after }: { what: string; remove: () => Promise<unknown>; after: () => void }) {
   const act = () => {
-    remove().then(after, (error: unknown) => say(error instanceof Error ? error.message : "That did not work."));
+    withSession(remove).then(after, sayRefusal);
   };
   return <ConfirmButton label="Delete" confirm={`Really delete this ${what}?`} act={act} class="small quiet" />;
 }
@@ -167,29 +182,24 @@ function Comments({ postId }: { postId: string }) {
   const [order, setOrder] = useState<(typeof COMMENT_ORDERS)[number]>("latest");
   const path = { post_id: postId };
   const comments = usePages("/posts/{post_id}/comments", { path, query: { order } });
-  const session = useSession();
+  const draft = useDraft(`comment on post ${postId}`);
   const form = useForm(async (data) => {
     const body = { body: String(data.get("body")) };
-    const written = await plaza.post("/posts/{post_id}/comments", { path, body });
+    const written = await withSession(() => plaza.post("/posts/{post_id}/comments", { path, body }));
     comments.change((items) => (order === "latest" ? [written, ...items] : [...items, written]));
-    document.querySelector<HTMLFormElement>("form.comment")?.reset();
+    draft.clear();
+    draft.form.ref.current?.reset();
     say("Your comment is published.");
   });
   return (
     <section>
-      {session === null ? (
-        <p class="fine">
-          <a href="#/sign-in">Sign in</a> to comment.
-        </p>
-      ) : (
-        <form class="comment" noValidate onSubmit={form.submit}>
-          <Field form={form} name="body" label="Your comment" rows={2} />
-          <Problem error={form.problem} />
-          <button type="submit" class="small primary" disabled={form.isSending}>
-            Comment
-          </button>
-        </form>
-      )}
+      <form class="comment" noValidate onSubmit={form.submit} {...draft.form}>
+        <Field form={form} name="body" label="Your comment" rows={2} />
+        <Problem error={form.problem} />
+        <button type="submit" class="small primary" disabled={form.isSending}>
+          Comment
+        </button>
+      </form>
       {(comments.items?.length ?? 0) > 1 && (
         <p class="sort">
           <label for="order">Order</label>{" "}
@@ -236,15 +246,19 @@ const KINDS = [
 
 export function Write() {
   const [kind, setKind] = useState<"note" | "blog">("note");
+  const draft = useDraft("post");
   const form = useForm(async (data) => {
-    const post = await plaza.post("/posts", { body: { kind, ...readPost(data) } });
+    const body = { kind, ...readPost(data) };
+    const post = await withSession(() => plaza.post("/posts", { body }));
+    draft.clear();
+    keepWritten(post);
     say("Your post is published.");
     go(`/posts/${post.id}`);
   });
   return (
     <>
       <Title text="Write" />
-      <form noValidate onSubmit={form.submit}>
+      <form noValidate onSubmit={form.submit} {...draft.form}>
         <fieldset class="choice">
           <legend class="hidden">Kind</legend>
           {KINDS.map(({ label, value }) => (

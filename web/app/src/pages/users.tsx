@@ -3,13 +3,15 @@ import { useState } from "preact/hooks";
 import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
-import { say } from "shared/toast.tsx";
+import { withSession } from "shared/session.ts";
+import { say, sayRefusal } from "shared/toast.tsx";
 import { ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
 import { Orders } from "../orders.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
 import { FollowButton, Followers } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
+import { useWritten } from "../written.ts";
 
 const OWN_TABS = [
   { label: "Posts", value: "posts" },
@@ -24,6 +26,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
     data: user,
     error,
     reload,
+    set,
   } = useRead(`user ${id}`, (signal) => plaza.get("/users/{user_id}", { path: { user_id: id }, signal }));
   const isOwn = session?.user.id === id;
   const shown = isOwn ? (tab ?? "posts") : "posts";
@@ -35,6 +38,11 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
       </>
     );
   }
+  const isBlocked = user.mine?.blocked === true; // an older API does not say it
+  const setBlocked = (blocked: boolean) => {
+    set({ ...user, mine: { following: false, blocked } }); // a block ends the follow
+    reload();
+  };
   return (
     <>
       <section class="profile">
@@ -48,7 +56,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
                   Settings
                 </a>
               ) : (
-                <FollowButton user={user} name={user.nickname} />
+                !isBlocked && <FollowButton user={user} name={user.nickname} />
               )
             }
           />
@@ -72,7 +80,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
           </ul>
           {session !== null && !isOwn && (
             <p class="buttons">
-              <BlockButton userId={id} />
+              <BlockButton userId={id} isBlocked={isBlocked} setBlocked={setBlocked} />
               <ReportButton target={{ type: "user", id }} ownerId={id} />
             </p>
           )}
@@ -87,26 +95,34 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
   );
 }
 
-/** Blocks a user. Without an answer it is not known whether the caller does already. */
-function BlockButton({ userId, isBlocked = false }: { userId: string; isBlocked?: boolean }) {
-  const [blocked, setBlocked] = useState(isBlocked);
+interface BlockProps {
+  userId: string;
+  isBlocked: boolean;
+  setBlocked: (blocked: boolean) => void;
+}
+
+/** Blocks a user, or ends the block. */
+function BlockButton({ userId, isBlocked, setBlocked }: BlockProps) {
   const path = { user_id: userId };
   const set = (blocks: boolean) => {
-    const sent = blocks
-      ? plaza.put("/users/{user_id}/blocks/me", { path })
-      : plaza.delete("/users/{user_id}/blocks/me", { path });
-    sent.then(
-      (reply) => setBlocked(reply.blocked),
-      (error: unknown) => say(error instanceof Error ? error.message : "That did not work."),
-    );
+    const send = () =>
+      blocks ? plaza.put("/users/{user_id}/blocks/me", { path }) : plaza.delete("/users/{user_id}/blocks/me", { path });
+    withSession(send).then((reply) => setBlocked(reply.blocked), sayRefusal);
   };
-  return blocked ? (
-    <button type="button" class="small" onClick={() => set(false)}>
-      Unblock
-    </button>
-  ) : (
-    <ConfirmButton label="Block" confirm="Really block?" act={() => set(true)} class="small quiet" />
+  return (
+    <ConfirmButton
+      label={isBlocked ? "Unblock" : "Block"}
+      confirm={isBlocked ? undefined : "Really block?"}
+      act={() => set(!isBlocked)}
+      class={isBlocked ? "small" : "small quiet"}
+    />
   );
+}
+
+/** The button of a listed user, who stays in the list when the block has ended. */
+function ListedBlock({ userId }: { userId: string }) {
+  const [isBlocked, setBlocked] = useState(true);
+  return <BlockButton userId={userId} isBlocked={isBlocked} setBlocked={setBlocked} />;
 }
 
 /** The users whom the caller blocks. */
@@ -127,7 +143,7 @@ export function Blocks() {
         {({ user }) => (
           <>
             <UserLink user={user} />
-            <BlockButton userId={user.id} isBlocked />
+            <ListedBlock userId={user.id} />
           </>
         )}
       </List>
@@ -136,7 +152,8 @@ export function Blocks() {
 }
 
 function Posts({ userId, isOwn }: { userId: string; isOwn: boolean }) {
-  const posts = usePages("/users/{user_id}/posts", { path: { user_id: userId } });
+  const read = usePages("/users/{user_id}/posts", { path: { user_id: userId } });
+  const posts = useWritten(read, isOwn);
   const empty = (
     <Empty icon="pen" title="No posts yet">
       {isOwn && (
@@ -214,9 +231,8 @@ export function Settings() {
   const form = useForm(async (data) => {
     const avatar = String(data.get("avatar")).trim();
     const [nickname, time_zone] = [String(data.get("nickname")), String(data.get("time_zone"))];
-    const changed = await plaza.patch("/users/me", {
-      body: { nickname, time_zone, avatar: avatar === "" ? null : avatar },
-    });
+    const body = { nickname, time_zone, avatar: avatar === "" ? null : avatar };
+    const changed = await withSession(() => plaza.patch("/users/me", { body }));
     say("Saved.");
     go(`/users/${changed.id}`);
   });

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useLive } from "shared/live.ts";
 import { Problem } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
@@ -12,8 +12,9 @@ import {
   runAudit,
   type ServerState,
 } from "../control.ts";
-import { Badge, formatNumber, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
+import { Badge, Dated, formatNumber, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
+import { Runbook } from "../runbooks.tsx";
 
 const EVERY_MS = 1000;
 const MAX_SAMPLES = 120;
@@ -24,6 +25,14 @@ export function BreakIt() {
   const audit = useLive(readAudit, EVERY_MS);
   const samples = useSamples(audit.data);
   const action = useAction();
+  const auditing = useAction();
+  const isLeft = useRef(false);
+  useEffect(
+    () => () => {
+      isLeft.current = true;
+    },
+    [],
+  );
   const [report, setReport] = useState<AuditReport>();
   const act = (name: ControlAction) =>
     void action.run(async () => {
@@ -32,8 +41,12 @@ export function BreakIt() {
       control.reload();
     });
   const audits = () =>
-    void action.run(async () => {
-      setReport(await runAudit());
+    void auditing.run(async () => {
+      for (let wait = false; !isLeft.current; wait = true) {
+        const read = await runAudit(wait);
+        setReport(read);
+        if (read.quiet) return;
+      }
     });
   return (
     <>
@@ -41,7 +54,7 @@ export function BreakIt() {
       <p class="fine">
         Start a crowd of likes, take something away, bring it back. Nothing is lost, and nothing is counted twice.
       </p>
-      {audit.data !== undefined && <Verdict audit={audit.data} />}
+      <Dated live={audit}>{(read, isStale) => <Verdict audit={read} isStale={isStale} />}</Dated>
       <Shown live={control}>
         {({ redis, mysql, copies, killed, crowd }) => (
           <div class="switches">
@@ -74,9 +87,9 @@ export function BreakIt() {
             </Switch>
             <Switch
               label="Full audit"
-              state={report === undefined ? "of all data" : report.clean ? "clean" : "not clean"}
+              state={report === undefined ? "of all data" : VERDICTS[verdictOf(report)].toLowerCase()}
             >
-              <button type="button" class="small" disabled={action.isBusy} onClick={audits}>
+              <button type="button" class="small" disabled={auditing.isBusy} onClick={audits}>
                 Audit everything
               </button>
             </Switch>
@@ -84,6 +97,7 @@ export function BreakIt() {
         )}
       </Shown>
       <Outcome of={action} />
+      <Outcome of={auditing} />
       <Problem error={audit.error} retry={audit.reload} />
       {report !== undefined && <Report report={report} />}
       <Plot
@@ -94,7 +108,7 @@ export function BreakIt() {
           { label: "drift", values: samples.map(([, , drift]) => drift) },
         ]}
       />
-      {audit.data !== undefined && <AuditedTargets audit={audit.data} />}
+      <Dated live={audit}>{(read) => <AuditedTargets audit={read} />}</Dated>
     </>
   );
 }
@@ -159,14 +173,24 @@ function ServerSwitch({ label, state, disabled, act }: ServerSwitchProps) {
   );
 }
 
+const VERDICTS = { clean: "Clean", transit: "In transit", differs: "Not clean" } as const;
+const CLASSES = { clean: "note found good", transit: "note found", differs: "note found problem" } as const;
+
+/** What differs while changes are in transit may be one of them: it is no verdict yet. */
+function verdictOf({ clean, quiet }: AuditReport): keyof typeof VERDICTS {
+  return clean ? "clean" : quiet ? "differs" : "transit";
+}
+
 function Report({ report }: { report: AuditReport }) {
+  const verdict = verdictOf(report);
   return (
-    <section class={report.clean ? "note found good" : "note found problem"} aria-label="Full audit">
+    <section class={CLASSES[verdict]} aria-label="Full audit">
       <p>
-        <b>{report.clean ? "Clean" : "Not clean"}</b>: {formatNumber(report.targets)} targets, drift {report.drift},{" "}
-        {report.others} other differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead
-        letters
+        <b>{VERDICTS[verdict]}</b>: {formatNumber(report.targets)} targets, drift {report.drift}, {report.others} other
+        differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead letters
       </p>
+      {verdict === "transit" && <p class="fine">It is repeated until nothing is in transit.</p>}
+      {verdict === "differs" && <Runbook name={report.drift + report.others > 0 ? "drift" : "dead-letters"} />}
       {report.differences.map((difference) => (
         <p key={difference} class="fine">
           {difference}

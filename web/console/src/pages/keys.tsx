@@ -1,10 +1,11 @@
 import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
+import { Runbook } from "../runbooks.tsx";
 
 /** The hottest and the largest keys of Redis. */
 export function Keys() {
-  const keys = useLive((signal) => plaza.get("/ops/keys", { signal, ...ONCE }));
+  const keys = useLive((signal) => plaza.ops.getKeys({ signal, ...ONCE }));
   return (
     <>
       <LiveTitle text="Keys of Redis" live={keys} />
@@ -26,6 +27,7 @@ export function Keys() {
             <h2 class="section">
               Large {oversized > 0 && <Badge tone="bad">{formatNumber(oversized)} oversized</Badge>}
             </h2>
+            {oversized > 0 && <Runbook name="redis-keys" />}
             <p class="fine">
               {scanned_at === null ? (
                 "No scan is complete yet."

@@ -22,7 +22,7 @@ export function Moderation() {
     });
   const resolve = (report: Report, outcome: ReportOutcome) =>
     action.run(async () => {
-      await plaza.put("/ops/reports/{report_id}/outcome", { path: { report_id: report.id }, body: { outcome } });
+      await plaza.ops.resolveReport(report.id, { outcome });
       reports.change((items) => items.filter((item) => item.id !== report.id));
       return `Report ${report.id} is ${outcome}.`;
     });

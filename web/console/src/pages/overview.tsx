@@ -3,13 +3,15 @@ import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago } from "shared/ui.tsx";
 import { AuditedTargets, readAudit, Verdict } from "../audit.tsx";
-import { Badge, formatNumber, formatSeconds, LiveTitle, Shown, Stat, Table } from "../parts.tsx";
+import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Stat, Table, useAction } from "../parts.tsx";
 import { type Line, Plot } from "../plot.tsx";
+import { Runbook } from "../runbooks.tsx";
 
 const MAX_AGE_S = 300;
 const STORES = { Redis: "redis", MySQL: "mysql", SQS: "queue" } as const;
 const PLOTTED_MINUTES = 60;
 const REACH_DAYS = 28;
+const MAX_SWEEPS = 20;
 
 /** Whether all is well: the audit, the stores, what waits, the last hour, the visitors, the last reconciliation. */
 export function Overview() {
@@ -17,7 +19,7 @@ export function Overview() {
   return (
     <>
       <LiveTitle text="Overview" live={audit} />
-      <Shown live={audit}>{(read) => <Verdict audit={read} />}</Shown>
+      <Shown live={audit}>{(read, isStale) => <Verdict audit={read} isStale={isStale} />}</Shown>
       <Stores />
       <Lag />
       <LastHour />
@@ -48,6 +50,7 @@ function Stores() {
                 value={read[field]}
                 note={describeBreaker(breakers.data?.items.find(({ dependency }) => dependency === name))}
                 tone={read[field] === "up" ? "good" : "bad"}
+                runbook="api-errors"
               />
             ))}
             <LastRun />
@@ -69,9 +72,27 @@ function describeBreaker(breaker: Schemas["BreakerResponse"] | undefined): strin
   return `breakers open: ${processes.join(", ") || "in this process"}`;
 }
 
+/** Sends again at once what waits in outboxes, and returns how much. */
+async function sweep(): Promise<string> {
+  let sent = 0;
+  for (let requests = 0; requests < MAX_SWEEPS; requests += 1) {
+    const { reactions, checkins } = await plaza.post("/ops/sweeps", { body: { everything: false } });
+    sent += reactions + checkins;
+    if (reactions + checkins === 0) break;
+  }
+  return `${formatNumber(sent)} ${sent === 1 ? "entry was" : "entries were"} sent again.`;
+}
+
 /** What waits: in queues, in outboxes, in the binlog, and how the schedules fare. */
 function Lag() {
   const lag = useLive((signal) => plaza.get("/ops/lag", { signal, ...ONCE }));
+  const action = useAction();
+  const sweepNow = () =>
+    action.run(async () => {
+      const result = await sweep();
+      lag.reload();
+      return result;
+    });
   return (
     <Shown live={lag}>
       {({ queues, gauges, schedules }) => (
@@ -83,10 +104,17 @@ function Lag() {
               value={formatNumber(gauges.outboxes)}
               note={`oldest entry ${formatSeconds(gauges.outbox_age_s)}`}
               tone={(gauges.outbox_age_s ?? 0) > MAX_AGE_S ? "bad" : "plain"}
+              runbook="outbox"
             />
             <Stat label="Spilled messages" value={formatNumber(gauges.spilled_messages)} />
             <Stat label="Binlog" value={formatSeconds(gauges.binlog_lag_s)} note="behind" />
           </div>
+          <p class="buttons">
+            <button type="button" class="small" onClick={() => void sweepNow()} disabled={action.isBusy}>
+              {action.isBusy ? "Sweeping…" : "Sweep now"}
+            </button>
+          </p>
+          <Outcome of={action} />
           {schedules !== null && <Schedules schedules={schedules} />}
         </>
       )}
@@ -106,8 +134,15 @@ function QueueStats({ queues }: { queues: Schemas["QueueResponse"][] }) {
         note={`oldest message ${formatSeconds(oldestS)}`}
         tone={oldestS > MAX_AGE_S ? "bad" : "plain"}
         href="#/queues"
+        runbook="queue-behind"
       />
-      <Stat label="Dead letters" value={formatNumber(dead)} tone={dead === 0 ? "good" : "bad"} href="#/queues" />
+      <Stat
+        label="Dead letters"
+        value={formatNumber(dead)}
+        tone={dead === 0 ? "good" : "bad"}
+        href="#/queues"
+        runbook="dead-letters"
+      />
     </>
   );
 }
@@ -119,6 +154,7 @@ function Schedules({ schedules }: { schedules: Schemas["ScheduleResponse"][] }) 
       <summary>
         {schedules.length} schedules ran {failed.length > 0 && <Badge tone="bad">{failed.length} failed</Badge>}
       </summary>
+      {failed.length > 0 && <Runbook name="schedules" />}
       <Table
         label="Schedules"
         head={["Schedule", "Last run", "Took", "Outcome", "Last success"]}
@@ -152,6 +188,7 @@ function LastRun() {
       }
       tone={run === undefined ? "plain" : run.open === 0 ? "good" : "bad"}
       href="#/reconciliation"
+      runbook="drift"
     />
   );
 }

@@ -14,6 +14,7 @@ import {
   Table,
   useAction,
 } from "../parts.tsx";
+import { Runbook, runbookOf } from "../runbooks.tsx";
 
 export const readQueues = (signal: AbortSignal) => plaza.get("/ops/queues", { signal, ...ONCE });
 
@@ -34,7 +35,13 @@ export function Queues() {
               formatNumber(queue.in_flight),
               formatNumber(queue.delayed),
               formatSeconds(queue.oldest_age_s),
-              queue.dead_letters === 0 ? "0" : <Badge tone="bad">{formatNumber(queue.dead_letters)}</Badge>,
+              queue.dead_letters === 0 ? (
+                "0"
+              ) : (
+                <>
+                  <Badge tone="bad">{formatNumber(queue.dead_letters)}</Badge> <Runbook name={runbookOf(queue.name)} />
+                </>
+              ),
             ])}
           />
         )}
@@ -55,6 +62,12 @@ export function Queue({ name }: { name: string }) {
       letters.reload();
       return describe(result);
     });
+  const purge = (id: string) =>
+    action.run(async () => {
+      const { purged } = await plaza.post("/ops/queues/{queue}/purges", { path, body: { ids: [id] } });
+      letters.reload();
+      return purged === 1 ? "The message is deleted." : "The message was not found: it may have been received now.";
+    });
   return (
     <>
       <Title
@@ -72,11 +85,18 @@ export function Queue({ name }: { name: string }) {
         }
       />
       <p class="fine">
-        <a href="#/queues">All queues</a>
+        <a href="#/queues">All queues</a> · <Runbook name={runbookOf(name)} />
       </p>
       <Outcome of={action} />
       <List of={letters} empty={<Empty icon="queue" title="No dead letters" />}>
-        {(letter) => <DeadLetter letter={letter} action={action} redrive={() => void redrive([letter.id])} />}
+        {(letter) => (
+          <DeadLetter
+            letter={letter}
+            action={action}
+            redrive={() => void redrive([letter.id])}
+            purge={() => void purge(letter.id)}
+          />
+        )}
       </List>
     </>
   );
@@ -92,18 +112,28 @@ interface DeadLetterProps {
   letter: Schemas["DeadLetterResponse"];
   action: Action;
   redrive: () => void;
+  purge: () => void;
 }
 
-function DeadLetter({ letter, action, redrive }: DeadLetterProps) {
+function DeadLetter({ letter, action, redrive, purge }: DeadLetterProps) {
   return (
     <article class="card letter">
       <header>
         <p>
           <b>{letter.cause ?? "Cause unknown"}</b>
         </p>
-        <button type="button" class="small" onClick={redrive} disabled={action.isBusy}>
-          Redrive<span class="hidden"> message {letter.id}</span>
-        </button>
+        <p class="buttons">
+          <button type="button" class="small" onClick={redrive} disabled={action.isBusy}>
+            Redrive<span class="hidden"> message {letter.id}</span>
+          </button>
+          <ConfirmButton
+            label="Purge"
+            confirm="Really delete it for ever?"
+            act={purge}
+            class="small quiet"
+            disabled={action.isBusy}
+          />
+        </p>
       </header>
       <p class="fine">
         Sent <Ago at={letter.sent_at} />, received {letter.receives} times

@@ -3,16 +3,17 @@ import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago, Empty } from "shared/ui.tsx";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, Time, useAction } from "../parts.tsx";
+import { Runbook } from "../runbooks.tsx";
 
 type Run = Schemas["ReconciliationResponse"];
 
 /** The last runs, what they found and repaired, and a button that starts one. */
 export function Reconciliation() {
-  const runs = useLive((signal) => plaza.get("/ops/reconciliations", { signal, ...ONCE }), 3000);
+  const runs = useLive((signal) => plaza.ops.listReconciliations({}, { signal, ...ONCE }), 3000);
   const action = useAction();
   const start = () =>
     action.run(async () => {
-      await plaza.post("/ops/reconciliations");
+      await plaza.ops.startReconciliation();
       runs.reload();
       return "A reconciliation has started.";
     });
@@ -57,6 +58,12 @@ function OneRun({ run }: { run: Run }) {
       <p class="fine">
         {formatNumber(run.targets)} targets, {formatNumber(run.users)} users, {formatNumber(run.relations)} rows,{" "}
         {formatNumber(run.cached)} in Redis, {formatNumber(run.skipped)} skipped
+        {run.open > 0 && (
+          <>
+            {" "}
+            · <Runbook name="drift" />
+          </>
+        )}
       </p>
       {run.examples.length > 0 && (
         <Table

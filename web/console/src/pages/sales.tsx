@@ -22,7 +22,7 @@ export function Sales({ state }: { state: string | null }) {
 
 function SalesOf({ state }: { state: (typeof STATES)[number] }) {
   const query = { state, limit: MAX_SHOWN };
-  const sales = useLive((signal) => plaza.get("/ops/vouchers", { query, signal, ...ONCE }), 2000);
+  const sales = useLive((signal) => plaza.ops.listSales(query, { signal, ...ONCE }), 2000);
   return (
     <>
       <LiveTitle text="Flash sales" live={sales} />

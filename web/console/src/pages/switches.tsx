@@ -5,6 +5,7 @@ import { plaza } from "shared/plaza.ts";
 import { say } from "shared/toast.tsx";
 import { Ago, Field, Problem } from "shared/ui.tsx";
 import { Badge, LiveTitle, Shown, Table } from "../parts.tsx";
+import { Runbook } from "../runbooks.tsx";
 
 type Level = Schemas["LevelRequest"]["level"];
 type Current = Schemas["SwitchesResponse"];
@@ -79,6 +80,12 @@ function LevelForm({ current: { level, version }, reload }: { current: Current; 
       <fieldset class="choice">
         <legend>
           Level: <Badge tone={level === "normal" ? "good" : "bad"}>{nameOf(level)}</Badge>
+          {level !== "normal" && (
+            <>
+              {" "}
+              <Runbook name="levels" />
+            </>
+          )}
         </legend>
         {Object.entries(LEVELS).map(([value, text]) => (
           <label key={value}>

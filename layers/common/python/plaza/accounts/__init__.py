@@ -6,4 +6,4 @@ modules ``erasure`` and ``export``.
 
 from plaza.accounts.model import Erasure, ExportPosition
 
-__all__ = ["Erasure", "ExportPosition"]
+__all__ = ["Erasure", "ExportPosition", "request_erasure"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
+from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.lazy_modules import LazyModule
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 else:  # profiles need no module of another context
     sections = LazyModule("plaza.accounts.sections")
 
+SECTIONS_PER_TOKEN = 5  # that a page reads for each token
 _INDEXED = (
     "profile", "phone", "totals", "sessions", "idempotency_keys", "posts", "comments", "reviews",
     "likes", "likes_taken_back", "collects", "collects_taken_back", "follows", "follows_taken_back",
@@ -23,11 +25,14 @@ _INDEXED = (
 """The sections of the version before, whose cursors are the index of one and two integers."""
 
 
-def read_page(user_id: int, cursor: str | None, limit: int) -> tuple[list[ExportedRow], str | None]:
+def read_page(
+    user_id: int, cursor: str | None, limit: int, charge: Charge = no_charge
+) -> tuple[list[ExportedRow], str | None]:
     """Return up to ``limit`` rows past ``cursor``, and the cursor of the last, None at the end.
 
-    One statement a section. Raises BadInput for a cursor of another list, or of a section that this
-    version does not have; MysqlDown.
+    One statement a section; a token is charged after each ``SECTIONS_PER_TOKEN``. Raises BadInput
+    for a cursor of another list, or of a section that this version does not have; MysqlDown,
+    TooManyRequests.
     """
     order = {section.cursor_name: section for section in sections.SECTIONS}
     start = _parse(cursor) if cursor else ExportPosition(next(iter(order)), ())
@@ -40,7 +45,9 @@ def read_page(user_id: int, cursor: str | None, limit: int) -> tuple[list[Export
         raise BadInput("cursor", "was not returned by this API") from None
     exported: list[ExportedRow] = []
     last = start
-    for name in names:
+    for number, name in enumerate(names):
+        if number and number % SECTIONS_PER_TOKEN == 0:
+            charge(1)
         after = start.key if name == start.section else ()
         for row in order[name].read(user_id, after, limit + 1 - len(exported)):
             if len(exported) == limit:

@@ -6,4 +6,12 @@ Owns the table session and the Redis keys listed in ``redis_sessions``, ``redis_
 
 from plaza.auth.sessions import Session, parse_bearer
 
-__all__ = ["Session", "export", "parse_bearer", "session_end"]
+__all__ = [
+    "Session",
+    "export",
+    "new_session",
+    "operate_server_keys",
+    "parse_bearer",
+    "server_keys",
+    "session_end",
+]

@@ -6,9 +6,13 @@ caches the owners of tokens, so that one round trip reads the session and takes 
 bucket. While Redis is unavailable, no caller is limited.
 
 The switches of this process are refreshed in the same round trip when they are due.
+
+A key of a server (``sk_...``) is not a session: ``server_caller`` identifies it.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from plaza.auth import redis_sessions
 from plaza.auth.session_lookup import resolve_session
@@ -19,22 +23,35 @@ from plaza.infra.http.callers import Caller
 from plaza.infra.http.limits import Bucket, anonymous_bucket
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.process import LocalCache
 from plaza.switches import current as current_switches
 from plaza.switches import refresh as switch_refresh
 
+if TYPE_CHECKING:
+    from plaza.auth import server_caller
+else:  # most processes get no key
+    server_caller = LazyModule("plaza.auth.server_caller")
+
+_SERVER_KEY = "bearer sk_"
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 
 # Hash of a token -> user id. Used only to choose the bucket.
 _owners: LocalCache[bytes, int] = LocalCache(max_entries=10_000)
 
 
-def identify(header: str | None, address: str, route: str) -> Caller:
+def identify(header: str | None, address: str, route: str, acts_for: str | None = None) -> Caller:
     """Return the caller that sends this Authorization header to ``route``, and its rate limit.
+    ``acts_for``: the header Plaza-User, which only a key of a server may send.
 
-    One round trip to Redis; one more for a token whose owner is not cached.
+    One round trip to Redis; one more for a token whose owner is not cached. Raises what
+    ``server_caller.identify`` does.
     """
+    if header is not None and header[: len(_SERVER_KEY)].lower() == _SERVER_KEY:
+        return server_caller.identify(header, address, route, acts_for, _take)
+    if acts_for is not None:
+        return _take(anonymous_bucket(address), Caller(refusal="malformed"))
     if header is None:
         return _take(anonymous_bucket(address), Caller())
     token = parse_bearer(header)
@@ -50,12 +67,12 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         return _resolve(sha, None)
     # A token that Redis lacks may be invented, so its read of MySQL is limited for the network.
     is_limited_by_network = cached is None and bucket is None
-    limited = Caller(wait_ms=wait_ms, quota=quota)
+    limited = Caller(wait_ms=wait_ms, quota=quota, bucket=bucket)
     if is_limited_by_network:
         limited = _take(anonymous_bucket(address), limited)
     if limited.wait_ms:
         return limited
-    caller = _resolve(sha, cached)._replace(quota=limited.quota)
+    caller = _resolve(sha, cached)._replace(quota=limited.quota, bucket=limited.bucket)
     if caller.user_id is None:
         _owners.drop(sha)
         if is_limited_by_network:
@@ -86,7 +103,7 @@ def _take(bucket: Bucket, caller: Caller) -> Caller:
         limits.record_limit_skipped(error)
         return caller._replace(quota=None)
     wait_ms, quota = bucket.read_reply(reply)
-    return caller._replace(wait_ms=wait_ms, quota=quota)
+    return caller._replace(wait_ms=wait_ms, quota=quota, bucket=bucket)
 
 
 def _resolve(sha: bytes, cached: Session | None) -> Caller:

@@ -10,14 +10,16 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime import clock
 
 
-def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
-    """Store (hash, user id, expiry in s since 1970). One statement. Raises MysqlDown."""
+def insert(rows: Sequence[tuple[bytes, int, int]], age_s: int = 0) -> None:
+    """Store (hash, user id, expiry in s since 1970), as opened ``age_s`` ago. One statement.
+    Raises MysqlDown."""
+    values = "(%s, %s, FROM_UNIXTIME(%s), UTC_TIMESTAMP(6) - INTERVAL %s SECOND)"
     mysql.write(
         f"""
-        INSERT IGNORE INTO session (token_sha256, user_id, expires_at)
-        VALUES {", ".join(["(%s, %s, FROM_UNIXTIME(%s))"] * len(rows))}
+        INSERT IGNORE INTO session (token_sha256, user_id, expires_at, created_at)
+        VALUES {", ".join([values] * len(rows))}
         """,
-        [part for row in rows for part in row],
+        [part for row in rows for part in (*row, age_s)],
     )
 
 
@@ -94,6 +96,11 @@ def delete_all(token_sha256s: Sequence[bytes]) -> None:
     if token_sha256s:
         marks = sql.placeholders(len(token_sha256s))
         mysql.write(f"DELETE FROM session WHERE token_sha256 IN ({marks})", token_sha256s)
+
+
+def delete_some(limit: int) -> int:
+    """Delete at most ``limit`` sessions, open ones, too; return how many. Raises MysqlDown."""
+    return mysql.write("DELETE FROM session ORDER BY token_sha256 LIMIT %s", (limit,))
 
 
 def delete_expired(limit: int) -> int:

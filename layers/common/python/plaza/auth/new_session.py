@@ -3,27 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from plaza.auth import mysql_store
 from plaza.auth.sessions import hash_token, make_token
 from plaza.auth.settings import auth_settings
 from plaza.infra.runtime import clock
 
-
-def open_session(user_id: int) -> str:
-    """Open a session; return its token. One statement. Raises MysqlDown."""
-    return open_sessions([user_id])[0]
+if TYPE_CHECKING:
+    from plaza.users import User
 
 
-def open_sessions(user_ids: Sequence[int]) -> list[str]:
-    """Open a session for each user; return the tokens in order. One statement. Raises MysqlDown."""
-    ttl_s = min(auth_settings().session_ttl_s, auth_settings().session_max_age_s)
+class SignedIn(NamedTuple):
+    """A new session: its token, its idle timeout, and its user."""
+
+    token: str
+    expires_in_s: int
+    user: User
+
+
+def sign_in_user(user: User) -> SignedIn:
+    """Open a session for a user who signs in. One statement. Raises MysqlDown."""
+    token = open_session(user.id)
+    config = auth_settings()
+    return SignedIn(token, min(config.session_ttl_s, config.session_max_age_s), user)
+
+
+def open_session(user_id: int, max_s: int | None = None) -> str:
+    """Open a session; return its token. ``max_s``: it ends after so many seconds, used or not.
+    One statement. Raises MysqlDown."""
+    return open_sessions([user_id], max_s)[0]
+
+
+def open_sessions(user_ids: Sequence[int], max_s: int | None = None) -> list[str]:
+    """Open a session for each user, as ``open_session``; return the tokens in order.
+    One statement. Raises MysqlDown."""
+    max_age_s = auth_settings().session_max_age_s
+    max_s = max_age_s if max_s is None else min(max_s, max_age_s)
+    ttl_s = min(auth_settings().session_ttl_s, max_s)
     expires_at_s = int(clock.now_s()) + ttl_s
     tokens = [make_token() for _ in user_ids]
     mysql_store.insert(
         [
             (hash_token(token), user_id, expires_at_s)
             for token, user_id in zip(tokens, user_ids, strict=True)
-        ]
+        ],
+        age_s=max_age_s - max_s,
     )
     return tokens

@@ -8,8 +8,8 @@ and limits are in Redis only: while it is unavailable, sign-in fails with 503.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from plaza.auth import redis_challenges, sms
@@ -24,7 +24,7 @@ from plaza.auth.codes import (
     hash_challenge,
     make_code,
 )
-from plaza.auth.new_session import open_session
+from plaza.auth.new_session import SignedIn, sign_in_user
 from plaza.auth.phones import parse_phone, require_destination
 from plaza.auth.settings import auth_settings
 from plaza.infra.aws import secrets
@@ -33,8 +33,7 @@ from plaza.infra.http.limits import Attempt, Window
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
-from plaza.users import User
-from plaza.users.sign_up import sign_up
+from plaza.users.sign_up import link_phone, sign_up
 
 
 class IssuedChallenge(NamedTuple):
@@ -42,14 +41,6 @@ class IssuedChallenge(NamedTuple):
 
     challenge: str
     expires_in_s: int
-
-
-class SignedIn(NamedTuple):
-    """A new session: its token, its idle timeout, and its user."""
-
-    token: str
-    expires_in_s: int
-    user: User
 
 
 def send_code(phone_input: str, address: str) -> IssuedChallenge:
@@ -73,25 +64,41 @@ def sign_in(challenge: str, code: str, address: str) -> SignedIn:
 
     Raises CodeRefused; RedisDown, MysqlDown and SwitchedOff, after which the code still works.
     """
+    with _used_code(challenge, code) as phone:
+        signed_in = sign_in_user(sign_up(phone))
+    with suppress(RedisDown):  # the next code then counts as one to a new phone
+        hasher = _hasher_of(challenge)
+        redis_challenges.mark_sign_in(hasher.hash_phone_and_network(phone, address))
+    record("signed_in", {"signed_in": 1}, user_id=signed_in.user.id)
+    return signed_in
+
+
+def link(user_id: int, challenge: str, code: str) -> None:
+    """Give a signed-in user the phone of a challenge. The code works once.
+
+    Raises CodeRefused, PhoneTaken, UserMissing; RedisDown and MysqlDown, after which the code still
+    works.
+    """
+    with _used_code(challenge, code) as phone:
+        link_phone(user_id, phone)
+    record("phone_linked", user_id=user_id)
+
+
+@contextmanager
+def _used_code(challenge: str, code: str) -> Iterator[str]:
+    """Use up a code for the block, which gets its phone; after an error the code works again.
+    Raises CodeRefused, RedisDown."""
     hasher, sha = _hasher_of(challenge), hash_challenge(challenge)
     encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))
     if encrypted is None:
         record("code_refused", {"codes_refused": 1})
         raise CodeRefused
-    phone = hasher.decrypt_phone(challenge, encrypted)
     try:
-        user = sign_up(phone)
-        token = open_session(user.id)
+        yield hasher.decrypt_phone(challenge, encrypted)
     except BaseException:
         with suppress(RedisDown):
             redis_challenges.release(sha)
         raise
-    with suppress(RedisDown):  # the next code then counts as one to a new phone
-        redis_challenges.mark_sign_in(hasher.hash_phone_and_network(phone, address))
-    record("signed_in", {"signed_in": 1}, user_id=user.id)
-    return SignedIn(
-        token, min(auth_settings().session_ttl_s, auth_settings().session_max_age_s), user
-    )
 
 
 def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from plaza.auth.codes import CHALLENGE_PATTERN, CODE_PATTERN
-from plaza.auth.phone_sign_in import SignedIn
+from plaza.auth.new_session import SignedIn
 from plaza.auth.phones import PHONE_PATTERN
 from plaza.infra.http.schemas import RequestModel, ResponseModel
 from plaza.users import Card
@@ -37,6 +37,7 @@ Challenge = Annotated[
 ]
 
 _CHALLENGE = "qkB2n0yD8c6qC0mJm3rj1xN6yVb8oQ0o4p3Xw5kZt9E"
+_SIGNED = "eyJhbGciOiJFUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl"
 
 
 class CodeRequest(RequestModel):
@@ -58,8 +59,8 @@ class CodeResponse(ResponseModel):
     expires_in: Annotated[int, Field(description="Seconds until the code expires.")]
 
 
-class SessionRequest(RequestModel):
-    """A sign-in code and its challenge."""
+class PhoneRequest(RequestModel):
+    """A sign-in code and its challenge, for the phone of the caller."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"challenge": _CHALLENGE, "code": "123456"}]}
@@ -67,6 +68,53 @@ class SessionRequest(RequestModel):
 
     challenge: Challenge
     code: Code
+
+
+class SessionRequest(RequestModel):
+    """A sign-in code and its challenge, or an ID token and its nonce, if it has one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"challenge": _CHALLENGE, "code": "123456"},
+                {"id_token": _SIGNED, "nonce": "n-0S6_WzA2Mj"},
+            ],
+        }
+    )
+
+    challenge: Challenge | None = None
+    code: Code | None = None
+    id_token: Annotated[
+        str | None,
+        Field(
+            max_length=8192,
+            pattern=r"^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$",
+            description=(
+                "ID token of an OpenID Connect issuer that the deployment accepts, in place of "
+                "challenge and code. It works once."
+            ),
+        ),
+    ] = None
+    nonce: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=200,
+            description=(
+                "The `nonce` of the ID token, or the text whose SHA-256, in hex, that is. Required "
+                "if the token has one."
+            ),
+        ),
+    ] = None
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        phone = (self.challenge, self.code)
+        is_phone = None not in phone and (self.id_token, self.nonce) == (None, None)
+        is_token = self.id_token is not None and phone == (None, None)
+        if not is_phone and not is_token:
+            raise ValueError("has either challenge and code, or id_token with its nonce")
+        return self
 
 
 class SessionResponse(ResponseModel):

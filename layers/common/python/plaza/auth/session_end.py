@@ -11,8 +11,11 @@ from __future__ import annotations
 from plaza.auth import mysql_store, redis_sessions
 from plaza.auth.session_lookup import find_session
 from plaza.auth.sessions import KEPT_S, hash_token
+from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import Unauthenticated
 from plaza.infra.runtime.observability import record
+
+_SESSIONS_AT_ONCE = 10_000
 
 
 def end_session(token: str) -> None:
@@ -45,6 +48,20 @@ def end_user_sessions(user_id: int, operator_id: int) -> int:
     ended = _end_all(user_id)
     record("sessions_ended", user_id=user_id, operator_id=operator_id, ended=ended)
     return ended
+
+
+def end_every_session(max_s: float) -> tuple[int, bool]:
+    """End the sessions of all users, 10,000 at a time for about ``max_s``; return (how many,
+    whether none is left). Those that Redis has cached end within a minute
+    (``MAX_ROLE_AGE_S``). Raises MysqlDown."""
+    deadline, ended = Deadline.in_s(max_s), 0
+    while not deadline.has_passed:
+        deleted = mysql_store.delete_some(_SESSIONS_AT_ONCE)
+        ended += deleted
+        if deleted < _SESSIONS_AT_ONCE:
+            record("every_session_ended", ended=ended)
+            return ended, True
+    return ended, False
 
 
 def erase(user_id: int) -> int:

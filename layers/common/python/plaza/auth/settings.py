@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from plaza.auth.issuers import Issuer, parse_issuers
 from plaza.infra.runtime.settings import BadSettings, declare, read_names, require
 
 SMS_NUMBER_TYPES = (
@@ -67,6 +68,35 @@ def _sms_number_types(env: Mapping[str, str]) -> frozenset[str]:
     return frozenset(types)
 
 
+class IdentitySettings(NamedTuple):
+    """The issuers whose ID tokens sign in, and the secret with their keys, which only the functions
+    of sign-in and of RefreshIssuers have."""
+
+    issuers: tuple[Issuer, ...]
+    keys_secret_id: str | None
+
+    def require_keys_secret_id(self) -> str:
+        """Return ``keys_secret_id``. Raises BadSettings without one."""
+        if self.keys_secret_id is None:
+            raise BadSettings("PLAZA_ISSUER_KEYS_ID is not set")
+        return self.keys_secret_id
+
+
+def _issuers(env: Mapping[str, str]) -> tuple[Issuer, ...]:
+    try:
+        return parse_issuers(
+            env.get("PLAZA_IDENTITY_ISSUERS", ""),
+            is_local=env.get("PLAZA_ENVIRONMENT") == "local",
+        )
+    except ValueError as error:
+        raise BadSettings(f"PLAZA_IDENTITY_ISSUERS: {error}") from None
+
+
+identity_settings = declare(
+    IdentitySettings,
+    issuers=_issuers,
+    keys_secret_id=lambda env: env.get("PLAZA_ISSUER_KEYS_ID") or None,
+)
 auth_settings = declare(
     AuthSettings,
     sms_sender=_sms_sender,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plaza.changes import mysql_store
+from plaza.changes.settings import change_settings
 from plaza.infra.mysql import binlog
 from plaza.infra.mysql.binlog import BinlogPosition, BinlogPositionLost, ChangeBatch, RowChange
 from plaza.infra.runtime.clock import Deadline
@@ -27,6 +28,12 @@ class BinlogProgress(NamedTuple):
     rows: int
     lost: bool
     lag_s: float = 0.0
+
+
+def run_follower() -> BinlogProgress | None:
+    """Follow the changes; return None in a deployment without a binlog (``PLAZA_BINLOG``).
+    Raises what ``follow_changes`` raises."""
+    return follow_changes() if change_settings().follows_binlog else None
 
 
 def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:

@@ -1,9 +1,9 @@
 """Daily check-ins in the user's time zone, and their streaks.
 
 Owns the table checkin, the queue of check-ins and the Redis keys listed in ``redis_store``.
-Other contexts use ``erasure`` and ``export``.
+Other contexts use ``erasure`` and ``export``, and ``gauges`` and ``sweep`` for outboxes.
 """
 
 from plaza.checkins.model import CheckInEvent, Month
 
-__all__ = ["CheckInEvent", "Month", "erasure", "export"]
+__all__ = ["CheckInEvent", "Month", "erasure", "export", "gauges", "sweep"]

@@ -47,6 +47,19 @@ def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentVie
     return queries.build_new_view(text, author)
 
 
+def create_hidden(draft: Draft) -> int:
+    """Store a post that only its author may read, and return its id. It is not announced: no cache
+    can have it. Raises RedisDown, MysqlDown."""
+    target = Target(draft.type, ids.new_id())
+
+    def work(cursor: Cursor) -> None:
+        _write(cursor, target, draft, None)
+        mysql_store.set_hidden(cursor, target, draft.author_id)
+
+    mysql.run_in_transaction(work)
+    return target.id
+
+
 def edit(post_id: int, actor_id: int, changes: Mapping[str, Any]) -> ContentView:
     """Change fields of a post of the actor (title, body, images) and return its view. The last of
     concurrent edits wins. Raises ContentMissing, ContentDeleted, NotAuthor, MysqlDown,

@@ -34,7 +34,21 @@ class Claim(NamedTuple):
 
 
 class ContentCounter(NamedTuple):
-    """The totals of a target by column, and the version of each: how many commits changed it."""
+    """The totals of a target by column, and the version of each: how many commits changed it.
+
+    ``sorted_at``: the version up to which a total's list in ``sorted_reaction`` is kept, negative
+    while the list is filled, 0 without one.
+    """
 
     totals: Mapping[str, int]
     versions: Mapping[str, int]
+    sorted_at: Mapping[str, int] = {}
+
+    def keeps_list(self, column: str) -> bool:
+        """Return whether each commit has to change the sorted list of a total, too."""
+        at = self.sorted_at.get(column, 0)
+        return at != 0 and abs(at) == self.versions[column]
+
+    def has_list(self, column: str) -> bool:
+        """Return whether the sorted list of a total is complete."""
+        return self.keeps_list(column) and self.sorted_at[column] > 0

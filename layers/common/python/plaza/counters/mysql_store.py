@@ -4,7 +4,7 @@ a function runs one statement; without a cursor it raises MysqlDown."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS, ContentCounter, UserCounter
 from plaza.infra.mysql import mysql, sql
@@ -12,6 +12,12 @@ from plaza.infra.mysql.mysql import Cursor
 
 VERSION_COLUMNS = tuple(column.replace("_total", "_version") for column in CONTENT_COLUMNS)
 _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
+_SORTED_OF = {
+    column: column.replace("_total", "_sorted")
+    for column in CONTENT_COLUMNS
+    if column != "comment_total"
+}
+SORTED_COLUMNS = tuple(f"COALESCE({column}, 0)" for column in _SORTED_OF.values())
 
 T = TypeVar("T")
 
@@ -78,16 +84,13 @@ def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
 def _lock_content(
     cursor: Cursor, targets: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], ContentCounter]:
-    where = " OR ".join(
-        f"(target_type = '{target_type}' AND target_id IN ({numbers}))"
-        for target_type, numbers in sql.render_ids_by_type(targets).items()
-    )
     # Locks in the order of the primary key, which GROUP BY reads.
     cursor.execute(
         f"""
-        SELECT target_type, {sql.concat_rows("target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS)}
+        SELECT target_type,
+               {sql.concat_rows("target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS, *SORTED_COLUMNS)}
         FROM content_counter FORCE INDEX (PRIMARY)
-        WHERE {where}
+        WHERE {_select(targets)}
         GROUP BY target_type
         ORDER BY target_type FOR UPDATE
         """
@@ -99,12 +102,20 @@ def _lock_content(
     }
 
 
+def _select(targets: Sequence[tuple[str, int]]) -> str:
+    return " OR ".join(
+        f"(target_type = '{target_type}' AND target_id IN ({numbers}))"
+        for target_type, numbers in sql.render_ids_by_type(targets).items()
+    )
+
+
 def read_counter(numbers: Sequence[int]) -> ContentCounter:
-    """Return the counter of a row with CONTENT_COLUMNS and VERSION_COLUMNS."""
+    """Return the counter of a row with CONTENT_COLUMNS, VERSION_COLUMNS and SORTED_COLUMNS."""
     count = len(CONTENT_COLUMNS)
     return ContentCounter(
         dict(zip(CONTENT_COLUMNS, numbers[:count], strict=True)),
-        dict(zip(CONTENT_COLUMNS, numbers[count:], strict=True)),
+        dict(zip(CONTENT_COLUMNS, numbers[count : 2 * count], strict=True)),
+        dict(zip(_SORTED_OF, numbers[2 * count :], strict=True)),
     )
 
 
@@ -114,7 +125,8 @@ def add_to_content(
     commits: Mapping[tuple[tuple[str, int], str], int] | None = None,
 ) -> None:
     """Add ``deltas`` to the counters of content. The version of each named total is raised, also
-    for a delta of 0: by the number of ``commits`` of (target, column), by 1 without an entry."""
+    for a delta of 0: by the number of ``commits`` of (target, column), by 1 without an entry. A
+    sorted list that was kept before counts as kept up to that version: the caller changed it."""
     raised = commits or {}
     columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
     if not columns:
@@ -138,12 +150,46 @@ def add_to_content(
         ]
     )
     names = [name for column in columns for name in (column, _VERSION_OF[column])]
-    sums = ", ".join(f"{name} = content_counter.{name} + VALUES({name})" for name in names)
+    sums = ", ".join(
+        [
+            *(
+                _keep_list(column, f"content_counter.{version} + VALUES({version})")
+                for column in columns
+                if (version := _VERSION_OF[column]) and column in _SORTED_OF
+            ),
+            *(f"{name} = content_counter.{name} + VALUES({name})" for name in names),
+        ]
+    )
     cursor.execute(
         f"""
         INSERT INTO content_counter (target_type, target_id, {", ".join(names)})
         VALUES {rows}
         ON DUPLICATE KEY UPDATE {sums}
+        """
+    )
+
+
+def _keep_list(column: str, version: str) -> str:
+    """Return the assignment that keeps a list at a new ``version``, an expression. It stands before
+    the assignment of the version: servers assign from left to right."""
+    at, before = f"content_counter.{_SORTED_OF[column]}", f"content_counter.{_VERSION_OF[column]}"
+    return f"{_SORTED_OF[column]} = IF(ABS({at}) = {before}, SIGN({at}) * ({version}), {at})"
+
+
+def mark_lists(
+    cursor: Cursor,
+    targets: Sequence[tuple[str, int]],
+    column: str,
+    mark: Literal["none", "filling", "complete"],
+) -> None:
+    """Set the state of the sorted lists of a total, as of the versions of its locked counters."""
+    version = _VERSION_OF[column]
+    sorted_at = {"none": "NULL", "filling": f"-{version}", "complete": version}[mark]
+    cursor.execute(
+        f"""
+        UPDATE content_counter
+        SET {_SORTED_OF[column]} = {sorted_at}
+        WHERE {_select(targets)}
         """
     )
 
@@ -201,11 +247,13 @@ def correct_content(cursor: Cursor, correct: Mapping[tuple[str, int], ContentCou
         for target, counter in sorted(correct.items(), key=lambda pair: pair[0])
     )
     columns = [*CONTENT_COLUMNS, *VERSION_COLUMNS]
+    changes = [_keep_list(column, f"VALUES({_VERSION_OF[column]})") for column in _SORTED_OF]
+    changes += [f"{column} = VALUES({column})" for column in columns]
     cursor.execute(
         f"""
         INSERT INTO content_counter (target_type, target_id, {", ".join(columns)})
         VALUES {rows}
-        ON DUPLICATE KEY UPDATE {", ".join(f"{c} = VALUES({c})" for c in columns)}
+        ON DUPLICATE KEY UPDATE {", ".join(changes)}
         """
     )
 

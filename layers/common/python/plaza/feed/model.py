@@ -9,6 +9,7 @@ from plaza.content import ContentView, ListPosition
 from plaza.infra.runtime.codec import ID
 
 MAX_TIMELINES = 100
+MAX_FIRST_WINDOW = 3
 MIN_FLOOR_US = 1  # the floor of a complete timeline
 MAX_FLOOR_US = 2**53 - 1  # the floor of a timeline that is not built
 INBOX: Literal["inbox"] = "inbox"
@@ -41,6 +42,24 @@ class Timeline(NamedTuple):
 class Followee(NamedTuple):
     user_id: int
     star: bool
+
+
+class FeedDepth(NamedTuple):
+    """What a page of old posts found: ``window`` was enough for a page that began at ``at_us``, and
+    no post follows ``end`` (None: not known)."""
+
+    window: int = 0
+    at_us: int = 0
+    end: ListPosition | None = None
+
+    def first_window(self, after: ListPosition | None) -> int:
+        """Return the window that a page past ``after`` begins with."""
+        is_next = after is not None and after.created_us <= self.at_us
+        return self.window if is_next else 0
+
+    def ends_at(self, after: ListPosition | None) -> bool:
+        """Return whether no post follows ``after``."""
+        return after is not None and self.end is not None and after <= self.end
 
 
 class FeedPage(NamedTuple):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from plaza.content import ListPosition
 from plaza.feed.model import FeedEntry, Followee
+from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.runtime import clock
 
@@ -157,24 +158,35 @@ def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedE
 
 
 def read_page(
-    author_ids: Collection[int], after: ListPosition | None, floor_us: int, count: int
-) -> list[FeedEntry]:
-    """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``. At
-    most six statements, whose windows grow fourfold. Raises MysqlDown."""
+    author_ids: Collection[int],
+    after: ListPosition | None,
+    floor_us: int,
+    count: int,
+    first_window: int = 0,
+    charge: Charge = no_charge,
+) -> tuple[list[FeedEntry], int]:
+    """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``, and
+    the window that was the last.
+
+    A statement for each window; they grow fourfold from ``first_window``, and there are six at
+    most. Each is charged before it is read. Raises MysqlDown, TooManyRequests.
+    """
     entries: list[FeedEntry] = []
     if not author_ids:
-        return entries
+        return entries, first_window
     bounds = [sql.from_us(floor_us), *([sql.from_us(after.created_us)] if after else [])]
     end = min(*bounds, sql.from_us(clock.now_us()))
-    for days in _WINDOWS:
-        begin = None
+    window = first_window
+    for window in range(first_window, len(_WINDOWS)):
+        begin, days = None, _WINDOWS[window]
         if days is not None and end - sql.from_us(0) >= timedelta(days):
             begin = end - timedelta(days)
+        charge(-(-len(author_ids) // _AUTHORS_PER_ARM))
         entries += _read_window(author_ids, after, min(bounds), begin, count - len(entries))
         if len(entries) >= count or begin is None:
             break
         bounds.append(begin)
-    return entries
+    return entries, window
 
 
 def _read_window(

@@ -12,9 +12,11 @@ from plaza.content import queries as content_queries
 from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import (
     INBOX,
+    MAX_FIRST_WINDOW,
     MAX_FLOOR_US,
     MIN_FLOOR_US,
     POSTS,
+    FeedDepth,
     FeedEntry,
     FeedPage,
     Timeline,
@@ -22,9 +24,11 @@ from plaza.feed.model import (
     merge,
 )
 from plaza.feed.rebuild import request_rebuild
+from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.errors import TooManyRequests
 from plaza.infra.runtime.observability import record
 from plaza.reactions import FOLLOW, Target
 from plaza.reactions import queries as reaction_queries
@@ -50,20 +54,23 @@ class _Batch(NamedTuple):
     verified: bool = False
 
 
-def read_feed(user_id: int, after: ListPosition | None, limit: int) -> FeedPage:
+def read_feed(
+    user_id: int, after: ListPosition | None, limit: int, charge: Charge = no_charge
+) -> FeedPage:
     """Return a page of the posts of a user's followed authors, newest first, past ``after``.
 
     Deleted posts and posts of authors no longer followed are skipped; at most four rounds fill the
-    page. It may be short after four rounds, and while MySQL is unavailable. Raises MysqlDown,
-    RedisDown.
+    page. It may be short after four rounds, while MySQL is unavailable, and where ``charge``
+    refuses the next statement for old posts. Raises MysqlDown, RedisDown, TooManyRequests.
     """
     visible: list[ContentView] = []
     position, ended = after, False
     for attempt in range(_MAX_ROUNDS):
         try:
-            batch = _read_batch(user_id, position, limit + 1, attempt < _ROUNDS_IN_REDIS)
+            in_redis = attempt < _ROUNDS_IN_REDIS
+            batch = _read_batch(user_id, position, limit + 1, in_redis, charge)
             visible += _read_visible(user_id, batch)
-        except MysqlDown:
+        except (MysqlDown, TooManyRequests):
             if not visible:
                 raise
             break
@@ -79,7 +86,9 @@ def read_feed(user_id: int, after: ListPosition | None, limit: int) -> FeedPage:
     return FeedPage(page, position)
 
 
-def _read_batch(user_id: int, after: ListPosition | None, count: int, in_redis: bool) -> _Batch:
+def _read_batch(
+    user_id: int, after: ListPosition | None, count: int, in_redis: bool, charge: Charge
+) -> _Batch:
     try:
         floor_us, hot = _read_hot(user_id, after, count) if in_redis else (MAX_FLOOR_US, [])
         is_redis_down = False
@@ -92,15 +101,37 @@ def _read_batch(user_id: int, after: ListPosition | None, count: int, in_redis: 
     if floor_us <= MIN_FLOOR_US:
         return _Batch(hot, ended=True, hot=len(hot))
     try:
-        authors = [followee.user_id for followee in mysql_store.read_followees(user_id)]
-        cold = mysql_store.read_page(authors, after, floor_us, count - len(hot))
-    except MysqlDown:
+        cold = _read_cold(user_id, after, floor_us, count - len(hot), charge)
+    except (MysqlDown, TooManyRequests):
         if not hot:
             raise
         return _Batch(hot, ended=False, hot=len(hot))
     record("feed_read_from_mysql", {"feeds_from_mysql": 1}, found=len(cold), hot=len(hot))
     entries = hot + cold
     return _Batch(entries, len(entries) < count, len(hot), is_redis_down)
+
+
+def _read_cold(
+    user_id: int, after: ListPosition | None, floor_us: int, count: int, charge: Charge
+) -> list[FeedEntry]:
+    """Return ``count`` entries past ``after`` and at or below the floor from MySQL, fewer at the
+    end. One statement for the followees, and one for each window; two round trips to Redis, and one
+    a window for its charge. Raises MysqlDown, TooManyRequests."""
+    depth = FeedDepth()
+    with suppress(RedisDown):
+        depth = redis_store.read_depth(user_id)
+    if depth.ends_at(after):
+        return []
+    authors = [followee.user_id for followee in mysql_store.read_followees(user_id)]
+    window = depth.first_window(after)
+    entries, window = mysql_store.read_page(authors, after, floor_us, count, window, charge)
+    first, last = (entries[0].position, entries[-1].position) if entries else (after, after)
+    if first is not None:
+        end = last if len(entries) < count else depth.end
+        reached = FeedDepth(min(window, MAX_FIRST_WINDOW), first.created_us, end)
+        with suppress(RedisDown):
+            redis_store.store_depth(user_id, reached)
+    return entries
 
 
 def _read_hot(user_id: int, after: ListPosition | None, count: int) -> tuple[int, list[FeedEntry]]:

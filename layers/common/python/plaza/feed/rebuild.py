@@ -61,5 +61,5 @@ def _read_inbox(inbox: Timeline) -> Push:
     followees = mysql_store.read_followees(inbox.user_id)
     stars = [followee.user_id for followee in followees if followee.star]
     others = [followee.user_id for followee in followees if not followee.star]
-    newest = mysql_store.read_page(others, None, MAX_FLOOR_US, inbox.cap)
+    newest, _ = mysql_store.read_page(others, None, MAX_FLOOR_US, inbox.cap)
     return Push(inbox, newest, stars, floor_of(newest, inbox.cap))

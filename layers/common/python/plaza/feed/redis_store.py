@@ -2,6 +2,8 @@
 
 {<shard>}:user:<id>:inbox  zset  posts of followed users
 {<shard>}:user:<id>:posts  zset  the user's own posts; of stars only
+{<shard>}:user:<id>:depth  hash  what a page of old posts found (model.FeedDepth), for DEPTH_TTL_S:
+                                 window, at_us, end_us, end_id
 
 Members are ``<post, 19 digits>:<author>`` -> created, microseconds since 1970; posts of equal time
 sort by id. An inbox also has ``star:<author>`` -> 0 for each followed star. The members below have
@@ -25,7 +27,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.content import ListPosition
-from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedEntry, Timeline
+from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedDepth, FeedEntry, Timeline
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
@@ -36,6 +38,8 @@ UNBUILT_TTL_MS = 3_600_000
 REQUEST_INTERVAL_US = 10_000_000
 REBUILD_AFTER_US = 86_400_000_000
 MIN_REBUILD_AGE_US = 60_000_000
+# An author followed since then may have posts past the end.
+DEPTH_TTL_S = 60
 MAX_TIMELINES_PER_CALL = 16
 MAX_STARS_PER_CALL = 500
 _MAX_PUSHES_PER_TRIP = 2_000
@@ -84,6 +88,31 @@ def read_pages(
         [Call(READ_PAGE, (key(t),), (*begin, count, *durations)) for t in timelines]
     )
     return [_parse_page(*reply) for reply in replies]
+
+
+def depth_key(user_id: int) -> str:
+    """Return the key of what pages of old posts found for a reader."""
+    user = f"user:{user_id}"
+    return f"{{{shard_of(user)}}}:{user}:depth"
+
+
+def read_depth(user_id: int) -> FeedDepth:
+    """Return what pages of old posts found for a reader. One round trip. Raises RedisDown."""
+    fields = redis.execute("HMGET", depth_key(user_id), "window", "at_us", "end_us", "end_id")
+    window, at_us, end_us, end_id = (int(field or 0) for field in fields)
+    return FeedDepth(window, at_us, ListPosition(end_us, end_id) if end_us else None)
+
+
+def store_depth(user_id: int, depth: FeedDepth) -> None:
+    """Store what a page of old posts found. One round trip. Raises RedisDown."""
+    end = depth.end or ListPosition(0, 0)
+    key, values = depth_key(user_id), ("window", depth.window, "at_us", depth.at_us)
+    redis.pipeline(
+        [
+            ("HSET", key, *values, "end_us", end.created_us, "end_id", end.id),
+            ("EXPIRE", key, DEPTH_TTL_S),
+        ]
+    )
 
 
 def push_all(pushes: Iterable[Push]) -> int:

@@ -2,7 +2,7 @@
 
 Owns the tables voucher, voucher_order, cancelled_order, waitlist_entry and order_outbox, the queues
 of orders, and the Redis keys listed in ``redis_keys``, ``voucher_lookup`` and ``filter_build``.
-Other contexts use ``erasure`` and ``export``.
+Other contexts use ``erasure`` and ``export``, operators ``inspection`` and ``recover_orders``.
 """
 
 from plaza.flash_sales.model import (
@@ -33,4 +33,6 @@ __all__ = [
     "VoucherAvailability",
     "erasure",
     "export",
+    "inspection",
+    "recover_orders",
 ]

@@ -109,9 +109,19 @@ def read(voucher_id: int, after_seq: int, limit: int) -> list[tuple[int, int]]:
     ]
 
 
-def find_of_buyer(buyer_id: int, limit: int) -> list[int]:
-    """Return at most ``limit`` of the vouchers that a buyer waits for."""
+def find_of_buyer(buyer_id: int, limit: int, before_id: int | None = None) -> list[int]:
+    """Return at most ``limit`` of the vouchers that a buyer waits for, newest first; with
+    ``before_id`` of older ones. One statement. Raises MysqlDown."""
+    where, args = "", [buyer_id]
+    if before_id is not None:
+        where, args = " AND voucher_id < %s", [buyer_id, before_id]
     rows = mysql.fetch_all(
-        "SELECT voucher_id FROM waitlist_entry WHERE buyer_id = %s LIMIT %s", (buyer_id, limit)
+        f"""
+        SELECT voucher_id
+        FROM waitlist_entry FORCE INDEX (by_buyer)
+        WHERE buyer_id = %s{where}
+        ORDER BY voucher_id DESC LIMIT {limit:d}
+        """,
+        args,
     )
     return [voucher_id for (voucher_id,) in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_keys import bucket_key, other_keys, state_key
@@ -41,6 +41,30 @@ class SaleCounts(NamedTuple):
             self.cancelled < voucher.cancelled
             or self.sold + self.cancelled < sold + voucher.cancelled
         )
+
+
+def read_all(voucher_id: int) -> dict[str, Any]:
+    """Return the state of a sale and the sizes of its other keys, {} without one. Two round trips.
+    Raises RedisDown."""
+    state = redis.execute("HGETALL", state_key(voucher_id))
+    if not state.get("generation"):
+        return {}
+    sale = SaleGeneration(voucher_id, int(state["generation"]), int(state["initial_stock"]))
+    recovery, cancelled, waitlist, offers = other_keys(sale)
+    commands: list[tuple[str, str]] = [
+        ("LLEN", recovery),
+        ("SCARD", cancelled),
+        ("ZCARD", waitlist),
+        ("ZCARD", offers),
+    ]
+    names = ("recovery", "cancelled", "waitlist", "offers")
+    return {"state": state, **dict(zip(names, redis.pipeline(commands), strict=True))}
+
+
+def drop_state(voucher_id: int) -> bool:
+    """Delete the state of a sale; return whether there was one. One round trip.
+    Raises RedisDown."""
+    return bool(redis.execute("UNLINK", state_key(voucher_id)))
 
 
 def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:

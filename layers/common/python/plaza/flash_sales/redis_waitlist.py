@@ -11,7 +11,7 @@ from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPosition
 from plaza.flash_sales.redis_keys import buyers_key, offers_key, state_key, waitlist_key
 from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL, read_entry
 from plaza.infra.redis import redis
-from plaza.infra.redis.commands import Argument, Call
+from plaza.infra.redis.commands import Argument, Call, Command
 from plaza.infra.redis.scripts import load_script
 
 MAX_LEAVING = 500
@@ -36,16 +36,22 @@ def read_position(
     """Return (the order, the position) of a buyer; None each. One round trip. Raises RedisDown."""
     buyer = str(buyer_id)
     entry, rank, until_us = redis.pipeline(
-        [
-            ("HGET", buyers_key(sale, buyer_id), buyer),
-            ("ZRANK", waitlist_key(sale), buyer),
-            ("ZSCORE", offers_key(sale), buyer),
-        ]
+        [("HGET", buyers_key(sale, buyer_id), buyer), *_position_commands(sale, buyer)]
     )
-    order = read_entry(sale, entry)
-    if until_us is not None:
-        return order, WaitlistPosition(None, int(float(until_us)))
-    return order, None if rank is None else WaitlistPosition(int(rank) + 1)
+    return read_entry(sale, entry), _parse_position(rank, until_us)
+
+
+def read_positions(sales: Sequence[SaleGeneration], buyer_id: int) -> dict[int, WaitlistPosition]:
+    """Return voucher -> position of a buyer, where there is one. One round trip. Raises
+    RedisDown."""
+    replies = redis.pipeline(
+        [command for sale in sales for command in _position_commands(sale, str(buyer_id))]
+    )
+    positions = {
+        sale.voucher_id: _parse_position(rank, until_us)
+        for sale, rank, until_us in zip(sales, replies[::2], replies[1::2], strict=True)
+    }
+    return {voucher_id: position for voucher_id, position in positions.items() if position}
 
 
 def read_state(sale: SaleGeneration) -> WaitlistState:
@@ -109,6 +115,16 @@ def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
         "ZRANGEBYSCORE", offers_key(sale), "-inf", now_us, "LIMIT", 0, MAX_LEAVING
     )
     return [int(buyer_id) for buyer_id in members]
+
+
+def _position_commands(sale: SaleGeneration, buyer: str) -> list[Command]:
+    return [("ZRANK", waitlist_key(sale), buyer), ("ZSCORE", offers_key(sale), buyer)]
+
+
+def _parse_position(rank: int | None, until_us: str | None) -> WaitlistPosition | None:
+    if until_us is not None:
+        return WaitlistPosition(None, int(float(until_us)))
+    return None if rank is None else WaitlistPosition(int(rank) + 1)
 
 
 def _join_keys(sale: SaleGeneration, bucket: str) -> tuple[str, str, str, str]:

@@ -89,6 +89,21 @@ def read_position(voucher_id: int, buyer_id: int) -> WaitlistPosition:
     return position
 
 
+def list_positions(
+    buyer_id: int, before_id: int | None, limit: int
+) -> tuple[list[tuple[int, WaitlistPosition]], int | None]:
+    """Return (a page of (voucher, position), newest voucher first; the last voucher that was
+    looked at, None on the last page). Skips offers that have ended, and positions that Redis lost,
+    until the recovery has added them. One statement and two round trips. Raises MysqlDown,
+    RedisDown."""
+    voucher_ids = mysql_waitlist.find_of_buyer(buyer_id, limit + 1, before_id)
+    page = voucher_ids[:limit]
+    sales = redis_sales.find_sales(page) if page else {}
+    by_id = redis_waitlist.read_positions(list(sales.values()), buyer_id) if sales else {}
+    waiting = [(i, by_id[i]) for i in page if i in by_id and not _has_ended(by_id[i])]
+    return waiting, page[-1] if len(voucher_ids) > limit else None
+
+
 def leave_waitlist(voucher_id: int, buyer_id: int) -> None:
     """Give up the buyer's position or offer. Safe to repeat. Raises RedisDown, MysqlDown."""
     mysql_waitlist.delete([(voucher_id, buyer_id)])

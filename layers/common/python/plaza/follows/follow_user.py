@@ -10,7 +10,8 @@ from plaza.blocks import queries as block_queries
 from plaza.counters import Claim
 from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, SelfFollow
 from plaza.infra.redis.errors import RedisDown
-from plaza.reactions import FOLLOW, Outcome, Target, queries, react
+from plaza.reactions import FOLLOW, Target, queries, react
+from plaza.reactions.model import Outcome
 
 _LIMITED_TOTAL = "following_total"
 

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from plaza.follows.model import Person
 from plaza.infra.http.schemas import ResponseModel
 from plaza.infra.mysql.sql import from_us
-from plaza.reactions import Outcome
+from plaza.reactions.model import Outcome
 from plaza.users.schemas import UserCard, UserViewerState
 
 SortOrder = Annotated[

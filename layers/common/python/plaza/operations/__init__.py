@@ -7,6 +7,7 @@ them. Owns the table gauge_sample. Handlers use ``queue_admin``, ``gauges``, ``l
 from plaza.operations.model import (
     DeadLetter,
     DlqHasConsumer,
+    PurgeResult,
     QueueNotFound,
     QueueState,
     RedriveResult,
@@ -15,6 +16,7 @@ from plaza.operations.model import (
 __all__ = [
     "DeadLetter",
     "DlqHasConsumer",
+    "PurgeResult",
     "QueueNotFound",
     "QueueState",
     "RedriveResult",

@@ -92,6 +92,15 @@ class RedriveResult:
     backlog_too_long: bool = False
 
 
+class PurgeResult(NamedTuple):
+    """``remaining``: about how many messages are left in the DLQ. ``missing``: ids that were not
+    received."""
+
+    purged: int
+    remaining: int
+    missing: tuple[str, ...] = ()
+
+
 def list_queues_with_dlq(names: Collection[str]) -> list[str]:
     """Return the names whose DLQ is in ``names``, sorted."""
     return sorted(name for name in names if dlq_of(name) in names)

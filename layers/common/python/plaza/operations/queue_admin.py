@@ -1,4 +1,4 @@
-"""Read queue depths, list dead letters and redrive them.
+"""Read queue depths, list dead letters, redrive or purge them.
 
 A redrive sends each message, then deletes it: a crash in between, or a second call, may leave a
 duplicate, which consumers tolerate. The throttle protects a consumer that has just recovered.
@@ -7,7 +7,7 @@ duplicate, which consumers tolerate. The throttle protects a consumer that has j
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -25,6 +25,7 @@ from plaza.infra.runtime.process import Lazy, LocalCache
 from plaza.infra.runtime.settings import settings
 from plaza.operations.model import (
     DeadLetter,
+    PurgeResult,
     QueueState,
     RedriveResult,
     find_dlq,
@@ -111,7 +112,12 @@ def redrive(
         )
     moved = 0
     try:
-        for message in _move(dlq, queue, message_ids, MAX_PER_CALL if limit is None else limit):
+        for message in _take(
+            dlq,
+            message_ids,
+            MAX_PER_CALL if limit is None else limit,
+            lambda parcel: dead_letters.redrive(queue, parcel),
+        ):
             moved += 1
             if message_ids is not None:
                 message_ids.discard(message.id)
@@ -127,15 +133,52 @@ def redrive(
     return RedriveResult(moved, sum(sqs.measure(dlq)), tuple(sorted(message_ids or ())))
 
 
-def _move(
-    dlq: str, queue: str, message_ids: Collection[str] | None, limit: int
+def purge(queue: str, operator_id: str, ids: Collection[str]) -> PurgeResult:
+    """Delete the dead letters of ``queue`` with ``ids``, for ever.
+
+    Stops as ``redrive`` does. Raises QueueNotFound, DlqHasConsumer; QueueDown, after which some may
+    have been deleted.
+    """
+    dlq = find_dlq(queue, settings().queues)
+    missing = set(ids)
+
+    def delete(parcel: Sequence[Received]) -> Sequence[Received]:
+        sqs.delete(dlq, parcel)
+        return parcel
+
+    purged = []
+    try:
+        for message in _take(dlq, missing, len(missing), delete):
+            purged.append(message.id)
+            missing.discard(message.id)
+    finally:
+        record(
+            "messages_purged",
+            {"purged": len(purged)},
+            queue=queue,
+            operator_id=operator_id,
+            ids=purged,
+        )
+    return PurgeResult(len(purged), sum(sqs.measure(dlq)), tuple(sorted(missing)))
+
+
+def _take(
+    dlq: str,
+    message_ids: Collection[str] | None,
+    limit: int,
+    process: Callable[[Sequence[Received]], Sequence[Received]],
 ) -> Iterator[Received]:
+    """Yield up to ``limit`` messages that ``process`` took out of the DLQ, ten at a time.
+
+    ``message_ids``: of these only, without those that the caller discards meanwhile. ``process``
+    returns what it took; the others are released.
+    """
     began_s, began_ms = clock.monotonic_s(), clock.now_s() * 1000
     passed_over: list[Received] = []
-    moved = 0
+    taken_total = 0
     try:
         while (
-            moved < limit
+            taken_total < limit
             and (message_ids is None or message_ids)
             and len(passed_over) < MAX_PER_CALL  # releasing them takes time, too
             and clock.monotonic_s() - began_s < MAX_REDRIVE_S
@@ -148,14 +191,16 @@ def _move(
                 for message in batch
                 if message.sent_ms <= began_ms
                 and (message_ids is None or message.id in message_ids)
-            ][: limit - moved]
+            ][: limit - taken_total]
             passed_over += [message for message in batch if message not in chosen]
             for parcel in sqs.split(chosen, lambda message: sqs.count_bytes(message.body)):
-                sent = dead_letters.redrive(queue, parcel)
-                passed_over += [message for message in parcel if message not in sent]
-                moved += len(sent)
-                yield from sent
-            clock.sleep(max(0.0, moved / MAX_MESSAGES_PER_S - (clock.monotonic_s() - began_s)))
+                taken = process(parcel)
+                passed_over += [message for message in parcel if message not in taken]
+                taken_total += len(taken)
+                yield from taken
+            clock.sleep(
+                max(0.0, taken_total / MAX_MESSAGES_PER_S - (clock.monotonic_s() - began_s))
+            )
     finally:
         with contextlib.suppress(QueueDown):  # SQS releases them after the visibility timeout
             sqs.release(dlq, passed_over)

@@ -14,11 +14,16 @@ from plaza.infra.jobs.scheduled_jobs import ScheduledRun
 from plaza.operations.breakers import BreakerReport
 from plaza.operations.gauges import RETAINED_MIN, Series
 from plaza.operations.lag import Lag
-from plaza.operations.model import DeadLetter, QueueState, RedriveResult
+from plaza.operations.model import DeadLetter, PurgeResult, QueueState, RedriveResult
 
 QueueName = Annotated[
     str,
     Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
+]
+
+MessageIds = Annotated[
+    list[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]],
+    Field(min_length=1, max_length=100),
 ]
 
 State = Literal["up", "down"]
@@ -132,11 +137,7 @@ class RedriveRequest(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"limit": 500}]})
 
     ids: Annotated[
-        Annotated[
-            list[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]],
-            Field(min_length=1, max_length=100),
-        ]
-        | None,
+        MessageIds | None,
         Field(description="Message ids; null for any message."),
     ] = None
     limit: Annotated[
@@ -175,6 +176,60 @@ class RedriveResponse(ResponseModel):
             missing=list(redriven.missing),
             delayed=redriven.backlog_too_long,
         )
+
+
+class PurgeRequest(RequestModel):
+    """Which dead letters to delete for ever."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"ids": ["059f36b4-87a3-44ab-83d2-661975830a7d"]}]}
+    )
+
+    ids: Annotated[
+        MessageIds,
+        Field(description="Message ids, as the list of dead letters has them."),
+    ]
+
+
+class PurgeResponse(ResponseModel):
+    """The result of a purge."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"purged": 1, "remaining": 2, "missing": []}]}
+    )
+
+    purged: Annotated[int, Field(description="Messages deleted.")]
+    remaining: Annotated[int, Field(description="Approximate number of dead letters left.")]
+    missing: Annotated[
+        list[str], Field(description="Requested `ids` that were not found by this request.")
+    ]
+
+    @classmethod
+    def of(cls, purged: PurgeResult) -> PurgeResponse:
+        """Returns ``purged`` as the API sends it."""
+        return cls(purged=purged.purged, remaining=purged.remaining, missing=list(purged.missing))
+
+
+class SweepRequest(RequestModel):
+    """Which entries of outboxes to send again."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"everything": False}]})
+
+    everything: Annotated[
+        bool,
+        Field(
+            description="Also entries that were sent a moment ago, and while the backlog is long."
+        ),
+    ] = False
+
+
+class SweepResponse(ResponseModel):
+    """The result of a sweep."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"reactions": 12, "checkins": 0}]})
+
+    reactions: Annotated[int, Field(description="Reactions that were sent again.")]
+    checkins: Annotated[int, Field(description="Check-ins that were sent again.")]
 
 
 def _at_ms(at_ms: int | None) -> datetime | None:

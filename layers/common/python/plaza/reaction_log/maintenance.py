@@ -21,6 +21,7 @@ from plaza.reaction_log.model import (
     Checksum,
     Manifest,
     Partition,
+    PartitionSums,
     is_closed,
     plan_days,
 )
@@ -30,6 +31,7 @@ from plaza.reactions import reaction_log
 
 MAX_RUN_S = 600.0
 MAX_MOVED = 100_000
+EVENTS_PER_SUM = 200_000  # a quarter of a second in MySQL
 EVENTS_PER_PART = 50_000  # some megabytes in memory, some hundred kilobytes in S3
 
 
@@ -124,26 +126,48 @@ def _archive(result: MaintenanceResult, partition: Partition, deadline: Deadline
     watermark = mysql_log.read_low_watermark()
     if highest and (watermark is None or highest > watermark):
         return False
-    for day, total in mysql_log.read_checksums(partition, head).items():
+    head, sums = _sum(partition, head, deadline)
+    for day, total in sums.sums.items():
         try:
-            if not _is_archived(result, day, total, deadline):
+            if not _is_archived(result, partition, head, sums, day, deadline):
                 _write(result, partition, day, total, head, deadline)
-                if not _is_archived(result, day, total, deadline):
+                if not _is_archived(result, partition, head, sums, day, deadline):
                     if partition not in mysql_log.read_partitions():
+                        mysql_log.delete_sums(partition)
                         return True  # another run has dropped it
                     raise ArchiveCorrupt(f"{day}: the archive does not have MySQL's checksum")
         except ArchiveCorrupt as error:
             _report(result, day, error)
             # The next run reads the new archive back and drops the partition.
+            mysql_log.delete_sums(partition)
             _write(result, partition, day, total, head, deadline, from_start=True)
             return False
-    return mysql_log.drop_unless_grown(partition, head)
+    dropped = mysql_log.drop_unless_grown(partition, head)
+    mysql_log.delete_sums(partition)  # of a partition that has grown they begin again
+    return dropped
 
 
-def _is_archived(result: MaintenanceResult, day: date, total: Checksum, deadline: Deadline) -> bool:
-    """Return whether ``day`` has an archive with the checksum ``total``, after reading it back.
+def _sum(partition: Partition, head: int, deadline: Deadline) -> tuple[int, PartitionSums]:
+    """Return (seq, checksums of the rows up to it), which a run before may have begun."""
+    head, sums = mysql_log.read_sums(partition) or (head, PartitionSums())
+    while not sums.is_complete:
+        _check_time(deadline)
+        sums = sums.add(*mysql_log.sum_page(partition, head, sums.after, EVENTS_PER_SUM))
+        mysql_log.store_sums(partition, head, sums)
+    return head, sums
 
-    Raises ArchiveCorrupt, ObjectsDown.
+
+def _is_archived(
+    result: MaintenanceResult,
+    partition: Partition,
+    head: int,
+    sums: PartitionSums,
+    day: date,
+    deadline: Deadline,
+) -> bool:
+    """Return whether ``day`` has an archive with its checksum, after reading it back.
+
+    Parts that a run before has read are not read again. Raises ArchiveCorrupt, ObjectsDown.
     """
     corrupt: ArchiveCorrupt | None = None
     has_parts = False
@@ -153,10 +177,16 @@ def _is_archived(result: MaintenanceResult, day: date, total: Checksum, deadline
         except ArchiveCorrupt as error:  # this one, or an earlier archive of that day
             corrupt = error
             continue
-        if manifest.sum == total and not has_parts:
-            for part in manifest.parts:
-                _check_time(deadline)
-                s3_archive.verify_part(day, part)
+        if manifest.sum == sums.sums[day] and not has_parts:
+            verified = sums.verified.get(name, 0)
+            try:
+                for part in manifest.parts[verified:]:
+                    _check_time(deadline)
+                    s3_archive.verify_part(day, part)
+                    sums.verified[name] = verified = verified + 1
+            except _OutOfTime:
+                mysql_log.store_sums(partition, head, sums)
+                raise
             has_parts = True
     if corrupt is not None and not has_parts:
         raise corrupt

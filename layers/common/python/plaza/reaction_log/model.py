@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as default
 from datetime import date, timedelta
 from typing import NamedTuple
 
@@ -98,6 +99,25 @@ class ArchiveProgress:
     parts: tuple[ArchivePart, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PartitionSums:
+    """The checksums of a partition's days. ``after``: primary key of the last row in them.
+    ``verified``: name of a manifest -> how many of its parts were read back."""
+
+    sums: dict[date, Checksum] = default(default_factory=dict)
+    after: LogKey | None = None
+    is_complete: bool = False
+    verified: dict[str, int] = default(default_factory=dict)
+
+    def add(self, page: Mapping[date, Checksum], after: LogKey | None) -> PartitionSums:
+        """Return these with the next page, after which ``after`` is None at the end."""
+        sums = dict(self.sums)
+        for day, (events, crc32) in page.items():
+            before = sums.get(day, Checksum(0, 0))
+            sums[day] = Checksum(before.events + events, before.crc32 + crc32)
+        return replace(self, sums=sums, after=after, is_complete=after is None)
+
+
 class _Line(Struct, frozen=True, gc=False):
     target_type: str
     target_id: int
@@ -133,6 +153,19 @@ class _Progress(Struct, frozen=True):
     events: int
     crc32_sum: int
     parts: list[_Part]
+
+
+class _DaySum(Struct, frozen=True):
+    day: date
+    events: int
+    crc32_sum: int
+
+
+class _Sums(Struct, frozen=True):
+    days: list[_DaySum]
+    after: LogKey | None
+    is_complete: bool
+    verified: dict[str, int]
 
 
 def _pack_part(part: ArchivePart) -> _Part:
@@ -181,6 +214,20 @@ PROGRESS = json_codec(
     ),
     lambda progress: _Progress(*progress.goal, [_pack_part(part) for part in progress.parts]),
 )
+SUMS = json_codec(
+    "reaction_log_sums",
+    _Sums,
+    lambda decoded: PartitionSums(
+        {day.day: Checksum(day.events, day.crc32_sum) for day in decoded.days},
+        *values_of(decoded)[1:],
+    ),
+    lambda sums: _Sums(
+        [_DaySum(day, *total) for day, total in sorted(sums.sums.items())],
+        sums.after,
+        sums.is_complete,
+        sums.verified,
+    ),
+)
 
 
 class CounterKey(NamedTuple):
@@ -211,7 +258,7 @@ def read_lines(text: str) -> list[LoggedEvent]:
 
 
 def checksum(lines: Iterable[ArchiveLine]) -> Checksum:
-    """Return the checksum of ``lines``; ``mysql_log.read_checksums`` computes the same in MySQL."""
+    """Return the checksum of ``lines``; ``mysql_log.sum_page`` computes the same in MySQL."""
     events = crc32 = 0
     for line in lines:
         events += 1

@@ -18,11 +18,13 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.runtime.settings import settings
 from plaza.reaction_log.model import (
+    SUMS,
     ArchiveLine,
     Checksum,
     LoggedEvent,
     LogKey,
     Partition,
+    PartitionSums,
     partition_of,
     plan_days,
 )
@@ -177,22 +179,71 @@ def read_low_watermark() -> int | None:
     return None if seq is None else int(seq)
 
 
-def read_checksums(partition: Partition, head: int) -> dict[date, Checksum]:
-    """Return day -> checksum of the rows up to seq ``head``; empty if the partition was dropped.
+def sum_page(
+    partition: Partition, head: int, after: LogKey | None, size: int
+) -> tuple[dict[date, Checksum], LogKey | None]:
+    """Return (day -> checksum of the next ``size`` rows up to seq ``head``, key of the last one).
 
-    Reads the whole partition. Raises MysqlDown.
+    The key is None at the end, and if the partition was dropped. Two statements, which read this
+    page only. Raises MysqlDown.
     """
-    rows = _read_partition(
+    args = {"head": head} | _name_key(after)
+    rows = f"""
+        FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)
+        WHERE seq <= %(head)s{_after(after)}
+        ORDER BY {_KEY}
+        """
+    sums = _read_partition(
         f"""
-        SELECT create_date, COUNT(*), SUM(CRC32({_LINE}))
-        FROM reaction_log PARTITION ({partition.name})
-        WHERE seq <= %s
+        SELECT create_date, COUNT(*), SUM(crc32)
+        FROM (
+            SELECT create_date, CRC32({_LINE}) AS crc32
+            {rows} LIMIT {size:d}
+        ) AS page
         GROUP BY create_date
-        ORDER BY create_date
         """,
-        (head,),
+        args,
     )
-    return {day: Checksum(events, int(crc32)) for day, events, crc32 in rows}
+    last = _read_partition(f"SELECT {_KEY} {rows} LIMIT 1 OFFSET {size - 1:d}", args)
+    return {day: Checksum(events, int(crc32)) for day, events, crc32 in sums}, (
+        tuple(last[0]) if last else None
+    )
+
+
+def read_sums(partition: Partition) -> tuple[int, PartitionSums] | None:
+    """Return (head, checksums so far) of a partition, None before the first. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT head, document FROM reaction_log_sum WHERE partition_name = %s", (partition.name,)
+    )
+    for head, document in rows:
+        if (sums := SUMS.read(document)) is not None:
+            return head, sums
+    return None
+
+
+def store_sums(partition: Partition, head: int, sums: PartitionSums) -> None:
+    """Store the checksums so far of rows up to seq ``head``. Raises MysqlDown."""
+    mysql.write(
+        """
+        INSERT INTO reaction_log_sum (partition_name, head, document)
+        VALUES (%s, %s, %s)
+        ON DUPLICATE KEY UPDATE head = VALUES(head), document = VALUES(document)
+        """,
+        (partition.name, head, SUMS.encode(sums)),
+    )
+
+
+def delete_sums(partition: Partition) -> None:
+    """Delete the checksums of a partition. Raises MysqlDown."""
+    mysql.write("DELETE FROM reaction_log_sum WHERE partition_name = %s", (partition.name,))
+
+
+def _after(key: LogKey | None) -> str:
+    return "" if key is None else f" AND {_AFTER_KEY}"
+
+
+def _name_key(key: LogKey | None) -> dict[str, Any]:
+    return dict(zip(("type", "target", "kind", "actor", "version"), key or (), strict=False))
 
 
 def read_page(
@@ -202,17 +253,15 @@ def read_page(
 
     Empty at the end, or if the partition was dropped. Raises MysqlDown.
     """
-    after_key = "" if after is None else f" AND {_AFTER_KEY}"
     rows = _read_partition(
         f"""
         SELECT {_LINE}, version
         FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)
         WHERE create_date = %(day)s
-          AND seq <= %(head)s{after_key}
+          AND seq <= %(head)s{_after(after)}
         ORDER BY {_KEY} LIMIT {limit:d}
         """,
-        {"day": day, "head": head}
-        | dict(zip(("type", "target", "kind", "actor", "version"), after or (), strict=False)),
+        {"day": day, "head": head} | _name_key(after),
     )
     return [ArchiveLine(*row) for row in rows]
 

@@ -1,11 +1,12 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
 Other contexts use ``react`` and ``queries`` for reactions, ``rankings`` for posts by likes,
-``reaction_log`` for the end of the log, ``erasure`` and ``export`` for accounts, ``inspection`` to
-compare Redis with MySQL, ``queues`` for messages, ``model`` for the other types.
+``reaction_log`` for the end of the log and the epoch, ``sweep`` and ``gauges`` for
+outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and ``export`` for accounts,
+``inspection`` to compare Redis with MySQL, ``queues`` for messages, ``model`` for the other types.
 """
 
-from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Outcome, Target
+from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target
 
 __all__ = [
     "COLLECT",
@@ -13,10 +14,10 @@ __all__ = [
     "KINDS",
     "LIKE",
     "Kind",
-    "Outcome",
     "Target",
     "erasure",
     "export",
+    "gauges",
     "inspection",
     "model",
     "queries",
@@ -24,4 +25,6 @@ __all__ = [
     "rankings",
     "react",
     "reaction_log",
+    "sorted_lists",
+    "sweep",
 ]

@@ -4,6 +4,23 @@ from __future__ import annotations
 
 from plaza.infra.mysql.export_sections import Section
 from plaza.reactions.model import FOLLOW, KINDS
+from plaza.reactions.mysql_sorted_lists import render_is_sorted
+
+
+class _Followers(Section):
+    """Followers from the sorted list of the user, or from ``reaction``, in the same order."""
+
+    __slots__ = ()
+
+    def render_select(self, has_key: bool) -> str:
+        is_sorted = render_is_sorted(FOLLOW, "user", "%(exported_user)s")
+        arms = (
+            self.render_arm("sorted_reaction", has_key, [is_sorted]),
+            self.render_arm(self.table, has_key, [f"NOT {is_sorted}"]),
+        )
+        positions = ", ".join(str(number) for number, _ in enumerate(self.order, 1))
+        return f"({') UNION ALL ('.join(arms)}) ORDER BY {positions}"
+
 
 SECTIONS = (
     *(
@@ -19,12 +36,11 @@ SECTIONS = (
         for kind in KINDS
         for name, state in ((f"{kind}s", 1), (f"{kind}s_taken_back", 0))
     ),
-    Section(
+    _Followers(
         name="followers",
         table="reaction",
         user="target_id",
         conditions=("target_type = 'user'", f"kind = '{FOLLOW.name}'", "state = 1"),
-        index="by_target",
         order={"version": int, "actor_id": int},
         columns=("actor_id AS user_id", "version"),
     ),

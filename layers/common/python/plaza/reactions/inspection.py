@@ -10,19 +10,24 @@ from plaza.reactions.mysql_reactions import (
     read_epoch,
     read_latest_targets,
 )
+from plaza.reactions.mysql_sorted_lists import find_differing, select_rows
 from plaza.reactions.redis_hydration import evict_all
 from plaza.reactions.redis_inspection import find_denied, inspect_all, read_recent, target_of_key
+from plaza.reactions.settings import reaction_settings
 
 __all__ = [
     "EPOCH_NOW",
     "evict_all",
     "find_denied",
+    "find_differing",
     "inspect_all",
     "list_active",
     "read_actors",
     "read_counters",
     "read_epoch",
     "read_recent",
+    "read_recent_cap",
+    "select_rows",
     "target_of_key",
 ]
 
@@ -41,3 +46,8 @@ def list_active(limit: int) -> list[tuple[Kind, Target]]:
     for kind, target in read_latest_targets(_LATEST_EVENTS):
         active[KINDS[kind], target] += 1
     return [pair for pair, _ in active.most_common(limit)]
+
+
+def read_recent_cap() -> int:
+    """Return how many actors of a target ``recent`` may have."""
+    return reaction_settings().recent_cap

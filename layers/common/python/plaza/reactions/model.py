@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.codec import MAX_ID as MAX_ID
 from plaza.infra.runtime.codec import MAX_VERSION
-from plaza.infra.runtime.errors import Gone, NotFound, TooManyRequests, Unavailable
+from plaza.infra.runtime.errors import Gone, NotFound, PlazaError, TooManyRequests, Unavailable
 
 PROTOCOL = 2  # of messages and of targets in Redis
 MAX_VERSION_US = MAX_VERSION
@@ -43,6 +43,10 @@ class ReactionUndecided(Unavailable):
     """The target changed or was loaded during every attempt; try again."""
 
 
+class IndexNeeded(PlazaError):
+    """Functions that read the index may still run."""
+
+
 class TooManyChanges(TooManyRequests):
     """The actor turned one reaction on and off too often within a minute."""
 
@@ -61,6 +65,11 @@ class Kind:
     version: str
     received: str
     given: str | None = None
+
+    @property
+    def sorted(self) -> str:
+        """Return the column of content_counter up to whose version the sorted list is kept."""
+        return self.total.replace("_total", "_sorted")
 
 
 LIKE = Kind("like", CONTENT_TYPES, "like_total", "like_version", "likes_received_total")

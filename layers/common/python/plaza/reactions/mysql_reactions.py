@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.observability import record
 from plaza.reactions.model import (
     CounterChange,
     Kind,
@@ -28,6 +29,7 @@ from plaza.reactions.model import (
     Snapshot,
     Target,
 )
+from plaza.reactions.mysql_sorted_lists import select_rows
 
 VERSIONS_PER_EPOCH = 2**40
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
@@ -99,6 +101,30 @@ def read_epoch(cursor: Cursor) -> int:
     cursor.execute(f"SELECT {EPOCH_NOW}")
     [(epoch,)] = cursor.fetchall()
     return int(epoch)
+
+
+def raise_epoch() -> int:
+    """Raise the epoch by one and return it; if ``log_gate`` has no row, insert it with an epoch
+    above all that the log has. One transaction. Raises MysqlDown while writers hold the gate."""
+
+    def work(cursor: Cursor) -> int:
+        if cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 FOR UPDATE"):
+            cursor.execute("UPDATE log_gate SET epoch = epoch + 1 WHERE id = 1")
+        else:
+            cursor.execute(
+                f"""
+                INSERT INTO log_gate (id, epoch)
+                SELECT 1, COALESCE(MAX(db_version) DIV {VERSIONS_PER_EPOCH:d}, 0) + 1
+                FROM reaction_log
+                """
+            )
+        cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+        [(epoch,)] = cursor.fetchall()
+        return int(epoch)
+
+    epoch = mysql.run_in_transaction(work)
+    record("epoch_raised", epoch=epoch)
+    return epoch
 
 
 def wait_for_log_writers() -> None:
@@ -260,34 +286,20 @@ def read_snapshots(
 
 
 def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list[str]:
-    of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
-    of_kind = f"{of_target} AND kind = '{kind.name}'"
+    off, on = f"{index}, 'off', 0, MAX(version)", f"{index}, 'on', actor_id, version"
+    newest = f"ORDER BY version DESC, actor_id DESC LIMIT {depth:d}"
     return [
         f"(SELECT {index}, 'epoch', 0, {EPOCH_NOW})",
         f"""
         (
             SELECT {index}, 'counter', {kind.total}, {kind.version}
             FROM content_counter
-            WHERE {of_target}
+            WHERE target_type = '{target.type}'
+              AND target_id = {target.id:d}
         )
         """,
-        f"""
-        (
-            SELECT {index}, 'off', 0, MAX(version)
-            FROM reaction FORCE INDEX (by_target)
-            WHERE {of_kind}
-              AND state = 0
-        )
-        """,
-        f"""
-        (
-            SELECT {index}, 'on', actor_id, version
-            FROM reaction FORCE INDEX (by_target)
-            WHERE {of_kind}
-              AND state = 1
-            ORDER BY version DESC, actor_id DESC LIMIT {depth:d}
-        )
-        """,
+        *(f"({select})" for select in select_rows(kind, target, off, "state = 0")),
+        *(f"({select} {newest})" for select in select_rows(kind, target, on, "state = 1")),
     ]
 
 
@@ -397,48 +409,36 @@ def read_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> list[Reactor]:
     """Return a page of actors that are on, by (version, actor); ``latest``: in reverse order."""
-    where, args = "", [*target, kind.name]
-    sign, order = ("<", "DESC") if latest else (">", "ASC")
+    conditions, (sign, order) = "state = 1", ("<", "DESC") if latest else (">", "ASC")
     if after is not None:
-        where = f" AND (version {sign} %s OR (version = %s AND actor_id {sign} %s))"
-        args += [after.version_us, after.version_us, after.actor_id]
-    rows = mysql.fetch_all(
-        f"""
-        SELECT actor_id, version
-        FROM reaction FORCE INDEX (by_target)
-        WHERE target_type = %s
-          AND target_id = %s
-          AND kind = %s
-          AND state = 1{where}
-        ORDER BY version {order}, actor_id {order} LIMIT {limit:d}
-        """,
-        args,
-    )
-    return [Reactor(actor_id, version) for actor_id, version in rows]
+        version, actor_id = f"{after.version_us:d}", f"{after.actor_id:d}"
+        conditions += f"""
+          AND version {sign}= {version}
+          AND (version {sign} {version} OR actor_id {sign} {actor_id})
+        """
+    arms = [
+        f"({select} ORDER BY version {order}, actor_id {order} LIMIT {limit:d})"
+        for select in select_rows(kind, target, "actor_id, version", conditions)
+    ]
+    page = [Reactor(*row) for row in mysql.fetch_all(" UNION ALL ".join(arms))]
+    return sorted(page, key=lambda r: (r.version_us, r.actor_id), reverse=latest)
 
 
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
     """Return (db_version, the earliest actors that are on), at one instant."""
-    of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
-    rows = mysql.fetch_all(
-        f"""
-        (
-            SELECT 0, {EPOCH_NOW} + COALESCE((
-                SELECT {kind.version}
-                FROM content_counter
-                WHERE {of_target}
-            ), 0)
-        )
-        UNION ALL (
-            SELECT actor_id, version
-            FROM reaction FORCE INDEX (by_target)
-            WHERE {of_target}
-              AND kind = '{kind.name}'
-              AND state = 1
-            ORDER BY version, actor_id LIMIT {limit:d}
-        )
+    version = f"""
+        SELECT 0, {EPOCH_NOW} + COALESCE((
+            SELECT {kind.version}
+            FROM content_counter
+            WHERE target_type = '{target.type}'
+              AND target_id = {target.id:d}
+        ), 0)
         """
-    )
+    arms = [
+        f"({select} ORDER BY version, actor_id LIMIT {limit:d})"
+        for select in select_rows(kind, target, "actor_id, version", "state = 1")
+    ]
+    rows = mysql.fetch_all(" UNION ALL ".join([f"({version})", *arms]))
     [db_version] = [version for actor_id, version in rows if actor_id == 0]
     earliest = [Reactor(actor_id, version) for actor_id, version in rows if actor_id > 0]
     return db_version, sorted(earliest, key=lambda r: (r.version_us, r.actor_id))

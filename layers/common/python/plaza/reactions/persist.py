@@ -22,6 +22,7 @@ from plaza.reactions import (
     redis_hydration,
     redis_rankings,
     reign_guard,
+    sorted_lists,
 )
 from plaza.reactions.model import (
     FOLLOW,
@@ -73,8 +74,9 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most for each transaction, one more when a replica was promoted; it runs
-    again when a target has no counter. While one runs, the commits of the one before are applied to
+    Eight statements at most for each transaction, one more when a replica was promoted, two more
+    for large targets and four when a target becomes large; it runs again when a target has no
+    counter. While one runs, the commits of the one before are applied to
     Redis. Safe to repeat. Commits that Redis does not accept, or that are for another master than
     this process is connected to, are queued separately, so that the batch is not saved again.
     Raises MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS
@@ -279,12 +281,15 @@ def _persist_batch(
     owners = lookup.read_owners(cursor, targets)
     # From here to the commit no other transaction saves reactions to these targets.
     locked = counters.lock_content(cursor, targets)
-    changes = replay(mysql_reactions.read_rows(cursor, keys), events)
+    before = mysql_reactions.read_rows(cursor, keys)
+    changes = replay(before, events)
     commits = _commits(epoch, locked, changes)
     mysql_reactions.append_log(cursor, changes, [commit.db_version for commit in commits])
     if any(change.is_new for change in changes):
         mysql_reactions.upsert_rows(cursor, changes)
+        sorted_lists.change_lists(cursor, locked, before, changes)
     _update_counters(cursor, owners, changes)
+    sorted_lists.begin_list(cursor, locked, commits)
     changed_us = [a.version_us for change in changes for a in change.actors if a.is_newer]
     return PersistedBatch(commits, _users_of(owners, keys), changed_us, is_deposed)
 

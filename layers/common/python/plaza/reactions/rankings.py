@@ -1,6 +1,7 @@
 """Rankings of posts by likes in Redis, for their readers and their reconciliation."""
 
 from plaza.reactions.redis_rankings import (
+    drop_rankings,
     mark_ranking_complete,
     project_likes,
     read_ranked_posts,
@@ -9,6 +10,7 @@ from plaza.reactions.redis_rankings import (
 )
 
 __all__ = [
+    "drop_rankings",
     "mark_ranking_complete",
     "project_likes",
     "read_ranked_posts",

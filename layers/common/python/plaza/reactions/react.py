@@ -74,7 +74,7 @@ def publish(event: ReactionEvent) -> bool:
         spill(REACTIONS.name, REACTIONS.encode(event))
         return True
     except MysqlDown as error:
-        record("spill_failed", **error_fields(error))
+        record("spill_failed", {"spills_failed": 1}, **error_fields(error))
         return False
 
 

@@ -1,5 +1,6 @@
-"""The end of the reaction log, for its incremental readers."""
+"""The end of the reaction log, for its incremental readers; the epoch of its versions, which an
+operator raises after MySQL was restored to an earlier moment."""
 
-from plaza.reactions.mysql_reactions import read_log_head, wait_for_log_writers
+from plaza.reactions.mysql_reactions import raise_epoch, read_log_head, wait_for_log_writers
 
-__all__ = ["read_log_head", "wait_for_log_writers"]
+__all__ = ["raise_epoch", "read_log_head", "wait_for_log_writers"]

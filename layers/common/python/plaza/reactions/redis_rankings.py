@@ -16,6 +16,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import get_args
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
@@ -123,6 +124,15 @@ def read_ranking(window: Window, after: PostRank | None, limit: int) -> list[Pos
         return None
     pairs = iter(reply)
     return [PostRank(int(float(s)), int(m)) for m, s in zip(pairs, pairs, strict=True)]
+
+
+def drop_rankings() -> int:
+    """Delete the rankings of all windows; return how many keys there were. Readers get 503 until
+    RefreshRankings has built them again."""
+    keys = [*version_keys(), last_part_key()]
+    for window in get_args(Window):
+        keys += [ranking_key(window), built_at_key(window)]
+    return sum(redis.pipeline([("UNLINK", key) for key in keys]))
 
 
 def _member(post_id: int) -> str:

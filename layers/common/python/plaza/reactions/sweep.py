@@ -29,12 +29,14 @@ _TARGETS_PER_SHARD = 400
 EVENTS_PER_TARGET = 500
 
 
-def sweep_outbox(grace_us: int | None = None, *, everything: bool = False) -> int:
+def sweep_outbox(
+    grace_us: int | None = None, *, everything: bool = False, max_s: float = MAX_RUN_S
+) -> int:
     """Send entries again that waited longer than ``grace_us``; return how many the queue accepted.
 
     ``grace_us`` None: the parameter ``ResendAfter``. ``everything``: send each entry, also one that
-    was swept a moment ago or while the backlog is long. At most 50,000 events and 20 s a run; the
-    next run continues. Raises RedisDown, QueueDown.
+    was swept a moment ago or while the backlog is long. At most 50,000 events and ``max_s`` a run;
+    the next run continues. Raises RedisDown, QueueDown.
     """
     spilled = _send_spilled()
     if everything:
@@ -56,9 +58,7 @@ def sweep_outbox(grace_us: int | None = None, *, everything: bool = False) -> in
             [page.member for page in swept if page.code == "COLD"],
         )
 
-    swept = outbox.sweep(
-        find, read_pages, REACTIONS.send_all, grace_us, MAX_EVENTS, MAX_RUN_S, repair
-    )
+    swept = outbox.sweep(find, read_pages, REACTIONS.send_all, grace_us, MAX_EVENTS, max_s, repair)
     sent = swept.sent + spilled
     metrics = {"republished": sent, "outbox_age_s": _measure_age_s()}
     record("outbox_swept", metrics, targets=swept.outboxes)

@@ -1,6 +1,7 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
-Other contexts use ``vote_roll_up`` after they corrected the likes of reviews.
+Other contexts use ``vote_roll_up`` after they corrected the likes of reviews, operators
+``watermarks``.
 """
 
 from plaza.recommendations.model import (
@@ -18,4 +19,5 @@ __all__ = [
     "RebuildLists",
     "RecommendedPage",
     "vote_roll_up",
+    "watermarks",
 ]

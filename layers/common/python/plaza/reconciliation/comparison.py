@@ -27,6 +27,9 @@ _MAX_ACTORS_IN_DETAIL = 5
 
 
 class Observation(NamedTuple):
+    """``has_filter``: of a target with a Bloom filter and at most as many actors as ``recent``
+    may have; a larger one is compared with its row range."""
+
     comparison: Comparison
     observed: str
     has_filter: bool = False
@@ -58,7 +61,11 @@ def _compare_targets(subjects: Sequence[Subject], name_actors: bool) -> dict[Sub
         ]
         recorded = mysql_counts.read_states(floors)
         for (subject, of_redis), of_mysql in zip(part.items(), recorded, strict=True):
-            has_filter = isinstance(of_redis, CachedTarget) and of_redis.bloom > 0
+            has_filter = (
+                isinstance(of_redis, CachedTarget)
+                and of_redis.bloom > 0
+                and of_redis.base <= inspection.read_recent_cap()
+            )
             comparison = compare_target(of_redis, of_mysql)
             observations[subject] = Observation(comparison, render_observed(of_redis), has_filter)
     if name_actors:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from plaza.infra.http.callers import Charge, no_charge
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import CachedTarget, Unreadable
 from plaza.reconciliation import mysql_counts
@@ -19,6 +20,7 @@ from plaza.reconciliation.mysql_counts import CountedState
 
 MAX_AUDITED = 100
 MAX_ROWS = 500_000  # that one audit counts
+ROWS_PER_TOKEN = 25_000
 _NEWEST = 1  # actors of a target are not compared
 
 Inspected = CachedTarget | Unreadable | None
@@ -47,23 +49,27 @@ class TargetAudit(NamedTuple):
         return None if self.cached is None else self.cached.base + self.cached.delta
 
 
-def audit_active(limit: int, max_rows: int = MAX_ROWS) -> list[TargetAudit]:
-    """Audit the ``limit`` most active targets. Three round trips and three statements.
-    Raises RedisDown, MysqlDown."""
-    return _audit(inspection.list_active(limit), max_rows)
+def audit_active(
+    limit: int, max_rows: int = MAX_ROWS, charge: Charge = no_charge
+) -> list[TargetAudit]:
+    """Audit the ``limit`` most active targets. Three round trips and three statements, charged as
+    ``audit_targets``. Raises RedisDown, MysqlDown, TooManyRequests."""
+    return _audit(inspection.list_active(limit), max_rows, charge)
 
 
-def audit_targets(targets: Iterable[Target]) -> list[TargetAudit]:
-    """Audit all kinds of up to 100 targets. Two round trips and two statements.
-    Raises RedisDown, MysqlDown."""
+def audit_targets(targets: Iterable[Target], charge: Charge = no_charge) -> list[TargetAudit]:
+    """Audit all kinds of up to 100 targets. Two round trips and two statements; a token is charged
+    for each ``ROWS_PER_TOKEN`` that are counted. Raises RedisDown, MysqlDown, TooManyRequests."""
     pairs = [(kind, t) for t in targets for kind in KINDS.values() if t.type in kind.targets]
-    return _audit(pairs, MAX_ROWS)
+    return _audit(pairs, MAX_ROWS, charge)
 
 
-def _audit(pairs: Sequence[tuple[Kind, Target]], max_rows: int) -> list[TargetAudit]:
+def _audit(
+    pairs: Sequence[tuple[Kind, Target]], max_rows: int, charge: Charge = no_charge
+) -> list[TargetAudit]:
     if not pairs:
         return []
-    counted = _choose_counted(pairs, max_rows)
+    counted = _choose_counted(pairs, max_rows, charge)
     before = inspection.inspect_all(pairs, _NEWEST)
     recorded = mysql_counts.read_counted(pairs, counted)
     after = inspection.inspect_all(pairs, _NEWEST)
@@ -75,7 +81,9 @@ def _audit(pairs: Sequence[tuple[Kind, Target]], max_rows: int) -> list[TargetAu
     ]
 
 
-def _choose_counted(pairs: Sequence[tuple[Kind, Target]], max_rows: int) -> Collection[Target]:
+def _choose_counted(
+    pairs: Sequence[tuple[Kind, Target]], max_rows: int, charge: Charge
+) -> Collection[Target]:
     """Return the targets whose rows are counted: in order, as many as ``max_rows`` allows."""
     sizes: dict[Target, int] = {}
     for (_, target), (total, _) in zip(pairs, inspection.read_counters(pairs), strict=True):
@@ -85,6 +93,8 @@ def _choose_counted(pairs: Sequence[tuple[Kind, Target]], max_rows: int) -> Coll
         if size <= left:
             counted.add(target)
             left -= size
+    if tokens := (max_rows - left) // ROWS_PER_TOKEN:
+        charge(tokens)
     return counted
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as default
 from datetime import datetime
@@ -16,6 +17,9 @@ from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
 
 MAX_DETAIL_CHARS = 400
 MAX_FINDINGS_PER_MESSAGE = 100
+ROUND_S = 28 * 86_400  # in which everything is compared once
+_DAY_S = 86_400
+MAX_HASTE = 4  # ordinary shares that a run takes at most of a round that is late
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
@@ -30,6 +34,7 @@ PROJECTION = "projection"  # the projection of a user or of comments is not the 
 AHEAD = "ahead"  # Redis has a version that MySQL never had, and refuses MySQL's versions
 UNKNOWN = "unknown"  # Redis has a total, MySQL has no counter
 UNREADABLE = "unreadable"  # Plaza does not write such a value
+SORTED = "sorted"  # the sorted list of a target has other entries than there are rows
 STUCK = "stuck"  # the outbox does not have outbox_count entries
 
 CHECK_STATE = "state"  # a target's state or a counter's projection
@@ -70,18 +75,39 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How much was compared; ``skipped``: subjects that changed between both checks."""
+    """How much was compared; ``skipped``: subjects that changed between both checks. ``changed``:
+    subjects compared because they had changed; the others exclude these."""
 
     targets: int = 0
     relations: int = 0
     users: int = 0
     cached: int = 0
     skipped: int = 0
+    changed: int = 0
+
+    @property
+    def subjects(self) -> int:
+        """Subjects compared in a range."""
+        return self.targets + self.users + self.cached
+
+
+class RoundMove(NamedTuple):
+    """What a step changes of the round ``name``: where it continues, ``''`` at its end; how many
+    subjects it compared; whether it has ended."""
+
+    name: str
+    position: str
+    compared: int
+    has_ended: bool
 
 
 @dataclass(slots=True)
 class StepResult:
-    """The result of a step: its part's new position, what it found, and parts to add to the run."""
+    """The result of a step: its part's new position, what it found, and parts to add to the run.
+
+    ``marks``: (name of a comparison, subject) that changed. ``unmarked``: the comparison whose
+    marks up to the position are dealt with.
+    """
 
     position: str
     is_last: bool
@@ -89,15 +115,61 @@ class StepResult:
     findings: list[Finding] = default(default_factory=list)
     suspects: list[Suspect] = default(default_factory=list)
     parts: list[str] = default(default_factory=list)
+    round: RoundMove | None = None
+    marks: list[tuple[str, int]] = default(default_factory=list)
+    unmarked: str | None = None
 
 
 class RunPart(NamedTuple):
-    """A part of a run and its position."""
+    """A part of a run, its position, and what it did so far. ``share``: subjects that it compares
+    in this run; None: all."""
 
     run_id: int
     name: str
     position: str
     is_done: bool
+    share: int | None = None
+    steps: int = 0
+    subjects: int = 0
+
+
+class NewPart(NamedTuple):
+    """A part that a run begins with."""
+
+    name: str
+    position: str = ""
+    share: int | None = None
+
+
+class Round(NamedTuple):
+    """The open round of a comparison, or of the log.
+
+    ``open_s``: seconds since it began. ``ended_s``: since the end of the latest complete one, None
+    before the first.
+    """
+
+    position: str
+    compared: int
+    expected: int
+    open_s: int
+    ended_s: int | None
+
+
+class RollingComparison(NamedTuple):
+    """A comparison of subjects with ids: in each run those that changed, and a share of all.
+
+    ``compare_range(after_id)``: compares the next subjects; ``position`` of its result is the last
+    id, ``is_last`` whether none follow. ``compare_changed(ids)``: compares ids in ascending order;
+    ``position`` is the last that it has dealt with. ``find_changed(after_seq, until_seq)``: the
+    subjects of events of the log. ``estimate_left(after_id)``: about how many subjects follow.
+    Each is one bounded step. They raise MysqlDown, RedisDown.
+    """
+
+    name: str
+    compare_range: Callable[[int], StepResult]
+    compare_changed: Callable[[Sequence[int]], StepResult]
+    find_changed: Callable[[int, int], Iterable[int]]
+    estimate_left: Callable[[int], int]
 
 
 class ComparePart(Struct, frozen=True):
@@ -158,6 +230,21 @@ class Comparison(NamedTuple):
 
     reasons: Mapping[str, str] = {}
     is_conclusive: bool = True
+
+
+def compute_share(compared: int, left: int, open_s: float, interval_s: float) -> int:
+    """Return how many of the ``left`` subjects of a round a run compares, so that the round ends
+    28 days after it began.
+
+    ``compared``: subjects so far. ``open_s``: age of the round. ``interval_s``: time between runs.
+    A round that is late takes four ordinary shares at most.
+    """
+    interval_s = min(max(interval_s, _DAY_S), ROUND_S)
+    left_s = ROUND_S - max(open_s, 0)
+    limit = math.ceil(MAX_HASTE * (compared + left) * interval_s / ROUND_S)
+    if left_s <= interval_s:  # the last run of the round: ``left`` may be an underestimate
+        return limit
+    return min(math.ceil(left * interval_s / left_s), limit)
 
 
 def compare_counts(of_type: str, counters: Counts, rows: Counts) -> list[Finding]:

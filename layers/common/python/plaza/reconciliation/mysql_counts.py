@@ -14,6 +14,7 @@ from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import Fingerprint
+from plaza.reconciliation import mysql_rounds
 from plaza.reconciliation.model import CONTENT_TOTALS, MAX_ID, USER_TOTALS, MysqlState
 
 MAX_RELATIONS = 50_000
@@ -24,6 +25,7 @@ _VERSIONS = ", ".join(column.replace("_total", "_version") for column in CONTENT
 _RECEIVED = [kind.received for kind in KINDS.values() if not kind.given]
 _CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
 _REACTIONS = ", ".join(f"'{name}'" for name, kind in KINDS.items() if "user" not in kind.targets)
+_GIVEN = ", ".join(f"'{name}'" for name, kind in KINDS.items() if kind.given)
 _ZEROS = ", 0" * (len(CONTENT_TOTALS) - 1)
 _MOD = 1_000_000_000
 _COUNT_USERS = sql.load_sql(Path(__file__).with_name("sql") / "count_users.sql")
@@ -67,7 +69,7 @@ def find_target_range_end(target_type: str, after_id: int) -> int:
     """
     of_type = f"target_type = '{target_type}'"
     sources = [
-        _Source("reaction", "by_target", of_type, "target_id", MAX_RELATIONS),
+        _Source("reaction", "PRIMARY", of_type, "target_id", MAX_RELATIONS),
         _Source("content_counter", "PRIMARY", of_type, "target_id", _MAX_COUNTERS),
     ]
     if target_type == "post":
@@ -78,7 +80,15 @@ def find_target_range_end(target_type: str, after_id: int) -> int:
 
 def count_targets(target_type: str, after_id: int, last_id: int) -> RangeCounts:
     """Read counters and count rows of a range of targets. One statement. Raises MysqlDown."""
-    within = f"BETWEEN {after_id + 1:d} AND {last_id:d}"
+    return _count_targets(target_type, f"BETWEEN {after_id + 1:d} AND {last_id:d}")
+
+
+def count_given_targets(target_type: str, ids: Sequence[int]) -> RangeCounts:
+    """Read counters and count rows of some targets. One statement. Raises MysqlDown."""
+    return _count_targets(target_type, f"IN ({sql.render_ids(ids)})")
+
+
+def _count_targets(target_type: str, within: str) -> RangeCounts:
     arms = [
         *_select_rows(target_type, within),
         f"""
@@ -89,6 +99,50 @@ def count_targets(target_type: str, after_id: int, last_id: int) -> RangeCounts:
         """,
     ]
     return _read_targets(mysql.fetch_all(" UNION ALL ".join(arms)))
+
+
+def read_target_sizes(target_type: str, ids: Sequence[int]) -> dict[int, int]:
+    """Return target -> number of its rows by its counter. One statement. Raises MysqlDown."""
+    return _read_sizes(
+        f"""
+        SELECT target_id, {" + ".join(CONTENT_TOTALS.values())}
+        FROM content_counter
+        WHERE target_type = '{target_type}'
+          AND target_id IN ({sql.render_ids(ids)})
+        """
+    )
+
+
+def read_user_sizes(ids: Sequence[int]) -> dict[int, int]:
+    """Return user -> number of rows that count, by the counter. One statement. Raises MysqlDown."""
+    return _read_sizes(
+        f"""
+        SELECT user_id, {" + ".join(USER_TOTALS.values())}
+        FROM user_counter
+        WHERE user_id IN ({sql.render_ids(ids)})
+        """
+    )
+
+
+def _read_sizes(select: str) -> dict[int, int]:
+    return {subject_id: max(0, int(rows)) for subject_id, rows in mysql.fetch_all(select)}
+
+
+def estimate_targets(target_type: str, after_id: int) -> int:
+    """Return about how many targets of a type follow an id. One statement. Raises MysqlDown."""
+    return mysql_rounds.estimate_rows(
+        "content_counter", f"target_type = '{target_type}' AND target_id > {after_id:d}"
+    )
+
+
+def estimate_users(after_id: int) -> int:
+    """Return about how many users follow an id. One statement. Raises MysqlDown."""
+    return mysql_rounds.estimate_rows("user_counter", f"user_id > {after_id:d}")
+
+
+def find_changed_users(after_seq: int, until_seq: int) -> list[int]:
+    """Return the users whose totals a page of the log changed. One statement. Raises MysqlDown."""
+    return mysql_rounds.find_changed_users(_GIVEN, after_seq, until_seq)
 
 
 def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, dict[str, int]]:
@@ -115,7 +169,7 @@ def find_user_range_end(after_id: int) -> int:
     One statement. Raises MysqlDown.
     """
     sources = [
-        _Source("reaction", "by_target", "target_type = 'user'", "target_id", MAX_RELATIONS),
+        _Source("reaction", "PRIMARY", "target_type = 'user'", "target_id", MAX_RELATIONS),
         _Source("reaction", "by_actor", "TRUE", "actor_id", MAX_RELATIONS),
         *(
             _Source("content", "by_author", f"content_type = '{name}'", "author_id", _MAX_TEXTS)
@@ -157,7 +211,16 @@ def select_user_counts(within: str) -> str:
 
 def count_users(after_id: int, last_id: int) -> RangeCounts:
     """Read counters and count rows of a range of users. One statement. Raises MysqlDown."""
-    select = select_user_counts(f"BETWEEN {after_id + 1:d} AND {last_id:d}")
+    return _count_users(f"BETWEEN {after_id + 1:d} AND {last_id:d}")
+
+
+def count_given_users(ids: Sequence[int]) -> RangeCounts:
+    """Read counters and count rows of some users. One statement. Raises MysqlDown."""
+    return _count_users(f"IN ({sql.render_ids(ids)})")
+
+
+def _count_users(within: str) -> RangeCounts:
+    select = select_user_counts(within)
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids = set()
@@ -199,7 +262,7 @@ def read_counted(
             f"""
             (
                 SELECT kind, '{target_type}', target_id, COUNT(*){zeros}
-                FROM reaction FORCE INDEX (by_target)
+                FROM reaction FORCE INDEX (PRIMARY)
                 WHERE target_type = '{target_type}'
                   AND target_id IN ({numbers})
                   AND state = 1
@@ -246,25 +309,18 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
         if floor_us == 0:
             whole.setdefault((kind.name, target.type), []).append(target.id)
         elif floor_us is not None:
-            arms.append(
-                f"""
-                (
-                    SELECT '{kind.name}', '{target.type}', {target.id:d}, {sums}{zeros}
-                    FROM reaction FORCE INDEX (by_target)
-                    WHERE target_type = '{target.type}'
-                      AND target_id = {target.id:d}
-                      AND kind = '{kind.name}'
-                      AND state = 1
-                      AND version > {floor_us:d}
-                )
-                """
-            )
+            sums_of = f"'{kind.name}', '{target.type}', {target.id:d}, {sums}{zeros}"
+            above = f"state = 1 AND version > {floor_us:d}"
+            arms += [
+                f"({select} HAVING COUNT(*) > 0)"
+                for select in inspection.select_rows(kind, target, sums_of, above)
+            ]
     for (name, target_type), ids in whole.items():
         arms.append(
             f"""
             (
                 SELECT '{name}', '{target_type}', target_id, {sums}{zeros}
-                FROM reaction FORCE INDEX (by_target)
+                FROM reaction FORCE INDEX (PRIMARY)
                 WHERE target_type = '{target_type}'
                   AND target_id IN ({sql.render_ids(ids)})
                   AND kind = '{name}'
@@ -316,19 +372,11 @@ def read_newest_versions(
     One statement. Raises MysqlDown.
     """
     arms = [
-        f"""
-        (
-            SELECT {i}, actor_id, version
-            FROM reaction FORCE INDEX (by_target)
-            WHERE target_type = '{target.type}'
-              AND target_id = {target.id:d}
-              AND kind = '{kind.name}'
-              AND state = 1
-              AND version > {floor_us:d}
-            ORDER BY version DESC LIMIT {limit:d}
-        )
-        """
+        f"({select} ORDER BY version DESC LIMIT {limit:d})"
         for i, (kind, target, floor_us) in enumerate(requests)
+        for select in inspection.select_rows(
+            kind, target, f"{i}, actor_id, version", f"state = 1 AND version > {floor_us:d}"
+        )
     ]
     return _fetch_versions(arms, len(requests))
 
@@ -369,7 +417,7 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
     arms = [
         f"""
         SELECT {prefix}kind, target_id, COUNT(*){_ZEROS}
-        FROM reaction FORCE INDEX (by_target)
+        FROM reaction FORCE INDEX (PRIMARY)
         WHERE target_type = '{target_type}'
           AND target_id {within}
           AND state = 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from typing import Any
@@ -10,10 +10,12 @@ from typing import Any
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import Codec, json_codec
+from plaza.reconciliation import mysql_rounds
 from plaza.reconciliation.model import (
     MAX_DETAIL_CHARS,
     Example,
     Finding,
+    NewPart,
     RunPart,
     RunReport,
     StepResult,
@@ -29,9 +31,10 @@ _TALLY = [column.name for column in fields(Tally)]
 _SUBJECT = "what, target_type, target_id"
 
 
-def begin(parts: Sequence[str]) -> tuple[int, bool]:
+def begin(parts: Sequence[NewPart], expected: Mapping[str, int]) -> tuple[int, bool]:
     """Begin a run unless one is open; return (id of the open run, whether this call began it).
 
+    ``expected``: name of a round -> about how many subjects it has.
     Deletes up to 10,000 parts, suspects and findings each of runs older than the last 30. Raises
     MysqlDown.
     """
@@ -46,7 +49,13 @@ def begin(parts: Sequence[str]) -> tuple[int, bool]:
         )
         run_id = int(cursor.lastrowid)
         if began == 1:
-            _add_parts(cursor, run_id, parts)
+            _insert(
+                cursor,
+                "part",
+                "run_id, part, position, share",
+                [(run_id, part.name, part.position, part.share) for part in parts],
+            )
+            mysql_rounds.begin(cursor, expected)
             for table in ("part", "suspect", "finding"):
                 cursor.execute(
                     f"DELETE FROM reconciliation_{table} WHERE run_id <= %s LIMIT {_MAX_DELETED}",
@@ -55,6 +64,20 @@ def begin(parts: Sequence[str]) -> tuple[int, bool]:
         return run_id, began == 1
 
     return mysql.run_in_transaction(work)
+
+
+def read_age_s() -> int:
+    """Return the seconds since the newest run began that has ended, 0 without one. Raises
+    MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT TIMESTAMPDIFF(SECOND, started_at, UTC_TIMESTAMP(6))
+        FROM reconciliation
+        WHERE ended_at IS NOT NULL
+        ORDER BY id DESC LIMIT 1
+        """
+    )
+    return int(rows[0][0]) if rows else 0
 
 
 def read_parts(run_id: int) -> list[RunPart]:
@@ -95,7 +118,7 @@ def read_part(run_id: int, name: str) -> RunPart | None:
     """Return a part of an open run, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT position
+        SELECT position, share, steps, p.targets + p.users + p.cached
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -105,7 +128,9 @@ def read_part(run_id: int, name: str) -> RunPart | None:
         """,
         (run_id, name),
     )
-    return RunPart(run_id, name, rows[0][0], False) if rows else None
+    for position, share, steps, subjects in rows:
+        return RunPart(run_id, name, position, False, share, steps, int(subjects))
+    return None
 
 
 def add_part(run_id: int, name: str) -> None:
@@ -116,8 +141,8 @@ def add_part(run_id: int, name: str) -> None:
 def commit_step(part: RunPart, result: StepResult) -> bool:
     """Store the new position of ``part`` and the findings of the step, in one transaction.
 
-    Return False, and store nothing, when another consumer did this step. Four statements. Raises
-    MysqlDown.
+    Return False, and store nothing, when another consumer did this step. Six statements at most.
+    Raises MysqlDown.
     """
 
     def work(cursor: Cursor) -> bool:
@@ -125,7 +150,7 @@ def commit_step(part: RunPart, result: StepResult) -> bool:
         moved = cursor.execute(
             f"""
             UPDATE reconciliation_part
-            SET position = %s, is_done = %s, {sums}
+            SET position = %s, is_done = %s, steps = steps + 1, {sums}
             WHERE run_id = %s
               AND part = %s
               AND position = %s
@@ -144,6 +169,7 @@ def commit_step(part: RunPart, result: StepResult) -> bool:
             _add_parts(cursor, part.run_id, result.parts)
             _add_suspects(cursor, part.run_id, result.suspects)
             _add_findings(cursor, part.run_id, result.findings)
+            mysql_rounds.store(cursor, part, result)
         return moved == 1
 
     return mysql.run_in_transaction(work)
@@ -282,7 +308,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[RunReport]:
             GROUP BY run_id
         )
         UNION ALL (
-            SELECT 'reason_counts', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0
+            SELECT 'reason_counts', run_id, reason, COUNT(*), COUNT(repaired_at), 0, 0, 0, 0
             FROM reconciliation_finding
             WHERE run_id IN ({numbers})
             GROUP BY run_id, reason

@@ -8,9 +8,10 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
-from plaza.reconciliation import mysql_runs, run_steps
+from plaza.reconciliation import mysql_runs, rounds, run_steps
 from plaza.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
 from plaza.reconciliation.queues import COMPARISONS
+from plaza.reconciliation.rounds import LOG_PART, MARKED
 from plaza.reconciliation.run_steps import RECHECK, SEND_REPAIRS
 
 __all__ = [
@@ -35,8 +36,17 @@ def start() -> int:
     Parts in progress are sent again, too: only one of two consumers can commit a step. Raises
     MysqlDown, RedisDown, QueueDown.
     """
-    run_id, began = mysql_runs.begin(run_steps.list_initial_parts())
-    record("reconciliation_started", {"runs_resumed": int(not began)}, run=run_id)
+    run_id, began = mysql_runs.begin(*run_steps.plan())
+    progress = rounds.read_progress()
+    record(
+        "reconciliation_started",
+        {
+            "runs_resumed": int(not began),
+            "round_late_h": progress["round_late_h"],
+            "changes_age_h": progress["changes_age_h"],
+        },
+        run=run_id,
+    )
     _send_pending(run_id, mysql_runs.read_parts(run_id))
     return run_id
 
@@ -82,9 +92,11 @@ def _process(run_id: int, name: str) -> None:
 
 def _schedule_next(run_id: int, name: str) -> None:
     """Send the parts that may begin now that part ``name`` is done. Safe to repeat."""
-    if name.startswith("redis:"):
+    if added := _prefixes_of_added(name):
         parts = mysql_runs.read_parts(run_id)
-        _send_parts([p for p in parts if not p.is_done and not p.position and _is_late_addition(p)])
+        _send_parts(
+            [p for p in parts if not p.is_done and not p.position and p.name.startswith(added)]
+        )
     if not mysql_runs.has_unfinished(run_id, (RECHECK, SEND_REPAIRS)):
         _send_pending(run_id, mysql_runs.read_parts(run_id))
 
@@ -107,9 +119,15 @@ def _send_pending(run_id: int, parts: Sequence[RunPart]) -> None:
         _end(run_id)
 
 
-def _is_late_addition(part: RunPart) -> bool:
-    """Return whether ``part`` may have been added after the run began."""
-    return part.name.startswith(("filter:", "redis:"))
+def _prefixes_of_added(name: str) -> tuple[str, ...]:
+    """Return how names of the parts begin that part ``name`` may have added to the run. Others are
+    not sent by it: each message that is delivered twice would send all of them."""
+    if name.startswith("targets:"):
+        return ("filter:",)
+    if name == LOG_PART:
+        return (MARKED,)
+    is_of_node = name.startswith("redis:") and not name.startswith(MARKED)
+    return ("filter:", "redis:") if is_of_node else ()
 
 
 def _send_parts(parts: Sequence[RunPart]) -> None:
@@ -130,6 +148,7 @@ def _end(run_id: int) -> None:
             "cached_compared": report.tally.cached,
             "drift_found": report.differing,
             "comparisons_skipped": report.tally.skipped,
+            "changed_compared": report.tally.changed,
         },
         run=run_id,
         reason_counts=report.reason_counts,

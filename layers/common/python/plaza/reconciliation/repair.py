@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
-from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings
+from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings, sorted_lists
 from plaza.reactions.model import CachedTarget, PostLikes
 from plaza.recommendations import vote_roll_up
 from plaza.reconciliation import mysql_counts, mysql_runs
@@ -21,6 +22,7 @@ from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
     CONTENT_TOTALS,
     COUNTER,
+    SORTED,
     UNREADABLE,
     Finding,
     RepairFindings,
@@ -30,6 +32,7 @@ from plaza.reconciliation.queues import REPAIRS
 
 __all__ = ["REPAIRS", "CorrectedCounters", "repair"]
 
+MAX_SORT_S = 20.0  # of the findings of a message
 _COMMENTS = "comment_total"
 
 
@@ -47,7 +50,8 @@ class CorrectedCounters:
 def repair(messages: Sequence[RepairFindings]) -> None:
     """Repair findings that still differ.
 
-    Per message two transactions of nine statements at most. Raises MysqlDown, RedisDown.
+    Per message two transactions of nine statements at most, and for sorted lists one and what
+    ``sort_list`` runs. Raises MysqlDown, RedisDown.
     """
     for message in messages:
         _repair(message.finding_ids)
@@ -61,6 +65,10 @@ def _repair(finding_ids: Collection[int]) -> None:
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
     pairs = _list_kinds(targets)
+    sorted_lists.sort_again(
+        [(KINDS[f.subject.what], f.subject.target) for f in unrepaired if f.reason == SORTED],
+        Deadline.in_s(MAX_SORT_S),
+    )
     min_versions = _read_target_versions(pairs, targets), _read_user_versions(user_ids)
     corrected = counters.run_in_transaction(
         lambda cursor: _correct(cursor, unrepaired, *min_versions)

@@ -2,24 +2,28 @@
 
 A run has these parts:
 
-    targets:<type>               ranges of targets: counters and the rows that they count
-    users                        ranges of users: the same
+    targets:<type>               a share of all targets: counters, what they count, sorted lists
+    users                        a share of all users: the same
+    redis:log, redis:changed:... targets and users that changed (``rounds``)
     redis:<node>                 keys of a node: targets and projections of counters
-    filter:<kind>:<type>:<id>    actors of a target that has a Bloom filter
+    filter:<kind>:<type>:<id>    actors of a target in the share that has a Bloom filter
     recheck                      suspects of the parts above, compared a second time
     repairs                      findings, sent to the queue ``repairs``
 
-The first four run concurrently; each of the others begins when all before it are done.
+The first five run concurrently; each of the others begins when all before it are done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from plaza import counters
 from plaza.infra.queues.queue import QueueDown
-from plaza.reactions import KINDS, Kind, Target, inspection
-from plaza.reconciliation import mysql_counts, mysql_runs, redis_scan
+from plaza.infra.runtime.clock import Deadline
+from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
+from plaza.reactions.model import CachedTarget
+from plaza.reconciliation import mysql_counts, mysql_rounds, mysql_runs, redis_scan, rounds
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
     CHECK_FILTER,
@@ -27,9 +31,13 @@ from plaza.reconciliation.model import (
     FILTER,
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
+    SORTED,
     TYPES,
+    Counts,
     Finding,
+    NewPart,
     RepairFindings,
+    RollingComparison,
     RunPart,
     StepResult,
     Subject,
@@ -38,9 +46,11 @@ from plaza.reconciliation.model import (
     compare_counts,
 )
 from plaza.reconciliation.queues import REPAIRS
+from plaza.reconciliation.rounds import LOG_PART, MARKED
 
 RECHECK = "recheck"
 SEND_REPAIRS = "repairs"
+MAX_SORT_S = 30.0  # of a step; lists of more than some million rows need `sort-reactions`
 _TARGETS_PER_STEP = 300
 _SCANS_PER_STEP = 10
 _ACTORS_PER_STEP = 5_000
@@ -50,23 +60,27 @@ _FINDINGS_PER_STEP = 1_000
 _MAX_DENIED = 20
 
 
-def list_initial_parts() -> list[str]:
-    """Return the parts that a run begins with. Raises RedisDown."""
-    nodes = [f"redis:{node}" for node in redis_scan.read_nodes()]
-    return [*(f"targets:{target_type}" for target_type in TYPES), "users", *nodes]
+def plan() -> tuple[list[NewPart], dict[str, int]]:
+    """Return the parts that a run begins with, and name -> expected subjects of each round.
+    Raises RedisDown, MysqlDown."""
+    parts, expected = rounds.plan(ROLLING.values())
+    return [*parts, *(NewPart(f"redis:{node}") for node in redis_scan.read_nodes())], expected
 
 
 def execute(part: RunPart) -> StepResult:
-    """Execute the next step of ``part``. It changes no data; it may send messages.
+    """Execute the next step of ``part``. It repairs nothing; it may send messages, and fill sorted
+    lists that large targets lack.
 
     Raises MysqlDown, RedisDown, QueueDown.
     """
+    if comparison := ROLLING.get(part.name):
+        return rounds.advance(part, comparison)
+    if comparison := ROLLING.get(part.name.removeprefix(MARKED)):
+        return rounds.compare_marked(int(part.position or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
-        case "targets":
-            return _compare_targets(of, int(part.position or 0))
-        case "users":
-            return _compare_users(int(part.position or 0))
+        case "redis" if part.name == LOG_PART:
+            return rounds.mark_changes(int(part.position or 0), ROLLING.values())
         case "redis":
             return _scan_node(of, int(part.position or 0))
         case "filter":
@@ -83,12 +97,42 @@ def execute(part: RunPart) -> StepResult:
 def _compare_targets(target_type: str, after_id: int) -> StepResult:
     last_id = mysql_counts.find_target_range_end(target_type, after_id)
     counted = mysql_counts.count_targets(target_type, after_id, last_id)
+    differing = inspection.find_differing(target_type, after_id, last_id)
+    sorted_lists.sort_range(target_type, after_id, last_id, Deadline.in_s(MAX_SORT_S))
     return StepResult(
         position=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=counted.subjects, relations=counted.relations),
-        findings=compare_counts(target_type, counted.counters, counted.rows),
+        findings=[
+            *compare_counts(target_type, counted.counters, counted.rows),
+            *(Finding(SORTED, Subject(kind.name, *target), "") for kind, target in differing),
+        ],
+        parts=_list_filters(target_type, counted.rows),
     )
+
+
+def _list_filters(target_type: str, rows: Counts) -> list[str]:
+    """Return the parts for the targets with more actors than ``recent`` has and a Bloom filter."""
+    pairs = [
+        (KINDS[what], Target(target_type, target_id))
+        for (target_id, what), count in sorted(rows.items())
+        if what in KINDS and count > inspection.read_recent_cap()
+    ]
+    return [
+        f"filter:{kind.name}:{target}"
+        for (kind, target), cached in zip(pairs, inspection.inspect_all(pairs, 1), strict=True)
+        if isinstance(cached, CachedTarget) and cached.bloom
+    ]
+
+
+def _compare_changed_targets(target_type: str, ids: Sequence[int]) -> StepResult:
+    sizes = mysql_counts.read_target_sizes(target_type, ids)
+    chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
+    result = StepResult(str(last_id), is_last=False, tally=Tally(changed=len(chosen)))
+    if chosen:
+        counted = mysql_counts.count_given_targets(target_type, chosen)
+        result.findings = compare_counts(target_type, counted.counters, counted.rows)
+    return result
 
 
 def _compare_users(after_id: int) -> StepResult:
@@ -100,6 +144,41 @@ def _compare_users(after_id: int) -> StepResult:
         tally=Tally(users=counted.subjects),
         findings=compare_counts("user", counted.counters, counted.rows),
     )
+
+
+def _compare_changed_users(ids: Sequence[int]) -> StepResult:
+    sizes = mysql_counts.read_user_sizes(ids)
+    chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
+    result = StepResult(str(last_id), is_last=False, tally=Tally(changed=len(chosen)))
+    if chosen:
+        counted = mysql_counts.count_given_users(chosen)
+        result.findings = compare_counts("user", counted.counters, counted.rows)
+    return result
+
+
+ROLLING: dict[str, RollingComparison] = {
+    comparison.name: comparison
+    for comparison in (
+        *(
+            RollingComparison(
+                f"targets:{target_type}",
+                partial(_compare_targets, target_type),
+                partial(_compare_changed_targets, target_type),
+                partial(mysql_rounds.find_changed_targets, target_type),
+                partial(mysql_counts.estimate_targets, target_type),
+            )
+            for target_type in TYPES
+        ),
+        RollingComparison(
+            "users",
+            _compare_users,
+            _compare_changed_users,
+            mysql_counts.find_changed_users,
+            mysql_counts.estimate_users,
+        ),
+    )
+}
+"""What each run compares by ids."""
 
 
 def _scan_node(node: str, cursor: int) -> StepResult:
@@ -161,22 +240,31 @@ def _recheck_suspects(run_id: int, after_id: int) -> StepResult:
     result = StepResult(
         str(page[-1][0] if page else after_id), is_last=len(page) < _SUSPECTS_PER_STEP
     )
-    suspects = [suspect for _, suspect in page]
-    first = {s.subject: s.observed for s in suspects if s.check == CHECK_STATE}
+    for check, compare_again in CHECKS.items():
+        suspects = [suspect for _, suspect in page if suspect.check == check]
+        if suspects:
+            findings, skipped = compare_again(suspects)
+            result.findings += findings
+            result.tally.skipped += skipped
+    return result
+
+
+def _recheck_states(suspects: Sequence[Suspect]) -> tuple[list[Finding], int]:
+    first = {suspect.subject: suspect.observed for suspect in suspects}
+    findings, skipped = [], 0
     for subject, (comparison, observed, _) in compare_subjects(
         sorted(first), name_actors=True
     ).items():
         if comparison.reasons and not comparison.is_conclusive and observed != first[subject]:
-            result.tally.skipped += 1
+            skipped += 1
         else:
-            result.findings += [
+            findings += [
                 Finding(reason, subject, details) for reason, details in comparison.reasons.items()
             ]
-    result.findings += _recheck_filters([s for s in suspects if s.check == CHECK_FILTER])
-    return result
+    return findings, skipped
 
 
-def _recheck_filters(suspects: Sequence[Suspect]) -> list[Finding]:
+def _recheck_filters(suspects: Sequence[Suspect]) -> tuple[list[Finding], int]:
     """Return the filters that still deny an actor who is active before and after the check."""
     requests = [
         (KINDS[s.subject.what], s.subject.target, [int(i) for i in s.observed.split(",")])
@@ -198,7 +286,14 @@ def _recheck_filters(suspects: Sequence[Suspect]) -> list[Finding]:
         if wrong:
             details = f"denies {', '.join(map(str, wrong[:5]))}"
             findings.append(Finding(FILTER, suspect.subject, details))
-    return findings
+    return findings, 0
+
+
+CHECKS: dict[str, Callable[[Sequence[Suspect]], tuple[list[Finding], int]]] = {
+    CHECK_STATE: _recheck_states,
+    CHECK_FILTER: _recheck_filters,
+}
+"""Check of suspects -> what compares them again: (findings, number of suspects skipped)."""
 
 
 def _send_repairs(run_id: int, after_id: int) -> StepResult:

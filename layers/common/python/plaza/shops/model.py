@@ -148,6 +148,11 @@ class Area(NamedTuple):
     radius_m: int
     type_id: int | None
 
+    def rounded(self, digits: int) -> Area:
+        """Return the area with its place rounded to decimals of a degree."""
+        place = Place(round(self.place.x, digits), round(self.place.y, digits))
+        return self._replace(place=place)
+
     def to_text(self) -> str:
         """Return the text that cursors are signed with; equal for equal areas only."""
         return f"{self.place.x!r} {self.place.y!r} {self.radius_m} {self.type_id}"

@@ -18,12 +18,15 @@ and their places, by cells (``shops.cells``), so that no key grows with all shop
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from itertools import count as count_from
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plaza.infra.derived.id_filter import IdFilter
 from plaza.infra.derived.projections import key_of
+from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Argument, Call
 from plaza.infra.redis.scripts import Script, load_script
@@ -39,11 +42,17 @@ REQUEST_INTERVAL_MS = 5_000
 BUILD_TIMEOUT_MS = 120_000
 REMOVED_TTL_S = 60  # longer than a process keeps a row that it read before the row was removed
 MAX_SHOPS_PER_CALL = 200
-# Bounds of the work of Redis for one page of nearby shops.
+# Bounds of the work of Redis for one cell of a page of nearby shops.
 MAX_CELLS_COUNTED = 256
 MAX_SHOPS_MEASURED = 400
-# Cells of one page, by round trip: the nearest ones are enough where there are many shops.
-_CELLS_PER_TRIP = 4, 16, 64, 4_096
+# Cells of a page that are searched in one round trip, and the most where they have few shops. A
+# page that has found a shop makes no more than MAX_TRIPS searches.
+CELLS_PER_TRIP = 4
+MAX_CELLS_PER_TRIP = 128
+MAX_TRIPS = 3
+# Tokens of the rate limit for a page that the nearest cells do not fill, and for each search then.
+WIDE_SEARCH_TOKENS = 4
+TRIP_TOKENS = 2
 SWEEP_COUNT = 500
 _MAX_SWEPT = 500  # keys swept in one round trip
 SWEEP_MARGIN_US = 60_000_000  # a process may be late by so much with a move from before the build
@@ -81,12 +90,14 @@ class SearchArguments(NamedTuple):
 
 
 class NearResult(NamedTuple):
-    """The shops, None if places are not built; whether the caller must request a build;
-    whether a limit of cells or shops was reached before the page was full."""
+    """The shops, None if places are not built; whether the caller must request a build; whether a
+    limit of cells or shops was reached before the page was full, and whether the nearest cells
+    were not enough."""
 
     shops: list[ShopDistance] | None
     build_due: bool
     truncated: bool
+    is_wide: bool = False
 
 
 def page_key(shop_id: int) -> str:
@@ -222,13 +233,17 @@ def _sweep(before_us: int, type_ids: Sequence[int]) -> None:
                 at[set_key] = cursor
 
 
-def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
+def search_near(
+    area: Area, after: ShopDistance, count: int, charge: Charge = no_charge
+) -> NearResult:
     """Return up to ``count`` shops of an area after ``after``. One round trip where the nearest
-    cells have enough, at most four. Raises RedisDown."""
+    cells have enough. Else one finds the cells that have shops, and the nearest of them are
+    searched in at most two further trips, or in more until a shop is found; ``charge`` is called
+    before each. Raises RedisDown, TooManyRequests."""
     left = cells.find_cells(area, after.distance)
     near: list[ShopDistance] = []
-    build_due, complete_to = False, float("inf")
-    for number in _CELLS_PER_TRIP:
+    build_due, complete_to, number = False, float("inf"), CELLS_PER_TRIP
+    for trip in count_from(1):
         some, left = left[:number], left[number:]
         replies = redis.run_all([search_call(area, cell, after, count) for cell in some])
         for is_built, is_due, is_truncated, cell_complete_to, *rest in replies:
@@ -239,12 +254,40 @@ def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
             near += [ShopDistance(int(d), int(s)) for s, d in zip(pairs, pairs, strict=True)]
             if is_truncated:
                 complete_to = min(complete_to, cell_complete_to)
-        bound = min(complete_to, left[0].nearest if left else float("inf"))
-        certain = sorted(shop for shop in near if shop.distance <= bound)[:count]
-        if len(certain) == count or not left or complete_to <= bound:
+        certain = _find_certain(near, complete_to, left)
+        if trip == 1 and left and len(certain) < count:
+            charge(WIDE_SEARCH_TOKENS)
+            sizes = _measure(left, area.type_id)
+            left = [cell for cell in left if sizes[cell]]
+            certain = _find_certain(near, complete_to, left)
+        is_complete = len(certain) >= count or not left or complete_to <= left[0].nearest
+        if is_complete or (certain and trip >= MAX_TRIPS):
             break
+        charge(TRIP_TOKENS)
+        number = _count_cells([sizes[cell] for cell in left], count)
+    certain = certain[:count]
     truncated = len(certain) < count and (complete_to < float("inf") or bool(left))
-    return NearResult(certain, build_due, truncated)
+    return NearResult(certain, build_due, truncated, is_wide=trip > 1)
+
+
+def _find_certain(
+    near: Iterable[ShopDistance], complete_to: float, left: Sequence[Cell]
+) -> list[ShopDistance]:
+    """Return the shops that no shop of the cells that are ``left`` precedes, nearest first."""
+    bound = min(complete_to, left[0].nearest if left else float("inf"))
+    return sorted(shop for shop in near if shop.distance <= bound)
+
+
+def _measure(left: Sequence[Cell], type_id: int | None) -> dict[Cell, int]:
+    """Return cell -> its number of shops. One round trip. Raises RedisDown."""
+    sizes = redis.pipeline([("ZCARD", set_key(cell.number, type_id)) for cell in left])
+    return dict(zip(left, sizes, strict=True))
+
+
+def _count_cells(sizes: Sequence[int], count: int) -> int:
+    """Return how many cells to search next for ``count`` shops, given the sizes of all."""
+    total = accumulate(sizes[:MAX_CELLS_PER_TRIP])
+    return max(CELLS_PER_TRIP, sum(size < 2 * count for size in total))
 
 
 def search_call(area: Area, cell: Cell, after: ShopDistance, count: int) -> Call:

@@ -7,4 +7,13 @@ identifies a caller; schedules call ``refresh.read``.
 
 from plaza.switches.model import LEVELS, Switch, SwitchChange, Switches, SwitchesChanged, current
 
-__all__ = ["LEVELS", "Switch", "SwitchChange", "Switches", "SwitchesChanged", "current", "refresh"]
+__all__ = [
+    "LEVELS",
+    "Switch",
+    "SwitchChange",
+    "Switches",
+    "SwitchesChanged",
+    "change_switches",
+    "current",
+    "refresh",
+]

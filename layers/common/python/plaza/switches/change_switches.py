@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
-from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.mysql import Cursor, MysqlDown
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
 from plaza.switches import mysql_store, redis_store
 from plaza.switches.model import (
     NO_CHANGE,
+    SWITCHES,
     SwitchChange,
     Switches,
     SwitchesChanged,
@@ -46,6 +47,34 @@ def replace_switches(
 def set_level(expected_version: int, level: str, reason: str, operator_id: int) -> SwitchChange:
     """Set the switches of a level and return the change, as ``_change`` does."""
     return _change(expected_version, lambda before: at_level(level, before), reason, operator_id)
+
+
+def set_again(document: str | None, level: str, reason: str, operator_id: int) -> SwitchChange:
+    """Set the switches of ``document``, or of a level without one, whatever version Redis has.
+
+    For a MySQL that was restored: its versions are behind those in Redis. Returns the change, as
+    ``_change`` does. Raises ValueError or TypeError for a document that cannot be decoded,
+    SwitchesChanged, MysqlDown, RedisDown.
+    """
+    switches = None if document is None else SWITCHES.decode(document)
+    newest = read_newest()
+    redis_store.drop()
+    return _change(
+        newest.version, lambda before: switches or at_level(level, before), reason, operator_id
+    )
+
+
+def show() -> tuple[str | None, tuple[int, str] | None]:
+    """Return (the switches in Redis; version and switches of the newest change in MySQL) as
+    documents. Each is None if it is unavailable or has none."""
+    stored, newest = None, None
+    with suppress(RedisDown):
+        if copy := redis_store.read():
+            stored = SWITCHES.encode(copy.switches)
+    with suppress(MysqlDown):
+        change = read_newest()
+        newest = change.version, SWITCHES.encode(change.switches)
+    return stored, newest
 
 
 def list_changes(below: int, limit: int) -> tuple[list[ListedChange], int | None]:

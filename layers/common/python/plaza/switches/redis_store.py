@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
-from plaza.infra.redis import locks
+from plaza.infra.redis import locks, redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec
 from plaza.switches.model import SWITCHES, Switches
@@ -54,10 +54,21 @@ def parse(reply: Any) -> StoredSwitches | None:
     return None if stored is None else stored[1]
 
 
+def read() -> StoredSwitches | None:
+    """Return the switches in Redis, None if it has none. One round trip. Raises RedisDown."""
+    return parse(redis.pipeline([READ])[0])
+
+
 def claim_comparison() -> bool:
     """Claim the comparison with MySQL for 10 s; return whether the caller got it.
     One round trip. Raises RedisDown."""
     return locks.try_lock(f"{KEY}:comparison", COMPARISON_CLAIM_TTL_S) is not None
+
+
+def drop() -> None:
+    """Delete the switches in Redis; processes then follow MySQL's. One round trip. Raises
+    RedisDown."""
+    redis.execute("UNLINK", KEY)
 
 
 def store(version: int, switches: Switches) -> None:

@@ -1,7 +1,8 @@
-"""Users: cards, profiles, phones and time zones. MySQL is the record, Redis has projections.
+"""Users: cards, profiles, phones, identities and time zones. MySQL is the record, Redis has
+projections.
 
-Owns the tables user and user_phone. Other contexts use ``cards``, ``sign_up``, ``erasure`` and
-``export``.
+Owns the tables user, user_phone and user_identity. Other contexts use ``cards``, ``sign_up``,
+``roles``, ``erasure`` and ``export``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing
@@ -16,5 +17,6 @@ __all__ = [
     "cards",
     "erasure",
     "export",
+    "roles",
     "sign_up",
 ]

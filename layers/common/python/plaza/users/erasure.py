@@ -1,4 +1,4 @@
-"""Delete the profile and the phone of an erased user."""
+"""Delete the profile, the phone and the identity of an erased user."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from plaza.users import mysql_users, redis_store
 
 
 def erase(user_id: int) -> int:
-    """Delete a user; return how many rows it had. The phone may sign up again and gets another
-    user. One transaction and three round trips. Safe to repeat. Raises MysqlDown, RedisDown."""
+    """Delete a user; return how many rows it had. The phone or the identity may
+    sign up again and gets another user. One transaction and three round trips. Safe to repeat.
+    Raises MysqlDown, RedisDown."""
     deleted = mysql_users.delete(user_id)
     redis_store.drop(user_id)
     counters.drop_projections([("user", user_id)])

@@ -1,4 +1,4 @@
-"""What an export has of a user's profile."""
+"""What an export has of a user's profile, phone and identity."""
 
 from __future__ import annotations
 
@@ -21,5 +21,13 @@ SECTIONS = (
         index="by_user",
         order={"user_id": int},
         columns=("phone", "created_at"),
+    ),
+    Section(
+        name="identity",
+        table="user_identity",
+        user="user_id",
+        index="by_user",
+        order={"user_id": int},
+        columns=("issuer", "subject", "created_at"),
     ),
 )  # fmt: skip

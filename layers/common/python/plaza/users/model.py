@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plaza.infra.runtime.errors import NotFound
+from plaza.infra.runtime.errors import Conflict, NotFound
 from plaza.users.zones import Zone
 
 if TYPE_CHECKING:
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 class UserMissing(NotFound):
     """The user does not exist."""
+
+
+class PhoneTaken(Conflict):
+    """The phone is another user's, or the user has another phone."""
+
+    slug = "phone-taken"
+    title = "Phone number taken"
+    example = "The phone number belongs to another user."
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,12 +49,40 @@ def update_columns(
     return _parse_cards(cursor.fetchall()).get(user_id)
 
 
+def insert(user_id: int, nickname: str, role: str) -> None:
+    """Store a user without a phone. One statement. Raises MysqlDown."""
+    mysql.write(
+        """
+        INSERT INTO user (id, nickname, role)
+        VALUES (%s, %s, %s)
+        ON DUPLICATE KEY UPDATE id = user.id
+        """,
+        (user_id, nickname, role),
+    )
+
+
+def set_role(user_id: int, role: str) -> str | None:
+    """Set the role of a user; return the one before, None without the user. One transaction of two
+    statements. Raises MysqlDown."""
+
+    def work(cursor: Cursor) -> str | None:
+        cursor.execute("SELECT role FROM user WHERE id = %s FOR UPDATE", (user_id,))
+        rows = cursor.fetchall()
+        cursor.execute("UPDATE user SET role = %s WHERE id = %s", (role, user_id))
+        return str(rows[0][0]) if rows else None
+
+    return mysql.run_in_transaction(work)
+
+
 def delete(user_id: int) -> int:
-    """Delete a user and the phone; return the number of rows. One transaction. Raises MysqlDown."""
+    """Delete a user, the phone and the identity; return the number of rows. One transaction.
+    Raises MysqlDown."""
 
     def work(cursor: Cursor) -> int:
         phones = cursor.execute("DELETE FROM user_phone WHERE user_id = %s", (user_id,))
-        return phones + cursor.execute("DELETE FROM user WHERE id = %s", (user_id,))
+        identities = cursor.execute("DELETE FROM user_identity WHERE user_id = %s", (user_id,))
+        users = cursor.execute("DELETE FROM user WHERE id = %s", (user_id,))
+        return phones + identities + users
 
     return mysql.run_in_transaction(work)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -71,6 +72,15 @@ class UserViewerState(ResponseModel):
     following: Annotated[bool, Field(description="Whether the caller follows the user.")]
 
 
+class ProfileViewerState(UserViewerState):
+    """What the caller did to the user of a profile."""
+
+    blocked: Annotated[
+        bool | None,
+        Field(description="Whether the caller blocks the user; null while it cannot be read."),
+    ]
+
+
 class UserProfile(ResponseModel):
     """The public profile of a user."""
 
@@ -82,7 +92,7 @@ class UserProfile(ResponseModel):
                     "nickname": "grace",
                     "avatar": "https://images.example/31.jpg",
                     **_TOTALS_EXAMPLE,
-                    "mine": {"following": True},
+                    "mine": {"following": True, "blocked": False},
                     "exact": True,
                 }
             ]
@@ -98,7 +108,7 @@ class UserProfile(ResponseModel):
     likes_received: Annotated[int, Field(description="Likes of the user's content.")]
     collects_received: Annotated[int, Field(description="Collects of the user's posts.")]
     mine: Annotated[
-        UserViewerState | None,
+        ProfileViewerState | None,
         Field(description="The caller's state; null without a session and for the caller."),
     ]
     exact: Annotated[
@@ -111,8 +121,9 @@ class UserProfile(ResponseModel):
     ]
 
     @classmethod
-    def of(cls, profile: Profile) -> UserProfile:
-        """Returns ``profile`` as the API sends it to another user."""
+    def of(cls, profile: Profile, blocked: Collection[int] | None = None) -> UserProfile:
+        """Returns ``profile`` as the API sends it to a caller who blocks ``blocked``; None: not
+        known."""
         card, totals, following = profile.card, profile.totals, profile.following
         return cls(
             id=str(card.id),
@@ -123,7 +134,11 @@ class UserProfile(ResponseModel):
             posts=totals.posts_total,
             likes_received=totals.likes_received_total,
             collects_received=totals.collects_received_total,
-            mine=None if following is None else UserViewerState(following=following),
+            mine=None
+            if following is None
+            else ProfileViewerState(
+                following=following, blocked=None if blocked is None else card.id in blocked
+            ),
             exact=profile.exact,
         )
 
@@ -150,9 +165,9 @@ class OwnProfile(UserProfile):
     time_zone: Annotated[str, Field(description="Name of a zone in the IANA database.")]
 
     @classmethod
-    def of(cls, profile: Profile) -> OwnProfile:
+    def of(cls, profile: Profile, blocked: Collection[int] | None = None) -> OwnProfile:
         """Returns ``profile`` as the API sends it to its user."""
-        public = UserProfile.of(profile).model_dump()
+        public = UserProfile.of(profile, blocked).model_dump()
         return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
 
 

@@ -1,4 +1,4 @@
-"""Sign up: create the user of a phone."""
+"""Sign up: create the user of a phone or of an identity, or give a user a phone."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
 from plaza.switches import Switch
 from plaza.targets import markers
-from plaza.users import mysql_phones
-from plaza.users.model import User
+from plaza.users import mysql_logins, mysql_users
+from plaza.users.model import PhoneTaken, User, UserMissing
+from plaza.users.mysql_logins import Logins
 from plaza.users.nicknames import make_nickname
 
 
@@ -21,12 +22,43 @@ def sign_up(phone: str) -> User:
     Concurrent calls create one user. Raises MysqlDown; for a new user RedisDown, and SwitchedOff
     while new accounts are switched off.
     """
-    user = mysql_phones.find(phone)
+    return _find_or_create(mysql_logins.PHONES, phone)
+
+
+def sign_up_identity(issuer: str, subject: str) -> User:
+    """Return the user of a subject at an issuer, as ``sign_up``."""
+    return _find_or_create(mysql_logins.IDENTITIES, issuer, subject)
+
+
+def find_identity(issuer: str, subject: str) -> User | None:
+    """Return the user of a subject at an issuer, or None. One statement. Raises MysqlDown."""
+    return mysql_logins.find(mysql_logins.IDENTITIES, (issuer, subject))
+
+
+def exists(user_id: int) -> bool:
+    """Return whether a user exists, as MySQL has it now. One statement. Raises MysqlDown."""
+    return bool(mysql_users.read_cards([user_id]))
+
+
+def link_phone(user_id: int, phone: str) -> None:
+    """Give a user without a phone ``phone``. Safe to repeat. One transaction. Raises PhoneTaken if
+    it is another user's or the user has another one; UserMissing, MysqlDown."""
+    owner_id, own_phone = mysql_logins.link(user_id, phone)
+    if owner_id is None:
+        raise UserMissing(f"There is no user {user_id}.")
+    if owner_id != user_id:
+        raise PhoneTaken("The phone number belongs to another user.")
+    if own_phone != phone:
+        raise PhoneTaken("The user has another phone number.")
+
+
+def _find_or_create(logins: Logins, *login: str) -> User:
+    user = mysql_logins.find(logins, login)
     if user is not None:
         return user
     switch_state.require(Switch.SIGN_UPS)
     user_id = new_id()
-    user = mysql_phones.find_or_insert(phone, user_id, make_nickname())
+    user = mysql_logins.find_or_insert(logins, login, user_id, make_nickname())
     if user.id == user_id:
         record("user_created", {"users_created": 1}, user_id=user_id)
         with suppress(RedisDown):  # a marker that the user is missing expires soon

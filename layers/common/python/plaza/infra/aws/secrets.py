@@ -46,6 +46,28 @@ def read(secret_id: str) -> str:
     ).text
 
 
+def read_recent(secret_id: str, max_age_s: float) -> str:
+    """Return the text of a secret as it was at most ``max_age_s`` ago; an older one while Secrets
+    Manager is unavailable, asked again in ``MIN_REFRESH_S``. Raises SecretsDown without any."""
+    entry = _cache.get(secret_id)
+    now_s = clock.monotonic_s()
+    if entry is None or now_s - entry.fetched_s < max_age_s:
+        return read(secret_id)
+    try:
+        entry = _Entry(_fetch(secret_id), now_s)
+    except SecretsDown:
+        entry = entry._replace(fetched_s=now_s - max_age_s + MIN_REFRESH_S)
+    _cache.put(secret_id, entry)
+    return entry.text
+
+
+def replace(secret_id: str, text: str) -> None:
+    """Store another text of a secret. One call. Raises SecretsDown."""
+    with outages():
+        connect().put_secret_value(SecretId=secret_id, SecretString=text)
+    _cache.drop(secret_id)
+
+
 def read_login(secret_id: str) -> Login:
     """Return the login of a secret ``{"username", "password"}``. Raises SecretsDown."""
     return parse_login(read(secret_id))

@@ -107,6 +107,16 @@ class Bucket(NamedTuple):
         """The call that takes a token, if there is one: ``read_reply`` reads its reply."""
         return Call(_ACQUIRE, (self.key,), (self.per_s, self.burst))
 
+    def charge(self, tokens: int) -> tuple[int, Quota | None]:
+        """Take tokens, at most a full bucket, if there are as many; return what ``read_reply``
+        returns, no wait while Redis is unavailable. One round trip."""
+        args = (self.per_s, self.burst, min(tokens, self.burst))
+        try:
+            return self.read_reply(redis.run(_ACQUIRE, (self.key,), args))
+        except RedisDown as error:
+            record_limit_skipped(error)
+            return 0, None
+
     def read_reply(self, reply: int) -> tuple[int, Quota]:
         """Return the milliseconds until there is a token, 0 if one was taken; and what is left."""
         us_per_token = math.ceil(1_000_000 / self.per_s)

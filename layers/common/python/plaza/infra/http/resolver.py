@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -45,7 +45,7 @@ from plaza.infra.http.responses import (
     problem,
     render,
 )
-from plaza.infra.http.routes import PUBLIC, Endpoint, Security, make_endpoint
+from plaza.infra.http.routes import ADMIN, PUBLIC, Endpoint, Security, make_endpoint
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.errors import (
     Forbidden,
@@ -58,6 +58,7 @@ from plaza.infra.runtime.errors import (
     Unavailable,
 )
 from plaza.infra.runtime.observability import begin_request, end_request, error_fields, record
+from plaza.infra.runtime.settings import settings
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.event_handler.openapi.models import OpenAPI
@@ -66,7 +67,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # In Python 3.11 a name of an Enum is looked up by a function.
 _CREATED, _FAILED = HTTPStatus.CREATED.value, HTTPStatus.INTERNAL_SERVER_ERROR.value
+_REFUSED = HTTPStatus.BAD_REQUEST.value
 _ANONYMOUS = Caller()
+_ACTS_FOR = "plaza-user"
 
 # Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
@@ -78,8 +81,8 @@ class PlazaResolver(APIGatewayHttpResolver):
     Then its session is checked, then its switch, then the size and type of the body, then the
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
     ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. ``tag`` belongs to routes that
-    declare none. With ``admits_unknown_tokens`` the routes themselves refuse tokens without a
-    session. ``paths`` are the paths that a 405 knows, with their methods; by default the app's
+    declare none. The routes ``admits_unknown_tokens`` themselves refuse tokens without a session.
+    ``paths`` are the paths that a 405 knows, with their methods; by default the app's
     routes. ``names`` are paths of other functions whose last part API Gateway takes for an id of a
     route of this one, with their methods.
     """
@@ -89,7 +92,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         identify: Identify,
         *,
         tag: str = "",
-        admits_unknown_tokens: bool = False,
+        admits_unknown_tokens: Collection[str] = (),
         paths: Mapping[str, Iterable[str]] | None = None,
         names: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
@@ -154,12 +157,11 @@ class PlazaResolver(APIGatewayHttpResolver):
         Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
         header = event["headers"].get("authorization") if security else None
         self.client_ip = read_client_ip(event)
-        self.caller = caller = self.identify(header, self.client_ip, event["routeKey"])
-        if caller.wait_ms:
-            wait_s = -(-caller.wait_ms // 1000)
-            detail = f"The rate limit is exceeded; retry after {wait_s} s."
-            raise TooManyRequests(detail, retry_after_s=wait_s)
-        if self._admits_unknown_tokens and caller.refusal == "unknown":
+        acts_for = event["headers"].get(_ACTS_FOR) if security else None
+        named = () if acts_for is None else (acts_for,)
+        self.caller = caller = self.identify(header, self.client_ip, event["routeKey"], *named)
+        _check_wait(caller)
+        if caller.refusal == "unknown" and event["routeKey"] in self._admits_unknown_tokens:
             return  # the route itself refuses it
         if {} in security:
             find_caller(self)
@@ -168,6 +170,14 @@ class PlazaResolver(APIGatewayHttpResolver):
             for role in security[0]["bearer"]:
                 if caller.role != role:
                     raise Forbidden(f"This request requires the role {role}.")
+
+    def charge(self, tokens: int) -> None:
+        """Take tokens of the caller's rate limit, before work that costs more than a request. None
+        while Redis is unavailable. One round trip. Raises TooManyRequests."""
+        if (bucket := self.caller.bucket) is not None:
+            wait_ms, quota = bucket.charge(tokens)
+            self.caller = self.caller._replace(wait_ms=wait_ms, quota=quota)
+            _check_wait(self.caller)
 
     def answer(self, event: Event) -> Any:
         """Return the result of the route of a request. Raises what the route raises; without a
@@ -288,7 +298,8 @@ def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
             metrics |= {"requests_switched_off": 1}
         elif response["statusCode"] >= _FAILED:
             metrics |= {"server_errors": 1}
-        if not metrics and not _is_sampled():
+        is_written = metrics or _is_always_logged(endpoint, response) or _is_sampled()
+        if not is_written:
             return response
         record(
             "request_served",
@@ -305,9 +316,25 @@ def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
     return response
 
 
+def _is_always_logged(endpoint: Endpoint | None, response: Mapping[str, Any]) -> bool:
+    """Return whether the line of a request is written at any rate: of errors, and of what operators
+    change."""
+    if response["statusCode"] >= _REFUSED or endpoint is None:
+        return True
+    return endpoint.security == ADMIN and endpoint.route.method != "GET"
+
+
+def _check_wait(caller: Caller) -> None:
+    if caller.wait_ms:
+        wait_s = -(-caller.wait_ms // 1000)
+        detail = f"The rate limit is exceeded; retry after {wait_s} s."
+        raise TooManyRequests(detail, retry_after_s=wait_s)
+
+
 def _is_sampled() -> bool:
-    """Decide by the switch whether the line of a request is written; add the rate if it is."""
-    rate = switch_state.current().log_sample_rate
+    """Decide by setting and switch whether the line of a request is written; add the rate if it
+    is."""
+    rate = min(settings().log_sample_rate, switch_state.current().log_sample_rate)
     if rate < 1:
         _log_fields["sample_rate"] = rate
     return rate >= 1 or random.random() < rate
@@ -315,6 +342,8 @@ def _is_sampled() -> bool:
 
 def _caller_fields(caller: Caller) -> dict[str, str | None]:
     fields = {"caller_id": None if caller.user_id is None else str(caller.user_id)}
+    if caller.key_id is not None:
+        fields["key_id"] = caller.key_id
     return fields | {"refusal": caller.refusal} if caller.refusal else fields
 
 
@@ -344,6 +373,8 @@ def require_caller(app: PlazaResolver) -> int:
     """Return the user id of the caller.
     Raises Unauthenticated; Unavailable if the session could not be checked."""
     user_id = find_caller(app)
+    if user_id is None and app.caller.key_id is not None:
+        raise Unauthenticated("The header Plaza-User names no user that this request is for.")
     if user_id is None:
         raise Unauthenticated
     return user_id

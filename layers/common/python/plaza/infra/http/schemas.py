@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
 from plaza.infra.http.responses import PROBLEM
-from plaza.infra.http.routes import ADMIN, Endpoint, Responses
+from plaza.infra.http.routes import Endpoint, Responses
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
@@ -145,7 +145,7 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
         return dict(declared or {})
     errors: list[type[PlazaError]] = [
         *([Unauthenticated] if endpoint.security else []),
-        *([Forbidden] if endpoint.security == ADMIN else []),
+        *([Forbidden] if endpoint.security else []),
         *declared.errors,
         *([SwitchedOff] if endpoint.switch else []),
         *(TooManyRequests, PlazaError, Unavailable),

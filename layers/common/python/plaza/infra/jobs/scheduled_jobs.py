@@ -54,12 +54,14 @@ class RunEnd(Struct, frozen=True):
 RUN_END: Codec[RunEnd] = json_codec("run_ends", RunEnd)
 
 
-def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
+def scheduled(name: str, *, is_in_network: bool = True) -> Callable[[Handler[E]], Handler[E]]:
     """Return a decorator for the handler of a schedule, which returns numbers.
 
     Its lines and metrics are Powertools'. How each run ends is stored, one round trip; not
-    while Redis is unavailable.
+    while Redis is unavailable, nor by a function outside of the VPC. A run without an error adds 1
+    to the metric ``ran``, whose absence raises the alarm of the schedule.
     """
+    store = _store_run if is_in_network else _store_nothing
 
     def decorate(handler: Handler[E]) -> Handler[E]:
         @logger.inject_lambda_context
@@ -70,9 +72,10 @@ def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
             try:
                 result = handler(event, context)
             except Exception as error:
-                _store_run(name, began_s, type(error).__name__, {})
+                store(name, began_s, type(error).__name__, {})
                 raise
-            _store_run(name, began_s, None, result)
+            store(name, began_s, None, result)
+            record("schedule_ran", {"ran": 1}, schedule=name)
             return result
 
         decorated: Handler[E] = run
@@ -115,6 +118,10 @@ def run_jobs(jobs: Mapping[str, Callable[[], R]], run: int) -> dict[str, R]:
     if errors:
         raise errors[0]
     return results
+
+
+def _store_nothing(*_: object) -> None:
+    """Redis is in the VPC."""
 
 
 def _store_run(name: str, began_s: float, error: str | None, result: Mapping[str, float]) -> None:

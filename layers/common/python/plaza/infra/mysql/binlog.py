@@ -127,7 +127,11 @@ def _read_batches(
 ) -> Iterator[ChangeBatch]:
     batch = ChangeBatch(since)
     for event in reader:
-        if isinstance(event, QueryEvent):
+        if isinstance(event, RotateEvent):
+            # A server that was started again may give a table the id that another one had. The
+            # library forgets ids only if the file before was closed, which a kill prevents.
+            reader.table_map = {}
+        elif isinstance(event, QueryEvent):
             batch.invalidated_tables |= _find_invalidated(event, tables)
         elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
             if len(batch.rows) < MAX_TRANSACTION_ROWS:

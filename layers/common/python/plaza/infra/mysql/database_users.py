@@ -19,6 +19,11 @@ PRIVILEGES: Mapping[str, tuple[str, str]] = {
     "APP": (_ROWS, ""),
     "MIGRATOR": (f"{_ROWS}, CREATE, ALTER, DROP, INDEX, REFERENCES, LOCK TABLES", ""),
     "REPLICATION": ("SELECT, INSERT, UPDATE", "REPLICATION SLAVE, REPLICATION CLIENT"),
+    # CONNECTION_ADMIN has a blank in MariaDB, which ignores comments for MySQL 8.
+    "OPERATOR": (
+        f"{_ROWS}, INDEX",
+        "PROCESS, REPLICATION CLIENT, /*M! CONNECTION ADMIN */ /*!80000 CONNECTION_ADMIN */",
+    ),
 }
 """User -> its privileges on Plaza's tables, and on the server.
 

@@ -62,12 +62,16 @@ class Section:
 
     def render_select(self, has_key: bool) -> str:
         """Return the statement of a page, with the arguments of ``read``."""
-        conditions = [f"{self.user} = %(exported_user)s", *self.conditions]
+        return self.render_arm(f"{self.table} FORCE INDEX ({self.index})", has_key)
+
+    def render_arm(self, source: str, has_key: bool, conditions: Sequence[str] = ()) -> str:
+        """Return the SELECT of a page from ``source``, of rows that meet ``conditions``, too."""
+        conditions = [f"{self.user} = %(exported_user)s", *self.conditions, *conditions]
         if has_key:
             conditions.append(_render_after([*self.order]))
         return f"""
             SELECT {", ".join([*self.order, *self.columns])}
-            FROM {self.table} FORCE INDEX ({self.index})
+            FROM {source}
             WHERE {" AND ".join(conditions)}
             ORDER BY {", ".join(self.order)}
             LIMIT %(exported_rows)s

@@ -75,6 +75,19 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
         mysql.fetch_all("SELECT RELEASE_LOCK(%s)", (_LOCK,))
 
 
+def read_age_s(name: str) -> int | None:
+    """Return for how many seconds a file has been recorded, None if it is not. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT TIMESTAMPDIFF(SECOND, applied_at, CURRENT_TIMESTAMP(6))
+        FROM schema_migration
+        WHERE name = %s
+        """,
+        (name,),
+    )
+    return int(rows[0][0]) if rows else None
+
+
 def _require_small_tables(name: str, sql: str) -> None:
     """Raise RunsOutsideTheDeploy if a file changes a table of many rows. One statement a table."""
     for table in dict.fromkeys(_CHANGED.findall(sql)):

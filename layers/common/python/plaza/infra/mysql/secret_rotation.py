@@ -29,10 +29,11 @@ class Rotation(NamedTuple):
     """Makes a new text valid, and raises unless it is. The current one stays valid."""
 
 
-def rotate(event: Mapping[str, Any]) -> None:
-    """Take one step of a rotation. Raises SecretsDown, MysqlDown."""
+def rotate(event: Mapping[str, Any], rotation: Rotation | None = None) -> None:
+    """Take one step of a rotation, by default of AuthSecret or of a
+    login at MySQL. Raises SecretsDown, MysqlDown."""
     secret_id, version, step = event["SecretId"], event["ClientRequestToken"], event["Step"]
-    rotation, client = _rotation_of(secret_id), secrets.connect()
+    rotation, client = rotation or _rotation_of(secret_id), secrets.connect()
     with secrets.outages():
         match step:
             case "createSecret":

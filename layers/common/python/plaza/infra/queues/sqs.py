@@ -323,12 +323,17 @@ def move(
     )
     sent = [message for index, message in enumerate(received) if index not in refused]
     if sent:
-        entries = [
-            {"Id": str(index), "ReceiptHandle": message.receipt}
-            for index, message in enumerate(sent)
-        ]
-        _call("delete_message_batch", QueueUrl=settings().queues[source], Entries=entries)
+        delete(source, sent)
     return sent
+
+
+def delete(queue: str, received: Sequence[Received]) -> None:
+    """Delete up to ten received messages. One call. Raises QueueDown."""
+    entries = [
+        {"Id": str(index), "ReceiptHandle": message.receipt}
+        for index, message in enumerate(received)
+    ]
+    _call("delete_message_batch", QueueUrl=settings().queues[queue], Entries=entries)
 
 
 def read_request_id(record: Mapping[str, Any]) -> str | None:

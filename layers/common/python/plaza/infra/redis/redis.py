@@ -101,10 +101,10 @@ def pipeline(commands: Sequence[Command]) -> list[Any]:
 
 def nodes() -> dict[str, Any]:
     """Return name -> client of each primary node. Raises RedisDown."""
-    if not settings().redis_cluster:
-        return {"redis": connections.client()}
 
     def connect_all() -> dict[str, Any]:
+        if not settings().redis_cluster:
+            return {"redis": connections.client()}
         return {
             node.name: connections.client().get_redis_connection(node)
             for node in connections.client().get_primaries()

@@ -191,8 +191,10 @@ class _StateRecorder(CircuitBreakerListener):
     def state_change(self, cb: CircuitBreaker, old_state: Any, new_state: Any) -> None:
         if old_state is None or old_state.name == new_state.name or new_state.name == "half-open":
             return
-        is_open = new_state.name == "open"
+        is_open = int(new_state.name == "open")
         unreported.append(BreakerChange(str(cb.name), new_state.name, clock.now_ms()))
         record(
-            "breaker_state_changed", {_METRICS[str(cb.name)]: int(is_open)}, state=new_state.name
+            "breaker_state_changed",
+            {_METRICS[str(cb.name)]: is_open, "breakers_opened": is_open},
+            state=new_state.name,
         )

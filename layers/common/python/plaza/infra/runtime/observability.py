@@ -37,6 +37,7 @@ SERVICE = "plaza"
 REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
 """A well-formed request id: safe in a log line, in a header and in SQL."""
 FUNCTION = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
+VERSION = os.environ.get("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST")
 
 _MIN_CLIENT_ID_CHARS = 8  # a sign-in code has 6 digits
 _LEVELS = {
@@ -45,6 +46,8 @@ _LEVELS = {
     logging.ERROR: "ERROR",
     logging.CRITICAL: "FATAL",
 }  # as Lambda names them
+_BY_VERSION = "server_errors"
+"""Metric that is written for each version of a function, too: a deployment goes back by it."""
 _NOT_WRITTEN = {"function_name", "function_memory_size", "function_arn", "sampling_rate"}
 _UNITS = {"s": MetricUnit.Seconds, "ms": MetricUnit.Milliseconds, "bytes": MetricUnit.Bytes}
 _encode = make_encoder(default=str)
@@ -81,6 +84,9 @@ class LineFormatter(BasePowertoolsFormatter):
     def clear_state(self) -> None:
         """Remove all keys."""
         self._keys.clear()
+
+    def thread_safe_clear_keys(self) -> None:
+        """Remove the keys of this thread: there are none of a thread."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return a line. The fields of a message that is a dict are fields of the line."""
@@ -119,6 +125,10 @@ class LineMetrics(EphemeralMetrics):
         for name in self.metric_set:
             if len(values := fields[name]) == 1:
                 fields[name] = int(values[0]) if values[0].is_integer() else values[0]
+        if _BY_VERSION in self.metric_set:
+            fields["version"] = VERSION
+            [directive] = fields["_aws"]["CloudWatchMetrics"]
+            directive["Dimensions"] = [["function"], ["function", "version"]]
         return fields
 
     def add_cold_start_metric(self, context: Any) -> None:  # noqa: ARG002

@@ -59,7 +59,8 @@ class Settings:
     Only functions that sign something have ``auth_secret_id``, only those that read or write
     archives ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``allowed_origins``: of web clients, in lower case
-    (``*``: all); none where API Gateway answers preflights.
+    (``*``: all); none where API Gateway answers preflights. ``log_sample_rate``: share of the
+    successful requests that are logged, unless a switch lowers it.
     """
 
     environment: str
@@ -79,6 +80,7 @@ class Settings:
     idle_ttl_s: int
     anonymous_per_s: float
     anonymous_burst: int
+    log_sample_rate: float
     resend_after_s: int
     announce_delay_s: int
     auth_secret_id: str | None
@@ -114,6 +116,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         idle_ttl_s=read_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         anonymous_per_s=_number(env, "PLAZA_ANONYMOUS_PER_S", 50),
         anonymous_burst=read_whole(env, "PLAZA_ANONYMOUS_BURST", 500),
+        log_sample_rate=_number(env, "PLAZA_LOG_SAMPLE_RATE", 1.0),
         resend_after_s=read_whole(env, "PLAZA_RESEND_AFTER_S", 30),
         announce_delay_s=read_whole(env, "PLAZA_ANNOUNCE_DELAY_S", 15),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
@@ -201,10 +204,6 @@ def _queues(env: Mapping[str, str]) -> dict[str, str]:
         base_url = first_url.removesuffix(names[0])
         queues |= {name: base_url + name for name in names}
     return queues
-
-
-def readread_names(env: Mapping[str, str], name: str) -> frozenset[str]:
-    return frozenset(part for word in env.get(name, "").split(",") if (part := word.strip()))
 
 
 def read_names(env: Mapping[str, str], name: str) -> frozenset[str]:

@@ -23,7 +23,7 @@ MAX_AGE_S = 2.0
 @dataclass(frozen=True, slots=True)
 class BaseSwitches:
     """The switches of all requests. A factor multiplies a rate limit; ``log_sample_rate`` is the
-    share of requests that are logged."""
+    share of successful requests that are logged, if the setting of that name is not lower."""
 
     read_only: bool = False
     anonymous_factor: float = 1.0

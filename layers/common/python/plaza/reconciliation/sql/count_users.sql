@@ -19,7 +19,7 @@ GROUP BY author_id
 
 UNION ALL
 SELECT 'followers', target_id, COUNT(*){zeros}
-FROM reaction FORCE INDEX (by_target)
+FROM reaction FORCE INDEX (PRIMARY)
 WHERE target_type = 'user'
   AND target_id {within}
   AND kind = 'follow'
@@ -39,7 +39,7 @@ GROUP BY actor_id
 UNION ALL
 SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*){zeros}
 FROM content AS c FORCE INDEX (by_author)
-STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
+STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
     ON  r.target_type = c.content_type
     AND r.target_id = c.content_id
 WHERE c.content_type = 'comment'
@@ -51,7 +51,7 @@ GROUP BY c.author_id, r.kind
 UNION ALL
 SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*){zeros}
 FROM content AS c FORCE INDEX (by_author)
-STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
+STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
     ON  r.target_type = c.content_type
     AND r.target_id = c.content_id
 WHERE c.content_type = 'post'
@@ -63,7 +63,7 @@ GROUP BY c.author_id, r.kind
 UNION ALL
 SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*){zeros}
 FROM content AS c FORCE INDEX (by_author)
-STRAIGHT_JOIN reaction AS r FORCE INDEX (by_target)
+STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
     ON  r.target_type = c.content_type
     AND r.target_id = c.content_id
 WHERE c.content_type = 'review'

@@ -1,0 +1,240 @@
+"""CPU of Redis and MySQL for each GET route, at its worst honest input on a large data set.
+
+The process has nothing in memory, so each request reads what it needs. What a route charges beyond
+the token of its request is in the goal: 20 ms a store for each token.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count as count_from
+from typing import Any
+from unittest import mock
+from urllib.parse import urlencode
+
+from bench import feed
+from bench.api import Event, load_handler
+from bench.figures import Figure, Goal
+from bench.harness import Harness
+from bench.large_data import (
+    ADMIN,
+    AUTHOR,
+    CITY_X,
+    CITY_Y,
+    COMMENT,
+    FAN,
+    FIRST_US,
+    MIDDLE_US,
+    ORDER,
+    POST,
+    READER,
+    REVIEW,
+    ROWS,
+    SHOP,
+    SHOPS_IN_CITY,
+    VOUCHER,
+    WRITER,
+    fill,
+)
+from bench.meters import cpu
+from cli.paths import CommandError
+from local.stack.functions import CONTEXT, make_api_event, make_plain_token
+from plaza.feed import redis_store
+from plaza.infra.aws import secrets
+from plaza.infra.http.cursors import pack_cursor
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
+from plaza.infra.runtime.settings import settings
+from plaza.operations import queue_admin
+from plaza.shops.jobs import run_jobs
+from plaza.shops.model import FILTER, PLACES, ShopJobStep
+from plaza.shops.queues import SHOPS
+
+REPEATS = 10
+MAX_MS = 20.0
+OUTSIDE_X = CITY_X - 0.66  # 45 km outside
+_POST_IDS = range(POST + 1, POST + 101)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A request: its function, query and path parameters. ``moved``: the query parameter that
+    differs in each request, so that no result is shared."""
+
+    function: str
+    query: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, int | str] = field(default_factory=dict)
+    moved: str | None = None
+
+
+_DEEP = pack_cursor(MIDDLE_US, POST + ROWS // 2)
+_OF_POST = {"post_id": POST + 1}
+_OF_SHOP = {"shop_id": SHOP + 1}
+_ALL = {"limit": 100}
+CASES: dict[str, Case] = {
+    "GET /checkins": Case("checkins", {"month": "2026-10"}),
+    "GET /comments/{comment_id}": Case("content", {}, {"comment_id": COMMENT + 1}),
+    "GET /comments/{comment_id}/likers": Case("content", _ALL, {"comment_id": COMMENT + 1}),
+    "GET /feed": Case("feed", {**_ALL, "cursor": pack_cursor(FIRST_US, 1)}),
+    "GET /health": Case("system"),
+    "GET /openapi.json": Case("system"),
+    "GET /ops/audit": Case(
+        "reconciliation",
+        {"target": f"post:{POST + 1},comment:{COMMENT + 1},review:{REVIEW + 1}", "limit": 50},
+    ),
+    "GET /ops/breakers": Case("operations"),
+    "GET /ops/erasures": Case("users", _ALL),
+    "GET /ops/health": Case("operations"),
+    "GET /ops/keys": Case("operations"),
+    "GET /ops/lag": Case("operations"),
+    "GET /ops/queues": Case("operations"),
+    "GET /ops/queues/{queue}/dead-letters": Case(
+        "operations", {"limit": 10}, {"queue": "reactions"}
+    ),
+    "GET /ops/reach": Case("operations", {"days": 30}),
+    "GET /ops/reconciliations": Case("reconciliation", _ALL),
+    "GET /ops/reports": Case("moderation", _ALL),
+    "GET /ops/reviews/{review_id}/score": Case("recommendations", {}, {"review_id": REVIEW + 1}),
+    "GET /ops/series": Case("operations", {"minutes": 1_440}),
+    "GET /ops/switches": Case("operations"),
+    "GET /ops/switches/changes": Case("operations", _ALL),
+    "GET /ops/vouchers": Case("flash_sales", {**_ALL, "state": "running"}),
+    "GET /orders/{order_id}": Case("flash_sales", {}, {"order_id": ORDER + 1}),
+    "GET /posts": Case("content", {"ids": ",".join(map(str, _POST_IDS))}),
+    "GET /posts/ranking": Case("recommendations", {**_ALL, "window": "all"}),
+    "GET /posts/{post_id}": Case("content", {}, _OF_POST),
+    "GET /posts/{post_id}/comments": Case(
+        "content", {**_ALL, "cursor": pack_cursor(MIDDLE_US, COMMENT + ROWS // 2)}, _OF_POST
+    ),
+    "GET /posts/{post_id}/likers": Case(
+        "content", {**_ALL, "cursor": pack_cursor(FAN + ROWS // 2, MIDDLE_US)}, _OF_POST
+    ),
+    "GET /reports/{report_id}": Case("moderation", {}, {"report_id": 1}),
+    "GET /reviews/{review_id}": Case("content", {}, {"review_id": REVIEW + 1}),
+    "GET /reviews/{review_id}/likers": Case("content", _ALL, {"review_id": REVIEW + 1}),
+    "GET /shop-types": Case("shops"),
+    "GET /shop-types/{type_id}": Case("shops", {}, {"type_id": 1}),
+    "GET /shop-types/{type_id}/shops": Case(
+        "shops", {**_ALL, "cursor": pack_cursor(SHOP + SHOPS_IN_CITY // 2)}, {"type_id": 1}
+    ),
+    "GET /shops": Case("shops", {**_ALL, "y": CITY_Y, "radius": 50_000}, moved="x"),
+    "GET /shops/search": Case("shops", {**_ALL, "name": "No", "type": 1}),
+    "GET /shops/{shop_id}": Case("shops", {}, _OF_SHOP),
+    "GET /shops/{shop_id}/reviews": Case(
+        "content", {**_ALL, "cursor": pack_cursor(MIDDLE_US, REVIEW + ROWS // 2)}, _OF_SHOP
+    ),
+    "GET /shops/{shop_id}/reviews/recommended": Case("recommendations", _ALL, _OF_SHOP),
+    "GET /shops/{shop_id}/vouchers": Case("flash_sales", _ALL, _OF_SHOP),
+    "GET /users": Case("users", {"ids": ",".join(str(FAN + n) for n in range(1, 101))}),
+    "GET /users/me": Case("users"),
+    "GET /users/me/blocks": Case("follows", _ALL),
+    "GET /users/me/collects": Case(
+        "content", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
+    ),
+    "GET /users/me/export": Case("users", {"limit": 1}),
+    "GET /users/me/likes": Case(
+        "content", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
+    ),
+    "GET /users/me/orders": Case("flash_sales", _ALL),
+    "GET /users/me/waitlists": Case("flash_sales", _ALL),
+    "GET /users/{user_id}": Case("users", {}, {"user_id": AUTHOR + 1}),
+    "GET /users/{user_id}/common-follows": Case("follows", _ALL, {"user_id": WRITER}),
+    "GET /users/{user_id}/followers": Case(
+        "follows", {**_ALL, "cursor": pack_cursor(MIDDLE_US, 1)}, {"user_id": AUTHOR + 1}
+    ),
+    "GET /users/{user_id}/following": Case("follows", _ALL, {"user_id": READER}),
+    "GET /users/{user_id}/posts": Case("content", {**_ALL, "cursor": _DEEP}, {"user_id": WRITER}),
+    "GET /vouchers/{voucher_id}": Case("flash_sales", {}, {"voucher_id": VOUCHER + 1}),
+    "GET /vouchers/{voucher_id}/status": Case("flash_sales", {}, {"voucher_id": VOUCHER + 1}),
+    "GET /vouchers/{voucher_id}/waitlist/me": Case("flash_sales", {}, {"voucher_id": VOUCHER + 2}),
+}
+"""Route -> its worst honest input; each GET route has one."""
+
+_FAIR = frozenset({200, 404, 410})  # what a route answers about data that were not made for it
+
+
+def measure(harness: Harness) -> list[Figure]:
+    """Play each route, and print the CPU of both stores a request."""
+    harness.clear()
+    fill(harness)
+    run_shop_jobs()
+    with without_aws():
+        return [figure for route, case in CASES.items() for figure in _measure(route, case)]
+
+
+@contextmanager
+def without_aws() -> Iterator[None]:
+    """Answer for queues, metrics and secrets, which are no stores."""
+    depth = sqs.Depth(0, 0, 0)
+    settings.cache_clear()
+    with (
+        mock.patch.dict(os.environ, {"PLAZA_AUTH_SECRET_ID": "bench"}),
+        mock.patch.object(secrets, "_fetch", lambda secret_id: f"the secret {secret_id}"),
+        feed.without_queues(),
+        mock.patch.object(sqs, "measure", return_value=depth),
+        mock.patch.object(sqs, "measure_all", lambda queues: dict.fromkeys(queues, depth)),
+        mock.patch.object(sqs, "receive", return_value=[]),
+        mock.patch.object(queue_admin, "read_oldest_ages", return_value={}),
+    ):
+        yield
+
+
+def _measure(route: str, case: Case) -> list[Figure]:
+    handler, charged = load_handler(case.function), [0]
+
+    def charge(_: PlazaResolver, tokens: int) -> None:
+        charged[0] += tokens
+
+    moves = count_from(1)
+    with mock.patch.object(PlazaResolver, "charge", charge):
+        handler(build_event(route, case, next(moves)), CONTEXT)  # what all requests share
+        charged[0] = 0
+        before = cpu()
+        for _ in range(REPEATS):
+            _forget()
+            answer = handler(build_event(route, case, next(moves)), CONTEXT)
+            if answer["statusCode"] not in _FAIR:
+                raise CommandError(f"{route} returned {answer}")
+        used = cpu() - before
+    tokens = 1 + charged[0] / REPEATS
+    goal = Goal("at most", MAX_MS * tokens)
+    return [
+        Figure(f"{route}, Redis", used.redis * 1_000 / REPEATS, "ms", goal=goal),
+        Figure("  MySQL", used.mysql * 1_000 / REPEATS, "ms", goal=goal),
+        Figure("  tokens", tokens, ""),
+    ]
+
+
+def build_event(route: str, case: Case, number: int) -> Event:
+    """Return the request; ``number`` moves it by about 11 m."""
+    query = dict(case.query)
+    if case.moved:
+        query[case.moved] = round(OUTSIDE_X - number * 0.0002, 4)
+    user_id, role = (ADMIN, "admin") if route.startswith("GET /ops/") else (READER, "user")
+    event = make_api_event(route, user_id, **case.parameters)
+    event["headers"]["authorization"] = f"Bearer {make_plain_token(user_id, role)}"
+    if query:
+        event["rawQueryString"] = urlencode(query)
+        event["queryStringParameters"] = {name: str(value) for name, value in query.items()}
+    return event
+
+
+def _forget() -> None:
+    """Forget what this process and the reader's last page have found."""
+    clear_caches()
+    redis.execute("DEL", redis_store.depth_key(READER))
+
+
+def run_shop_jobs() -> None:
+    """Build the filter and the places of all shops."""
+    sent: list[str] = []
+    with mock.patch.object(sqs, "send", lambda queue, body, delay_s=0: sent.append(body)):
+        for job in (FILTER, PLACES):
+            run_jobs([ShopJobStep(job)])
+            while sent:
+                run_jobs([SHOPS.decode(sent.pop())])

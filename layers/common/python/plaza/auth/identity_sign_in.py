@@ -1,0 +1,40 @@
+"""Sign in with an ID token of an issuer that the deployment names. The first sign-in of a subject
+creates the user.
+
+A token works once: what a browser's history, a log or a proxy keeps of it opens no session. Used
+tokens are in Redis only: while it is unavailable, sign-in fails with 503.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from plaza.auth import id_tokens, redis_id_tokens
+from plaza.auth.issuers import IdTokenRefused
+from plaza.auth.new_session import SignedIn, sign_in_user
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.runtime.observability import record
+from plaza.users.sign_up import sign_up_identity
+
+
+def sign_in(token: str, nonce: str | None) -> SignedIn:
+    """Exchange an ID token for a session. The token works once.
+
+    Raises IdTokenRefused; RedisDown, MysqlDown, SecretsDown and SwitchedOff, after which the token
+    still works.
+    """
+    try:
+        verified = id_tokens.verify(token, nonce)
+        if not redis_id_tokens.use(verified.name, verified.expires_in_s):
+            raise IdTokenRefused("The ID token was used before; get a new one from its issuer.")
+    except IdTokenRefused as error:
+        record("id_token_refused", {"id_tokens_refused": 1}, reason=str(error))
+        raise
+    try:
+        signed_in = sign_in_user(sign_up_identity(verified.issuer, verified.subject))
+    except BaseException:
+        with suppress(RedisDown):
+            redis_id_tokens.release(verified.name)
+        raise
+    record("signed_in", {"signed_in": 1}, user_id=signed_in.user.id, issuer=verified.issuer)
+    return signed_in

@@ -1,0 +1,97 @@
+"""Keys of servers, and what they may do. No I/O.
+
+A key is ``sk_<id>_<secret>``. The id is in tables and log lines; the secret is sent once to the
+operator who makes the key, and stored as its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import string
+from datetime import datetime
+from typing import NamedTuple
+
+SCOPES = frozenset({"read", "act", "moderate"})
+NAME_PATTERN = r"[a-z][a-z-]{0,31}"
+MAX_REQUESTS_PER_S = 10_000
+BURST = 5
+"""A key may send so many seconds' requests at once."""
+
+MAX_VALID_PER_NAME = 2
+"""Keys of one name that are valid at a time: the one in use, and the one that replaces it."""
+
+MAX_KEY_AGE_S = 60
+"""How long a process uses a key before it reads it again, and so how long a key that was ended may
+still be accepted."""
+
+MAX_KEY_AGE_WITHOUT_MYSQL_S = 3_600
+"""The same while MySQL is unavailable."""
+
+READS_BY_POST = frozenset({"POST /reactions/query"})
+"""Reads that need a body."""
+
+MODERATION = frozenset(
+    {"GET /ops/reports", "PUT /ops/reports/{report_id}/outcome"}
+    | {
+        f"{method} /ops/{kind}s/{{{kind}_id}}/hidden"
+        for method in ("PUT", "DELETE")
+        for kind in ("post", "comment", "review")
+    }
+)
+"""The routes of moderators. All other routes of admins are closed to keys."""
+
+_ID_CHARS = string.ascii_letters + string.digits
+_BEARER = re.compile(r"bearer +sk_([A-Za-z0-9]{16})_([A-Za-z0-9_-]{43})", re.IGNORECASE)
+
+
+class PresentedKey(NamedTuple):
+    """What a request has sent: the id, and the SHA-256 of the secret."""
+
+    key_id: str
+    secret_sha256: bytes
+
+
+class ServerKey(NamedTuple):
+    """A stored key. Times are in UTC."""
+
+    key_id: str
+    secret_sha256: bytes
+    name: str
+    scopes: frozenset[str]
+    requests_per_s: int
+    created_at: datetime
+    used_at: datetime | None
+    ended_at: datetime | None
+
+    def admits(self, presented: PresentedKey) -> bool:
+        """Return whether the key is valid and ``presented`` has its secret. Its time does not
+        depend on the secret."""
+        is_right = hmac.compare_digest(self.secret_sha256, presented.secret_sha256)
+        return is_right and self.ended_at is None
+
+
+def make_key() -> tuple[str, PresentedKey]:
+    """Return a new key as text, and as it is stored. It has 258 random bits."""
+    key_id = "".join(secrets.choice(_ID_CHARS) for _ in range(16))
+    secret = secrets.token_urlsafe(32)
+    return f"sk_{key_id}_{secret}", PresentedKey(key_id, _hash(secret))
+
+
+def parse_server_key(header: str) -> PresentedKey | None:
+    """Return the key in an Authorization header, None if it has none."""
+    match = _BEARER.fullmatch(header.strip())
+    return PresentedKey(match[1], _hash(match[2])) if match else None
+
+
+def scope_of(route: str) -> str:
+    """Return the scope that a route needs, such as ``PUT /posts/{post_id}/likes/me``."""
+    if route in MODERATION:
+        return "moderate"
+    return "read" if route.startswith("GET ") or route in READS_BY_POST else "act"
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()

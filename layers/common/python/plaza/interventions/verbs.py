@@ -1,0 +1,363 @@
+"""The verbs that an operator may run in an environment, by name, with typed arguments.
+
+A verb is a function here; its keyword arguments are in the request, converted and checked by
+pydantic. A request with an unknown verb or argument is refused. Two lines of each run have the
+caller and the arguments, none of which is a text that could be a phone number or a token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, validate_call
+
+from plaza.accounts import request_erasure as erasures
+from plaza.auth import new_session, operate_server_keys, session_end
+from plaza.auth.server_keys import MAX_REQUESTS_PER_S
+from plaza.changes import position
+from plaza.checkins import gauges as checkin_gauges
+from plaza.flash_sales import inspection
+from plaza.flash_sales import recover_orders as orders
+from plaza.infra.http.requests import MAX_ID
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import error_fields, logger, record
+from plaza.infra.runtime.settings import settings
+from plaza.interventions import mysql_server, redis_flush, sweep_now
+from plaza.interventions.model import Refused
+from plaza.operations import queue_admin
+from plaza.reactions import gauges, rankings, reaction_log, sorted_lists
+from plaza.reactions.model import IndexNeeded
+from plaza.recommendations import watermarks
+from plaza.switches import change_switches
+from plaza.users import roles
+
+OPERATOR = "operate"
+SMOKE_SESSION_S = 900
+SMOKE_NICKNAME = "smoke test"
+_MAX_SESSIONS_S = 40.0
+_MAX_SORT_S = 40.0
+_NOT_LOGGED = {"document", "reason"}  # texts
+
+
+def _check_digits(value: object) -> object:
+    """Return ``value`` unless it is a text with more than digits, such as a phone number."""
+    if isinstance(value, str) and not re.fullmatch(r"[0-9]{1,19}", value):
+        raise ValueError("it is no id")
+    return value
+
+
+Id = Annotated[int, BeforeValidator(_check_digits), Field(gt=0, le=MAX_ID)]
+Result = dict[str, Any]
+Verb = Callable[..., Result]
+
+
+class VerbRequest(BaseModel):
+    """The event of the function Operate. ``caller``: who runs it, as the command says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    verb: Annotated[str, Field(pattern=r"^[a-z-]{1,40}$")]
+    arguments: dict[str, Any] = {}
+    caller: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+=,.@:/-]{1,250}$")]
+
+
+def run(event: Mapping[str, Any]) -> Result:
+    """Run the verb of an event; return its result. Raises Refused for what is no verb or has other
+    arguments, and what the verb raises."""
+    try:
+        request = VerbRequest.model_validate(event)
+        logger.append_keys(caller=request.caller)
+        known = list_verbs()
+        if request.verb not in known:
+            raise Refused(f"there is no such verb; there are {', '.join(known)}")
+        return known[request.verb](**request.arguments)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        texts = [f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in problems]
+        raise Refused("; ".join(texts)) from None
+    finally:
+        logger.remove_keys(["caller"])
+
+
+def verb(function: Verb) -> Verb:
+    """Make a verb of a function: its arguments are checked, and its runs are recorded."""
+    name = name_verb(function)
+
+    @validate_call
+    @wraps(function)
+    def run_recorded(**arguments: Any) -> Result:
+        known = {name: value for name, value in arguments.items() if name not in _NOT_LOGGED}
+        record("verb_began", verb=name, arguments=known)
+        try:
+            result = function(**arguments)
+        except Exception as error:
+            record("verb_failed", verb=name, **error_fields(error))
+            raise
+        record("verb_ended", verb=name)
+        return result
+
+    return run_recorded
+
+
+def name_verb(function: Verb) -> str:
+    """Return the name of a verb: ``set-role`` for ``set_role``."""
+    return function.__name__.replace("_", "-")
+
+
+# ---------------------------------------------------------------------- users and sessions
+
+
+@verb
+def set_role(*, user_id: Id, role: Literal["user", "admin"]) -> Result:
+    """Set the role of a user, such as the first admin's. Sessions have it within a minute."""
+    return {"user_id": user_id, "role": role, "before": roles.set_role(user_id, role)}
+
+
+@verb
+def open_smoke_session() -> Result:
+    """Create an admin without a phone for `make smoke`, which deletes the account; return a token
+    that ends after 15 minutes."""
+    user_id = roles.create_admin(SMOKE_NICKNAME)
+    return {"user_id": user_id, "token": new_session.open_session(user_id, SMOKE_SESSION_S)}
+
+
+@verb
+def end_sessions() -> Result:
+    """End the sessions of all users. Repeat it until it has finished."""
+    ended, finished = session_end.end_every_session(_MAX_SESSIONS_S)
+    return {"ended": ended, "finished": finished}
+
+
+@verb
+def erase_now(*, user_id: Id) -> Result:
+    """Erase a user, or run the next pass of an erasure at once."""
+    return {"user_id": user_id, "state": erasures.request_erasure(user_id).state}
+
+
+# ---------------------------------------------------------------------- keys of servers
+
+
+@verb
+def make_server_key(
+    *,
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,31}$")],
+    scopes: Annotated[str, Field(pattern=r"^(read|act|moderate)(,(read|act|moderate))*$")],
+    requests_per_s: Annotated[int, Field(ge=1, le=MAX_REQUESTS_PER_S)] = 100,
+) -> Result:
+    """Make a key of a server, with scopes such as read,act; it is shown this once. A name has two
+    valid keys at most."""
+    key_id, key = operate_server_keys.make_server_key(
+        name, scopes.split(","), requests_per_s, operator_id=OPERATOR
+    )
+    return {"key_id": key_id, "key": key}
+
+
+@verb
+def end_server_key(*, key_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{16}$")]) -> Result:
+    """End a key of a server. It is refused within a minute."""
+    operate_server_keys.end_server_key(key_id, operator_id=OPERATOR)
+    return {"key_id": key_id, "ended": True}
+
+
+@verb
+def list_server_keys() -> Result:
+    """List the keys of servers: scopes, rates, and when each was used last."""
+    return {"keys": operate_server_keys.list_server_keys()}
+
+
+# ---------------------------------------------------------------------- MySQL
+
+
+@verb
+def list_transactions() -> Result:
+    """List the open transactions of MySQL, the oldest first."""
+    return {"transactions": mysql_server.list_transactions()}
+
+
+@verb
+def end_transaction(*, thread_id: Id) -> Result:
+    """Close the connection of an open transaction, which is rolled back."""
+    mysql_server.end_transaction(thread_id)
+    return {"thread_id": thread_id, "ended": True}
+
+
+@verb
+def explain(*, thread_id: Id) -> Result:
+    """Show the plan of the statement that a connection is running."""
+    return {"plan": mysql_server.explain(thread_id)}
+
+
+@verb
+def counts() -> Result:
+    """Show the sizes of all tables, as MySQL estimates them, and the readers of the reaction
+    log."""
+    return {"tables": mysql_server.read_sizes(), "watermarks": watermarks.read_watermarks()}
+
+
+@verb
+def raise_epoch() -> Result:
+    """Raise the epoch by one: later versions are above all earlier ones. It inserts a missing row
+    of ``log_gate``."""
+    return {"epoch": reaction_log.raise_epoch()}
+
+
+@verb
+def sort_reactions(
+    *,
+    after: Annotated[str, Field(pattern=r"^[a-z]{1,16}:[0-9]{1,19}:[0-9]{1,19}$")] | None = None,
+    drop_index: bool = False,
+) -> Result:
+    """Fill the sorted lists that large targets lack. Repeat it with ``after`` of the result until
+    that is null. Drop_index: then drop the index by_target, which no list needs any more."""
+    begin = None
+    if after is not None:
+        target_type, after_id, actor_id = after.split(":")
+        if target_type not in sorted_lists.TARGET_TYPES:
+            raise Refused("after: it is no position that this verb returned")
+        begin = sorted_lists.SortPosition(target_type, int(after_id), int(actor_id))
+    deadline = Deadline.in_s(_MAX_SORT_S)
+    count, left = sorted_lists.sort_all(begin, deadline)
+    dropped = False
+    if drop_index and left is None:
+        try:
+            dropped = sorted_lists.drop_index()
+        except IndexNeeded as error:
+            raise Refused(f"drop_index: {error}") from None
+    return {
+        "sorted": count,
+        "after": None if left is None else ":".join(map(str, left)),
+        "index_dropped": dropped,
+    }
+
+
+@verb
+def show_binlog() -> Result:
+    """Show the binlogs that MySQL has, and the position of FollowBinlog."""
+    return {"logs": position.list_logs(), "positions": position.list_positions()}
+
+
+@verb
+def clear_binlog_position() -> Result:
+    """Skip the binlog: it is read from its end on, and all shops are written to Redis again."""
+    return {"cleared": position.forget_positions()}
+
+
+# ---------------------------------------------------------------------- Redis
+
+
+@verb
+def sweep(*, everything: bool = False) -> Result:
+    """Send entries of outboxes again. Everything: also what was sent a moment ago."""
+    return sweep_now.sweep_now(everything, operator_id=OPERATOR)._asdict()
+
+
+@verb
+def recover_orders(*, everything: bool = False) -> Result:
+    """Send or decide overdue orders. Everything: decide all that are pending."""
+    after_s = 0 if everything else None
+    return {"recovered": orders.recover_orders(after_s, after_s)}
+
+
+@verb
+def flush_redis(*, environment: str, force: bool = False) -> Result:
+    """Empty the Redis of the environment whose name is repeated, when no outbox has entries.
+    Force: also with entries. Repeat it until it has finished."""
+    if environment != settings().environment:
+        raise Refused("environment: it is not the name of this environment")
+    outboxes = gauges.read_outboxes()["outboxes"]
+    outboxes += checkin_gauges.read_checkin_outboxes()["checkin_outboxes"]
+    if outboxes and not force:
+        raise Refused(
+            f"{outboxes:.0f} outboxes have entries that MySQL may lack: run sweep everything=true"
+            " until they are stored, or give force=true"
+        )
+    return redis_flush.flush()._asdict()
+
+
+@verb
+def show_switches() -> Result:
+    """Show the switches in Redis and in MySQL, as documents for set-switches."""
+    stored, newest = change_switches.show()
+    version, document = newest or (None, None)
+    return {"redis": stored, "mysql": document, "version": version}
+
+
+@verb
+def set_switches(
+    *,
+    user_id: Id,
+    reason: Annotated[str, Field(min_length=1, max_length=500)],
+    document: Annotated[str, Field(max_length=10_000)] | None = None,
+    level: Literal["normal", "relieved", "essential", "read_only"] = "normal",
+) -> Result:
+    """Set the switches of a document, or of a level without one, after MySQL was restored."""
+    try:
+        change = change_switches.set_again(document, level, reason, user_id)
+    except (ValueError, TypeError):
+        raise Refused("document: it is no document of show-switches") from None
+    return {"version": change.version}
+
+
+@verb
+def show_sale(*, voucher_id: Id) -> Result:
+    """Show the state of a sale in Redis, and the sizes of its other keys."""
+    return inspection.show_sale(voucher_id)
+
+
+@verb
+def close_sale(*, voucher_id: Id) -> Result:
+    """Drop the state of a sale that has ended; it is closed with the numbers of MySQL."""
+    return {"voucher_id": voucher_id, "existed": inspection.close_sale(voucher_id)}
+
+
+@verb
+def drop_rankings() -> Result:
+    """Drop all rankings of posts; RefreshRankings builds them again."""
+    return {"dropped": rankings.drop_rankings()}
+
+
+# ---------------------------------------------------------------------- queues
+
+
+@verb
+def purge_dead_letter(
+    *,
+    queue: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")],
+    message_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")],
+) -> Result:
+    """Delete one message of a dead-letter queue for ever."""
+    return queue_admin.purge(queue, OPERATOR, [message_id])._asdict()
+
+
+def list_verbs() -> dict[str, Verb]:
+    """Return all verbs by name. What they call decides what the role of the function allows."""
+    known = (
+        set_role,
+        open_smoke_session,
+        end_sessions,
+        erase_now,
+        make_server_key,
+        end_server_key,
+        list_server_keys,
+        list_transactions,
+        end_transaction,
+        explain,
+        counts,
+        raise_epoch,
+        sort_reactions,
+        show_binlog,
+        clear_binlog_position,
+        sweep,
+        recover_orders,
+        flush_redis,
+        show_switches,
+        set_switches,
+        show_sale,
+        close_sale,
+        drop_rankings,
+        purge_dead_letter,
+    )
+    return {name_verb(function): function for function in known}

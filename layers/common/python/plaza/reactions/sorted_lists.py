@@ -1,0 +1,185 @@
+"""Sorted lists of large targets: when they begin, how each commit changes them, how they are filled
+(docs/decisions/0072-sort-reactions-to-large-targets-only.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from plaza import counters
+from plaza.counters import ContentCounter
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.codec import MAX_ID
+from plaza.reactions import mysql_sorted_lists
+from plaza.reactions.model import (
+    KINDS,
+    Commit,
+    CounterChange,
+    Kind,
+    ReactionKey,
+    ReactionRow,
+    Target,
+)
+from plaza.reactions.mysql_sorted_lists import SortedEntry
+
+MAX_UNSORTED = 2_000  # active actors of a target that each reader sorts
+TARGET_TYPES = tuple(sorted({of for kind in KINDS.values() for of in kind.targets}))
+_MAX_BEGUN = 2 * MAX_UNSORTED
+_ROWS_AT_ONCE = 5_000
+_COUNTERS_AT_ONCE = 10_000
+
+
+class SortPosition(NamedTuple):
+    """Where sorting continues: after a target, and in the next list after an actor."""
+
+    target_type: str
+    after_id: int = 0
+    actor_id: int = 0
+
+
+def change_lists(
+    cursor: Cursor,
+    locked: Mapping[tuple[str, int], ContentCounter],
+    before: Mapping[ReactionKey, ReactionRow],
+    changes: Sequence[CounterChange],
+) -> None:
+    """Apply ``changes`` of rows to the sorted lists that are kept; ``before``: the rows that
+    existed, ``locked``: counters before the changes. No statement without such a list, one for new
+    actors, and one for each type and kind with actors who had a row."""
+    old: list[SortedEntry] = []
+    new: list[SortedEntry] = []
+    for change in changes:
+        if change.is_new and locked[change.target].keeps_list(change.kind.total):
+            for actor_id, version_us, on, _, is_newer in change.actors:
+                if is_newer:
+                    key = ReactionKey(*change.target, change.kind.name, actor_id)
+                    new.append(SortedEntry(key, ReactionRow(on, version_us)))
+                    if key in before:
+                        old.append(SortedEntry(key, before[key]))
+    if new:
+        mysql_sorted_lists.delete_entries(cursor, old)
+        mysql_sorted_lists.insert_entries(cursor, new)
+
+
+def begin_list(
+    cursor: Cursor,
+    locked: Mapping[tuple[str, int], ContentCounter],
+    commits: Sequence[Commit],
+) -> None:
+    """Sort the first target that ``commits`` made large, if its rows are few enough for one
+    transaction. Counters have the commits. No statement without such a target, else four."""
+    for commit in commits:
+        counter = locked[commit.target]
+        if MAX_UNSORTED < commit.total <= _MAX_BEGUN and not counter.keeps_list(commit.kind.total):
+            _sort_at_once(cursor, commit.kind, commit.target)
+            return
+
+
+def _sort_at_once(cursor: Cursor, kind: Kind, target: Target) -> None:
+    """Fill a list of less than 5,000 rows; leave a larger one to ``sort_list``."""
+    last_id = mysql_sorted_lists.find_last_actor(cursor, kind, target, 0, _ROWS_AT_ONCE)
+    if last_id is None and _clear(cursor, kind, target):
+        mysql_sorted_lists.copy_rows(cursor, kind, target, 0, None)
+        counters.mark_lists(cursor, [target], kind.total, "complete")
+
+
+def _clear(cursor: Cursor, kind: Kind, target: Target) -> bool:
+    """Delete up to 5,000 entries that no commit keeps; return whether there were fewer."""
+    return mysql_sorted_lists.clear(cursor, kind, target, _ROWS_AT_ONCE) < _ROWS_AT_ONCE
+
+
+def sort_list(kind: Kind, target: Target, deadline: Deadline, after_id: int = 0) -> int | None:
+    """Fill the sorted list of a target, 5,000 rows in a transaction, until the deadline.
+
+    Returns None when it is complete, else the actor to continue after. Consumers of the target wait
+    for each transaction. Safe to repeat and to run concurrently. Raises MysqlDown.
+    """
+    position: int | None = after_id
+    while position is not None and not deadline.has_passed:
+        position = counters.run_in_transaction(
+            partial(_sort_part, kind=kind, target=target, after_id=position)
+        )
+    return position
+
+
+def _sort_part(cursor: Cursor, kind: Kind, target: Target, after_id: int) -> int | None:
+    counter = counters.lock_content(cursor, [target])[target]
+    if counter.has_list(kind.total) or not counter.versions[kind.total]:
+        return None
+    if not counter.keeps_list(kind.total):
+        if _clear(cursor, kind, target):
+            counters.mark_lists(cursor, [target], kind.total, "filling")
+        return 0
+    last_id = mysql_sorted_lists.find_last_actor(cursor, kind, target, after_id, _ROWS_AT_ONCE)
+    mysql_sorted_lists.copy_rows(cursor, kind, target, after_id, last_id)
+    if last_id is None:
+        counters.mark_lists(cursor, [target], kind.total, "complete")
+    return last_id
+
+
+def sort_again(differing: Iterable[tuple[Kind, Target]], deadline: Deadline) -> None:
+    """End sorted lists whose entries are wrong, in one transaction, and fill them again until the
+    deadline. Those that are left are read as if they were small. Raises MysqlDown."""
+    targets: dict[Kind, list[Target]] = {}
+    for kind, target in differing:
+        targets.setdefault(kind, []).append(target)
+    if targets:
+        counters.run_in_transaction(partial(_end_lists, targets=targets))
+    for kind, of_kind in targets.items():
+        for target in of_kind:
+            sort_list(kind, target, deadline)
+
+
+def _end_lists(cursor: Cursor, targets: Mapping[Kind, Sequence[Target]]) -> None:
+    counters.lock_content(cursor, sorted({target for of in targets.values() for target in of}))
+    for kind, of_kind in targets.items():
+        counters.mark_lists(cursor, of_kind, kind.total, "none")
+
+
+def sort_range(
+    target_type: str, after_id: int, last_id: int, deadline: Deadline, actor_id: int = 0
+) -> tuple[int, SortPosition | None]:
+    """Fill the missing lists of the large targets of a range until the deadline, the first one from
+    ``actor_id`` on.
+
+    Returns how many are complete, and the position of the next one, None if there is none. One
+    statement, and five for each 5,000 rows. Raises MysqlDown.
+    """
+    missing = mysql_sorted_lists.find_unsorted(target_type, after_id, last_id, MAX_UNSORTED + 1)
+    for number, (kind, target) in enumerate(missing):
+        left = sort_list(kind, target, deadline, 0 if number else actor_id)
+        if left is not None:
+            return number, SortPosition(target_type, target.id - 1, left)
+    return len(missing), None
+
+
+def sort_all(position: SortPosition | None, deadline: Deadline) -> tuple[int, SortPosition | None]:
+    """Fill the missing lists of all large targets, from ``position`` on, until the deadline.
+
+    Returns how many are complete now, and the next position, None after all. One statement for each
+    10,000 counters besides what ``sort_range`` runs. Raises MysqlDown.
+    """
+    count, begin = 0, position or SortPosition(TARGET_TYPES[0])
+    for target_type in TARGET_TYPES[TARGET_TYPES.index(begin.target_type) :]:
+        _, after_id, actor_id = begin if target_type == begin.target_type else (target_type, 0, 0)
+        while after_id < MAX_ID:
+            if deadline.has_passed:
+                return count, SortPosition(target_type, after_id, actor_id)
+            last_id = mysql_sorted_lists.find_range_end(target_type, after_id, _COUNTERS_AT_ONCE)
+            sorted_count, left = sort_range(target_type, after_id, last_id, deadline, actor_id)
+            count += sorted_count
+            if left is not None:
+                return count, left
+            after_id, actor_id = last_id, 0
+    return count, None
+
+
+def drop_index() -> bool:
+    """Drop the index by_target, which no list needs once all are complete; return whether it
+    existed. Raises IndexNeeded, MysqlDown."""
+    from plaza.reactions import mysql_retired_index  # consumers do not need it
+
+    return mysql_retired_index.drop_index()

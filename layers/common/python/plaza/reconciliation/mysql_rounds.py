@@ -1,0 +1,201 @@
+"""Rounds in MySQL: where each comparison continues, what changed, and pages of the reaction log.
+
+All times are MySQL's, so that the clocks of functions do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.reconciliation.model import Round, RunPart, StepResult
+
+LOG = "log"  # the name of the position in the reaction log
+
+
+def read_rounds() -> dict[str, Round]:
+    """Return name -> open round, of all comparisons and of the log. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT name, position, compared, expected,
+               TIMESTAMPDIFF(SECOND, began_at, UTC_TIMESTAMP(6)),
+               TIMESTAMPDIFF(SECOND, ended_at, UTC_TIMESTAMP(6))
+        FROM reconciliation_round
+        """
+    )
+    return {name: Round(*numbers) for name, *numbers in rows}
+
+
+def read_interval_s() -> int:
+    """Return how long after a run the next one begins: of the last two intervals the shorter, as
+    the other may be a pause or a jump of the clock; 0 before the second run. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT TIMESTAMPDIFF(SECOND, started_at, UTC_TIMESTAMP(6))
+        FROM reconciliation
+        ORDER BY id DESC LIMIT 2
+        """
+    )
+    ages_s = [0, *(int(age_s) for (age_s,) in rows)]
+    return min((after - before for before, after in pairwise(ages_s)), default=0)
+
+
+def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
+    """Begin the rounds that have ended, and continue the others. ``expected``: name -> about how
+    many subjects the round has.
+
+    A round that began in the future, because MySQL's clock was set back, begins now. Two
+    statements.
+    """
+    cursor.executemany(
+        """
+        INSERT INTO reconciliation_round (name, expected, began_at)
+        VALUES (%s, %s, UTC_TIMESTAMP(6))
+        ON DUPLICATE KEY UPDATE expected = VALUES(expected)
+        """,
+        sorted(expected.items()),
+    )
+    cursor.execute(
+        """
+        UPDATE reconciliation_round
+        SET compared = IF(position = '', 0, compared), began_at = UTC_TIMESTAMP(6)
+        WHERE position = ''
+           OR began_at > UTC_TIMESTAMP(6)
+        """
+    )
+
+
+def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
+    """Store the marks and the progress of a step, in its transaction. Three statements at most."""
+    if result.round is not None:
+        cursor.execute(
+            """
+            UPDATE reconciliation_round
+            SET position = %s, compared = compared + %s,
+                ended_at = IF(%s, UTC_TIMESTAMP(6), ended_at)
+            WHERE name = %s
+            """,
+            (
+                result.round.position,
+                result.round.compared,
+                result.round.has_ended,
+                result.round.name,
+            ),
+        )
+    if result.marks:
+        cursor.executemany(
+            """
+            INSERT INTO reconciliation_mark (name, subject_id)
+            VALUES (%s, %s)
+            ON DUPLICATE KEY UPDATE name = VALUES(name)
+            """,
+            sorted(result.marks),
+        )
+    if result.unmarked is not None:
+        cursor.execute(
+            """
+            DELETE FROM reconciliation_mark
+            WHERE name = %s
+              AND subject_id > %s
+              AND subject_id <= %s
+            """,
+            (result.unmarked, int(part.position or 0), int(result.position)),
+        )
+
+
+def read_marks(name: str, after_id: int, limit: int) -> list[int]:
+    """Return the next subjects of a comparison that changed, in ascending order. Raises
+    MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT subject_id
+        FROM reconciliation_mark
+        WHERE name = %s
+          AND subject_id > %s
+        ORDER BY subject_id LIMIT {limit:d}
+        """,
+        (name, after_id),
+    )
+    return [subject_id for (subject_id,) in rows]
+
+
+def find_page_end(after_seq: int, head: int, size: int) -> int:
+    """Return the seq at which a page of ``size`` events of the log ends, ``head`` at the most.
+
+    Seqs have gaps of any width. Raises MysqlDown.
+    """
+    [(count, last)] = mysql.fetch_all(
+        f"""
+        SELECT COUNT(*), MAX(seq)
+        FROM (
+            SELECT seq
+            FROM reaction_log FORCE INDEX (by_seq)
+            WHERE seq > %s
+              AND seq <= %s
+            ORDER BY seq LIMIT {size:d}
+        ) AS page
+        """,
+        (after_seq, head),
+    )
+    return int(last) if count == size else head
+
+
+def find_changed_targets(target_type: str, after_seq: int, until_seq: int) -> list[int]:
+    """Return the targets of a type in a page of the log. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT DISTINCT target_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        WHERE {_within(after_seq, until_seq)}
+          AND target_type = '{target_type}'
+        """
+    )
+    return [target_id for (target_id,) in rows]
+
+
+def find_changed_users(given: str, after_seq: int, until_seq: int) -> list[int]:
+    """Return the users whose totals a page of the log changed: targets, authors of targets, and
+    actors of the kinds ``given``, SQL texts. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT target_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        WHERE {_within(after_seq, until_seq)}
+          AND target_type = 'user'
+
+        UNION
+        SELECT actor_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        WHERE {_within(after_seq, until_seq)}
+          AND kind IN ({given})
+
+        UNION
+        SELECT c.author_id
+        FROM (
+            SELECT DISTINCT target_type, target_id
+            FROM reaction_log FORCE INDEX (by_seq)
+            WHERE {_within(after_seq, until_seq)}
+        ) AS changed
+        STRAIGHT_JOIN content AS c
+            ON  c.content_type = changed.target_type
+            AND c.content_id = changed.target_id
+        """
+    )
+    return [user_id for (user_id,) in rows]
+
+
+def estimate_rows(table: str, where: str) -> int:
+    """Return about how many rows of ``table`` match ``where``, by its index. Raises MysqlDown."""
+
+    def explain(cursor: Cursor) -> int:
+        cursor.execute(f"EXPLAIN SELECT 1 FROM {table} WHERE {where}")
+        columns = [column[0] for column in cursor.description or ()]
+        return sum(int(row[columns.index("rows")] or 0) for row in cursor.fetchall())
+
+    return mysql.run_in_transaction(explain)
+
+
+def _within(after_seq: int, until_seq: int) -> str:
+    return f"seq > {after_seq:d} AND seq <= {until_seq:d}"

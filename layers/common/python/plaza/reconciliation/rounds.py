@@ -1,0 +1,133 @@
+"""Rolling comparisons: in each run what changed since the one before, and a share of all subjects.
+
+A comparison registers by name (``run_steps.ROLLING``) and has two parts of each run:
+
+    <name>                  its share: continues where the last run stopped
+    redis:changed:<name>    its marks: subjects that changed since the last run
+
+The part ``redis:log`` reads the reaction log from where the last run stopped, adds the marks, and
+then the parts that compare them. Names begin with ``redis:`` because the version before takes such
+a part for a node that is gone, and ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from plaza.reactions import reaction_log
+from plaza.reconciliation import mysql_rounds, mysql_runs
+from plaza.reconciliation.model import (
+    ROUND_S,
+    NewPart,
+    RollingComparison,
+    RoundMove,
+    RunPart,
+    StepResult,
+    compute_share,
+)
+from plaza.reconciliation.mysql_rounds import LOG
+
+LOG_PART = "redis:log"
+MARKED = "redis:changed:"
+MIN_STEPS = 100  # of a share: small tables are compared whole in each run
+_EVENTS_PER_STEP = 20_000
+_MARKS_PER_STEP = 500
+
+
+def plan(comparisons: Iterable[RollingComparison]) -> tuple[list[NewPart], dict[str, int]]:
+    """Return the parts that a run begins with, and name -> expected subjects of each round.
+
+    Two statements, and one for each comparison. Raises MysqlDown.
+    """
+    rounds, interval_s = mysql_rounds.read_rounds(), mysql_rounds.read_interval_s()
+    log = rounds.get(LOG)
+    parts, expected = [NewPart(LOG_PART, log.position if log else "")], {LOG: 0}
+    for comparison in comparisons:
+        position, compared, _, open_s, _ = rounds.get(comparison.name) or ("", 0, 0, 0, None)
+        if not position:  # a round begins
+            compared = open_s = 0
+        left = comparison.estimate_left(int(position or 0))
+        share = compute_share(compared, left, open_s, interval_s)
+        parts.append(NewPart(comparison.name, position, share))
+        expected[comparison.name] = compared + left
+    return parts, expected
+
+
+def read_progress() -> dict[str, int]:
+    """Return the progress of the rounds. Two statements. Raises MysqlDown.
+
+    ``round_progress_pct``: of the least advanced one, 100 when none is open. ``round_late_h``:
+    hours beyond 28 days. ``changes_age_h``: since the newest run began that has ended, so all
+    earlier changes are compared; 0 before the first.
+    """
+    rounds = [r for name, r in mysql_rounds.read_rounds().items() if name != LOG and r.position]
+    progress = min((r.compared / max(r.compared, r.expected, 1) for r in rounds), default=1)
+    late_s = max((r.open_s - ROUND_S for r in rounds), default=0)
+    return {
+        "round_progress_pct": int(100 * progress),
+        "round_late_h": max(0, late_s) // 3_600,
+        "changes_age_h": max(0, mysql_runs.read_age_s()) // 3_600,
+    }
+
+
+def advance(part: RunPart, comparison: RollingComparison) -> StepResult:
+    """Compare the next range of the share. The part ends with the share, or with the round."""
+    result = comparison.compare_range(int(part.position or 0))
+    subjects = result.tally.subjects
+    ends_round = result.is_last
+    if part.share is not None:
+        has_share = part.subjects + subjects >= part.share
+        result.is_last = ends_round or (has_share and part.steps + 1 >= MIN_STEPS)
+    position = "" if ends_round else result.position
+    result.round = RoundMove(comparison.name, position, subjects, ends_round)
+    return result
+
+
+def mark_changes(after_seq: int, comparisons: Collection[RollingComparison]) -> StepResult:
+    """Mark what the next page of the log changed; at its end, add the parts that compare the marks.
+
+    Waits for the log's writers. Raises MysqlDown.
+    """
+    head = reaction_log.read_log_head()
+    reaction_log.wait_for_log_writers()
+    end = (
+        mysql_rounds.find_page_end(after_seq, head, _EVENTS_PER_STEP) if after_seq < head else head
+    )
+    is_last = end == head
+    result = StepResult(str(end), is_last, round=RoundMove(LOG, str(end), 0, is_last))
+    if after_seq < end:
+        for comparison in comparisons:
+            changed = comparison.find_changed(after_seq, end)
+            result.marks += [(comparison.name, subject_id) for subject_id in changed]
+    if is_last:
+        result.parts = [MARKED + comparison.name for comparison in comparisons]
+    return result
+
+
+def compare_marked(after_id: int, comparison: RollingComparison) -> StepResult:
+    """Compare the next marked subjects. Raises MysqlDown, RedisDown."""
+    ids = mysql_rounds.read_marks(comparison.name, after_id, _MARKS_PER_STEP)
+    if not ids:
+        return StepResult(str(after_id), is_last=True)
+    result = comparison.compare_changed(ids)
+    result.is_last = len(ids) < _MARKS_PER_STEP and int(result.position) == ids[-1]
+    result.unmarked = comparison.name
+    return result
+
+
+def choose(ids: Sequence[int], sizes: Mapping[int, int], max_rows: int) -> tuple[list[int], int]:
+    """Return (the first of ``ids`` that have ``max_rows`` rows together, the last id considered).
+
+    Leaves out ids that have more than ``max_rows`` each: their share compares them.
+    """
+    chosen: list[int] = []
+    rows, last = 0, ids[0]
+    for subject_id in ids:
+        size = sizes.get(subject_id, 0)
+        if size <= max_rows:
+            if chosen and rows + size > max_rows:
+                break
+            chosen.append(subject_id)
+            rows += size
+        last = subject_id
+    return chosen, last

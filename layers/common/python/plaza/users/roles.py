@@ -1,0 +1,27 @@
+"""Roles of users: an operator gives and takes the role ``admin``."""
+
+from __future__ import annotations
+
+from plaza.infra.derived.ids import new_id
+from plaza.infra.runtime.observability import record
+from plaza.users import mysql_users
+from plaza.users.model import UserMissing
+
+
+def set_role(user_id: int, role: str) -> str:
+    """Set the role of a user; return the one before. Sessions have it within a minute.
+    One transaction. Raises UserMissing, MysqlDown."""
+    before = mysql_users.set_role(user_id, role)
+    if before is None:
+        raise UserMissing(f"There is no user {user_id}.")
+    record("role_set", user_id=user_id, role=role, before=before)
+    return before
+
+
+def create_admin(nickname: str) -> int:
+    """Create a user without a phone, with the role ``admin``; return the id.
+    Raises RedisDown, MysqlDown."""
+    user_id = new_id()
+    mysql_users.insert(user_id, nickname, "admin")
+    record("user_created", {"users_created": 1}, user_id=user_id, role="admin")
+    return user_id

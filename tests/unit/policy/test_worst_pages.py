@@ -1,0 +1,42 @@
+"""Each GET route has a case in ``python -m bench pages``: its worst honest input on large data."""
+
+from __future__ import annotations
+
+import json
+
+from bench.pages import CASES, build_event
+from cli.paths import CONTRACT, ROOT
+
+OPERATIONS = {
+    f"GET {path}": item["get"]
+    for path, item in json.loads(CONTRACT.read_text())["paths"].items()
+    if "get" in item
+}
+
+
+def test_each_get_route_has_a_case() -> None:
+    assert sorted(CASES) == sorted(OPERATIONS), "bench/pages.py has a case for each GET route"
+
+
+def test_a_case_has_only_parameters_of_its_route_and_the_longest_page() -> None:
+    for route, case in CASES.items():
+        declared = {p["name"]: p for p in OPERATIONS[route].get("parameters", [])}
+        moved = {case.moved} if case.moved else set()
+        assert {*case.query, *case.parameters, *moved} <= set(declared), route
+        path = {name for name, p in declared.items() if p["in"] == "path"}
+        assert path == set(case.parameters), route
+        if "limit" in declared and "limit" not in case.query:
+            raise AssertionError(f"{route}: the case has no limit")
+
+
+def test_a_case_names_the_function_that_serves_its_route() -> None:
+    for route, case in CASES.items():
+        text = (ROOT / "functions" / "api" / case.function / "app.py").read_text()
+        path = route.removeprefix("GET ").replace("{", "<").replace("}", ">")
+        assert f'"{path}"' in text, route
+
+
+def test_a_moved_case_asks_for_another_place_each_time() -> None:
+    case = CASES["GET /shops"]
+    events = [build_event("GET /shops", case, number) for number in (1, 2)]
+    assert events[0]["rawQueryString"] != events[1]["rawQueryString"]
