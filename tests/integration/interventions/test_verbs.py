@@ -23,7 +23,7 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.settings import settings
 from plaza.interventions import Refused, redis_flush, verbs
 from plaza.interventions.model import MAX_STATEMENT_CHARS, hide_literals
-from plaza.reactions import LIKE, Target, mysql_retired_index, react, sorted_lists
+from plaza.reactions import LIKE, Target, react, sorted_lists
 from plaza.reactions.redis_rankings import mark_ranking_complete, read_ranking
 from plaza.switches import change_switches, redis_store
 from plaza.switches.model import NO_CHANGE, SWITCHES
@@ -33,7 +33,7 @@ from tests.support import sales
 from tests.support.functions import handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
-from tests.support.stores import add_users, insert_rows
+from tests.support.stores import add_users, insert_rows, set_age_of_sorted_reactions
 
 CALLER = "arn:aws:iam::123456789012:user/ada"
 PHONE = "+8613800138000"
@@ -341,16 +341,16 @@ def test_lists_are_sorted_and_the_index_is_dropped_after_the_version_before(
         left = run("sort-reactions", drop_index="true")
         assert (left["sorted"], left["index_dropped"]) == (0, False)
         assert run("sort-reactions", after=left["after"])["after"] == left["after"]
+    set_age_of_sorted_reactions(0)
     with pytest.raises(Refused, match="drop_index: the version before"):
         run("sort-reactions", drop_index="true", after=left["after"])
     sizes = "SELECT COUNT(*) FROM sorted_reaction"
     assert mysql.fetch_all(sizes) == [(3,)]
     nothing_left = {"sorted": 0, "after": None, "index_dropped": False}
     assert run("sort-reactions") == nothing_left
-    with monkeypatch.context() as patch:
-        patch.setattr(mysql_retired_index, "MIN_AGE_S", 0)
-        assert run("sort-reactions", drop_index="true") == nothing_left | {"index_dropped": True}
-        assert run("sort-reactions", drop_index="true") == nothing_left
+    set_age_of_sorted_reactions(61)
+    assert run("sort-reactions", drop_index="true") == nothing_left | {"index_dropped": True}
+    assert run("sort-reactions", drop_index="true") == nothing_left
     mysql.write(
         "ALTER TABLE reaction ADD KEY by_target (target_type, target_id, kind, state, version)"
     )

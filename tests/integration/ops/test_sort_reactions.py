@@ -12,9 +12,9 @@ from cli.paths import CommandError
 from ops import sort_reactions
 from ops.__main__ import build_parser
 from plaza.infra.mysql import mysql
-from plaza.reactions import mysql_retired_index, sorted_lists
+from plaza.reactions import sorted_lists
 from tests.support.plaza import World
-from tests.support.stores import POST, insert_rows
+from tests.support.stores import POST, insert_rows, set_age_of_sorted_reactions
 
 
 def parse(*arguments: str) -> Namespace:
@@ -28,13 +28,14 @@ def test_lists_are_filled_and_the_index_is_dropped(
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 1)
     monkeypatch.setattr(sorted_lists, "_ROWS_AT_ONCE", 2)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in (1, 2, 3)])
+    set_age_of_sorted_reactions(0)
     with pytest.raises(CommandError, match="the version before"):
         sort_reactions.main(parse("--drop-index"))
     assert mysql.fetch_all("SELECT COUNT(*) FROM sorted_reaction") == [(3,)]
     capsys.readouterr()
     assert sort_reactions.main(parse("--json")) == 0
     assert json.loads(capsys.readouterr().out) == {"sorted": 0, "index_dropped": False}
-    monkeypatch.setattr(mysql_retired_index, "MIN_AGE_S", 0)
+    set_age_of_sorted_reactions(61)
     assert sort_reactions.main(parse("--drop-index")) == 0
     assert "0 lists filled, index by_target dropped" in capsys.readouterr().out
     mysql.write(

@@ -30,7 +30,7 @@ from plaza.reactions.model import IndexNeeded, ReactionEvent, Reactor
 from plaza.reconciliation import mysql_counts
 from tests.support.consumers import BASE_US, make_event, statements
 from tests.support.plaza import World
-from tests.support.stores import POST, explain, insert_rows, rows
+from tests.support.stores import POST, explain, insert_rows, rows, set_age_of_sorted_reactions
 
 USER = Target("user", 12)
 OTHER = Target("post", 13)
@@ -454,25 +454,18 @@ def test_a_page_of_a_small_target_reads_its_rows_only(
 # ---------------------------------------------------------------- the index
 
 
-def set_age_of_the_migration(minutes: int) -> None:
-    mysql.write(
-        "UPDATE schema_migration SET applied_at = CURRENT_TIMESTAMP(6) - INTERVAL %s MINUTE",
-        (minutes,),
-    )
-
-
 def test_the_index_is_dropped_an_hour_after_the_migration_only(plaza: World) -> None:
     try:
         with pytest.raises(IndexNeeded, match="60 minutes"):
             sorted_lists.drop_index()
-        set_age_of_the_migration(59)
+        set_age_of_sorted_reactions(59)
         with pytest.raises(IndexNeeded):
             sorted_lists.drop_index()
-        set_age_of_the_migration(61)
+        set_age_of_sorted_reactions(61)
         assert sorted_lists.drop_index()
         assert not sorted_lists.drop_index(), "it is gone"
     finally:
-        set_age_of_the_migration(0)
+        set_age_of_sorted_reactions(0)
         mysql.write(
             "ALTER TABLE reaction ADD KEY IF NOT EXISTS"
             " by_target (target_type, target_id, kind, state, version)"
