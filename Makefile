@@ -117,6 +117,11 @@ models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000
 	@PLAZA_MODEL_RUNS=$(RUNS) .venv/bin/python -m pytest --numprocesses $(or $(WORKERS),3) \
 	  --no-loadscope-reorder tests/model $(ARGS)
 
+.PHONY: races
+races: setup ## run consumers, comments, deletions and marks of bells at once (SECONDS=60, CONSUMERS=8)
+	@PLAZA_RACE_SECONDS=$(or $(SECONDS),60) PLAZA_RACE_CONSUMERS=$(or $(CONSUMERS),8) \
+	  .venv/bin/python -m pytest -q tests/integration/bell/test_bell_races.py -k no_deadlock $(ARGS)
+
 .PHONY: chaos
 chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults)
 	@.venv/bin/python -m tests.chaos $(ARGS)
@@ -138,7 +143,7 @@ soak: setup ## check memory and audit in hours of use, compressed to minutes (AR
 	@.venv/bin/python -m local soak $(ARGS)
 
 .PHONY: contract
-contract: .venv/.ready ## generate functions/api/system/openapi.json from the routes
+contract: .venv/.ready ## generate functions/api/system/openapi.json from the routes, and the Python client from it
 	@.venv/bin/python -m tools contract
 
 .PHONY: docs
@@ -226,11 +231,12 @@ vulnerabilities: .venv/.ready .venv-tools/.ready .venv-audit/.ready ## search da
 	@.venv/bin/python -m tools node npm audit --audit-level high
 
 .PHONY: release
-release: sbom node_modules/.ready ## write notes, bill of materials, contract and client of this version to .release
+release: sbom node_modules/.ready ## write notes, bill of materials, contract and clients of this version to .release
 	@rm -rf .release && mkdir -p .release/assets
 	@.venv/bin/python -m tools release > .release/notes.md
 	@cp .aws-sam/sbom.json functions/api/system/openapi.json .release/assets
 	@.venv/bin/python -m tools node npm pack --silent --workspace plaza-client --pack-destination .release/assets
+	@cd clients/python && $(CURDIR)/.venv/bin/python -m hatchling build --directory $(CURDIR)/.release/assets
 
 .PHONY: reproducible
 reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and compare all bytes
@@ -254,7 +260,7 @@ budget: build ## print what a change adds: resources of the templates, MB of the
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks, with their data
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .venv-audit .coverage.json .local .local-versions .release .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .venv-audit .coverage.json .local .local-versions .local-screens .local-before .release .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list

@@ -19,7 +19,7 @@ from cli.paths import CommandError
 NAMES = (
     "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
     "shops", "scripts", "reconcile", "reaction-log", "cold-start", "layer", "field", "hot-keys",
-    "powertools", "migrations", "page-reads", "pages", "attacks",
+    "powertools", "migrations", "page-reads", "pages", "attacks", "event-log",
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
     name: importlib.import_module(f"bench.{name.replace('-', '_')}").measure for name in NAMES

@@ -40,5 +40,11 @@ def query_event(post_ids: Sequence[int], user_id: int) -> Event:
     return event | {"body": json.dumps({"targets": targets})}
 
 
+def poll_event(post_ids: Sequence[int]) -> Event:
+    event = make_api_event("GET /totals", 1)  # whose token it does not read
+    of = ",".join(f"post:{post_id}" for post_id in post_ids)
+    return event | {"rawQueryString": f"of={of}", "queryStringParameters": {"of": of}}
+
+
 def user_event(user_id: int, actor_id: int) -> Event:
     return make_api_event("GET /users/{user_id}", actor_id, user_id=user_id)

@@ -122,6 +122,12 @@ INPUTS = {
     "response_bytes": Input(700, "assumed: a like, with headers"),
     "request_bytes": Input(700, "assumed: a like's headers; a load balancer counts both ways"),
     "requests_of_connection": Input(1, "assumed, the worst: each request opens a connection"),
+    "poll_cpu_ms": Input(0.41, "`python -m bench reads`: poll of ten posts, without cached texts"),
+    "poll_round_trips": Input(2, "`GET /totals`: its limit and the switches, then the totals"),
+    "poll_gb": Input(0.25, "functions.yaml: TotalsApi"),
+    "poll_log_share": Input(0.01, "functions/api/totals: polls that are logged"),
+    "poll_bytes": Input(900, "assumed: ten posts with tokens, gzipped, with headers"),
+    "poll_s": Input(5, "the switch live_poll_s"),
     "feed_bytes": Input(3_700, "`python -m bench reads`: feed page of 20, gzipped"),
 }
 
@@ -231,6 +237,27 @@ def operations(inputs: Inputs, *, ingress: str = "http-api") -> dict[str, dict[s
             requests[name] = balanced(requests[name], count_evaluated(rules, path), inputs)
     stored = store_event(inputs)
     return {name: add(r, {} if name == "feed page" else stored) for name, r in requests.items()}
+
+
+POLLS = {
+    "that change": 1,
+    "at rest": 5,
+    "untouched for five minutes": 12,
+}
+"""Screens -> how many intervals pass between two polls."""
+
+
+def month_of_screens(inputs: Inputs, intervals: float, ingress: str) -> float:
+    """Return the USD of 1,000 screens that poll all month, without what an edge answers."""
+    inputs = {**inputs, "memory_gb": inputs["poll_gb"], "log_share": inputs["poll_log_share"]}
+    poll = request(
+        inputs["poll_cpu_ms"], inputs["poll_round_trips"], 0, inputs["poll_bytes"], inputs
+    )
+    if ingress == "load-balancer":
+        inputs |= {"balanced_log_share": inputs["poll_log_share"]}
+        poll = balanced(poll, count_evaluated(make_rules(read_routes()), "/totals"), inputs)
+    polls = 1_000 * MONTH_H * 3600 / (intervals * inputs["poll_s"])
+    return sum(price_of(poll).values()) * polls / MILLION
 
 
 def month_of_balancer() -> float:
@@ -418,6 +445,19 @@ def tables(inputs: Inputs) -> Iterable[Table]:
     entry.add_row("its hours and two addresses, a month", f"{month_of_balancer():.2f}")
     entry.add_row("pays from likes a month, millions", f"{month_of_balancer() / saved:.0f}")
     yield entry
+
+    screens = new_table(
+        "1,000 screens that poll all month, without what the edge answers, USD",
+        *("screens", "a poll each, s", "HTTP API", "load balancer", "connections used again"),
+    )
+    for name, intervals in POLLS.items():
+        again = {**inputs, "requests_of_connection": 100}
+        months = [month_of_screens(inputs, intervals, ingress) for ingress in INGRESS]
+        months.append(month_of_screens(again, intervals, "load-balancer"))
+        screens.add_row(
+            name, f"{intervals * inputs['poll_s']:g}", *(f"{value:,.0f}" for value in months)
+        )
+    yield screens
 
     month = new_table("An idle month, USD", "part", "USD")
     parts = idle_month()

@@ -2,10 +2,13 @@
 time goes; and four consumers beside one."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain, islice
 from typing import NamedTuple
+from unittest import mock
 
 from pymysql.cursors import Cursor
 
@@ -19,21 +22,34 @@ from bench.workers import play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from plaza import counters
+from plaza.bell import mysql_store as bell_rows
 from plaza.infra.mysql import mysql
+from plaza.infra.queues import save_rate
 from plaza.infra.redis import redis
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.errors import Busy
 from plaza.infra.runtime.process import paused_collection
 from plaza.reactions import FOLLOW, LIKE, Kind, Target, mysql_reactions, persist, redis_gate
 from plaza.reactions import react as reactions_react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
+from plaza.switches import Switches
 
 BATCH = persist.EVENTS_PER_TRANSACTION
 BATCHES_AT_ONCE = REACTIONS.batch_size // BATCH  # that a consumer gets in a batch of the queue
 BATCHES = 28
 BATCHES_OF_FOLLOWS = 20
 BATCHES_SIDE_BY_SIDE = 12
+PACED_BATCHES = 16
 BATCH_OF_LOAD, BATCHES_OF_LOAD = 100, 20
 SIZES = (10, 100, 1000)
+BELL_SIZES: dict[int, tuple[int, Goal | None]] = {
+    1000: (8, Goal("at least", 0.85, "ratio")),
+    200: (30, Goal("at least", 0.70, "ratio")),
+    50: (60, None),
+}
+"""Events a batch -> pairs of batches, without and with the bell, and the goal."""
+BATCHES_OF_ONE_AUTHOR = 6
 FIRST_ID = 10_000_000  # of posts and users; no other bench uses them
 FOLLOWED_USER, VIRAL_POST = Target("user", FIRST_ID), Target("post", 2 * FIRST_ID)
 _AT_ONCE = 200
@@ -66,17 +82,23 @@ def measure(harness: Harness) -> list[Figure]:
         mysql.write(table)
     side_by_side = 2 * (BATCHES_SIDE_BY_SIDE + WORKERS) * BATCH
     count = harness.scale(BATCHES) * BATCH + side_by_side
-    count += BATCHES_OF_LOAD * BATCH_OF_LOAD + sum(SIZES)
+    count += BATCHES_OF_LOAD * BATCH_OF_LOAD + sum(SIZES) + PACED_BATCHES * BATCH
+    count += sum(2 * size * _pairs(harness, pairs) for size, (pairs, _) in BELL_SIZES.items())
     on_posts = [
         (kind, Target("post", FIRST_ID + post), actor)
         for kind, post, actor in load_reactions(count)
     ]
     harness.add_posts({VIRAL_POST.id, *(target.id for _, target, _ in on_posts)})
+    of_one_author = [
+        (kind, Target("post", 3 * FIRST_ID + post), actor)
+        for kind, post, actor in load_reactions(2 * BATCH * _pairs(harness, BATCHES_OF_ONE_AUTHOR))
+    ]
+    harness.add_posts({target.id for _, target, _ in of_one_author}, authors=1)
     viral = harness.scale(BATCHES_OF_FOLLOWS) * BATCH
     follows = _by_many(FOLLOW, FOLLOWED_USER, viral + sum(SIZES))
     likes = _by_many(LIKE, VIRAL_POST, viral + side_by_side)
 
-    made = sorted({target for _, target, _ in (*on_posts, *follows, *likes)})
+    made = sorted({target for _, target, _ in (*on_posts, *of_one_author, *follows, *likes)})
     counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, made))
 
     events, follow_events, like_events = _accept(on_posts), _accept(follows), _accept(likes)
@@ -84,14 +106,29 @@ def measure(harness: Harness) -> list[Figure]:
     samples = [_take(mixed, size) for size in SIZES]
     statements = [count_statements(partial(persist.save, sample)) for sample in samples]
     load = _load_mysql(_take(events, BATCHES_OF_LOAD * BATCH_OF_LOAD))
+    four = _side_by_side(
+        "consumers side by side", _take(events, side_by_side), Goal("at least", 1.6, "ratio")
+    )
     together = [
-        *_side_by_side(
-            "consumers side by side", _take(events, side_by_side), Goal("at least", 1.6, "ratio")
-        ),
-        *_side_by_side("consumers of one viral post", _take(like_events, side_by_side)),
+        four,
+        _side_by_side("consumers of one viral post", _take(like_events, side_by_side)),
+        _pace(_take(events, PACED_BATCHES * BATCH), four.value),
     ]
+    mysql.run_in_transaction(lambda cursor: bell_rows.create_bells(cursor, range(1, 501)))
+    bells = [
+        figure
+        for size, (pairs, goal) in BELL_SIZES.items()
+        for figure in _with_bell(
+            f"consumer with the bell, batches of {size}",
+            _split(_take(events, 2 * size * _pairs(harness, pairs)), size),
+            goal,
+        )
+    ]
+    bells += _with_bell(
+        "  of posts of one author, batches of 1000", _split([*_accept(of_one_author)], BATCH)
+    )
     spread, followed, liked = _race([*events]), _race([*follow_events]), _race([*like_events])
-    _check_all_is_saved(len(on_posts) + len(follows) + len(likes))
+    _check_all_is_saved(len(on_posts) + len(of_one_author) + len(follows) + len(likes))
     return [
         Figure(
             f"consumer, batches of {REACTIONS.batch_size}",
@@ -103,6 +140,7 @@ def measure(harness: Harness) -> list[Figure]:
         *_beside("follows of one viral user", followed, 0.4),
         *_beside("likes of one viral post", liked, 0.4),
         *together,
+        *bells,
         *load,
         Figure(
             "statements per batch of 1000, with follows",
@@ -180,21 +218,73 @@ def _describe(race: Race) -> list[Figure]:
     ]
 
 
-def _side_by_side(
-    name: str, events: Sequence[ReactionEvent], goal: Goal | None = None
-) -> list[Figure]:
+def _side_by_side(name: str, events: Sequence[ReactionEvent], goal: Goal | None = None) -> Figure:
     """Compare consumers in processes of their own with one such process."""
     saves = [partial(_save, batch) for batch in _split(events, BATCH)]
     half = len(saves) // 2
     single, four = play(saves[:half], workers=1), play(saves[half:])
     peer = Peer("one", single.tally.rate * BATCH)
-    return [Figure(f"{WORKERS} {name}", four.tally.rate * BATCH, "events/s", peer, goal)]
+    return Figure(f"{WORKERS} {name}", four.tally.rate * BATCH, "events/s", peer, goal)
+
+
+def _pace(events: Sequence[ReactionEvent], unpaced_per_s: float) -> Figure:
+    """Measure consumers in processes of their own that share a rate of saving, half of theirs
+    without one. The last batch of the measured ones is not paid yet when it is saved."""
+    rate = Peer("the rate", round(unpaced_per_s / 2))
+    with mock.patch.dict(os.environ, {"PLAZA_SAVED_ROWS_PER_S": str(rate.value)}):
+        save_rate.save_settings.cache_clear()
+        tally = play([partial(_save, batch) for batch in _split(events, BATCH)]).tally
+    save_rate.save_settings.cache_clear()
+    measured = PACED_BATCHES - WORKERS  # without the first one of each process
+    return Figure(
+        f"{WORKERS} consumers at a rate of saving",
+        tally.rate * BATCH * (measured - 1) / measured,
+        "events/s",
+        rate,
+        Goal("at most", 1, "ratio"),
+    )
+
+
+def _pairs(harness: Harness, pairs: int) -> int:
+    return max(2, harness.scale(pairs))
+
+
+def _with_bell(
+    name: str, batches: Sequence[Sequence[ReactionEvent]], goal: Goal | None = None
+) -> list[Figure]:
+    """Save batches in turns without and with the bell, each in one transaction."""
+    took_s, used = [0.0, 0.0], [Cpu(), Cpu()]
+    events = [0, 0]
+    for number, batch in enumerate(batches):
+        bell_on = number % 2
+        switch_state.follow(Switches(bell_on=bell_on == 1))
+        began = cpu()
+        with paused_collection():
+            took_s[bell_on] += time_s(partial(persist.save, batch))
+        used[bell_on] += cpu() - began
+        events[bell_on] += len(batch)
+    switch_state.follow(Switches())
+    rates = [count / seconds for count, seconds in zip(events, took_s, strict=True)]
+    return [
+        Figure(name, rates[1], "events/s", Peer("without", rates[0]), goal),
+        *(
+            Figure(
+                f"  CPU an event, {process}",
+                with_bell / events[1] * 1e6,
+                "us",
+                Peer("without", without / events[0] * 1e6),
+            )
+            for process, without, with_bell in zip(Cpu._fields, *used, strict=True)
+        ),
+    ]
 
 
 def _save(batch: Sequence[ReactionEvent]) -> bool:
     with paused_collection():
-        persist.save(batch)
-    return True
+        while True:
+            with suppress(Busy):  # its turn is later; SQS would deliver it again
+                persist.save(batch)
+                return True
 
 
 def _by_many(kind: Kind, target: Target, count: int) -> list[Reaction]:

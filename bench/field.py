@@ -44,7 +44,10 @@ def _pages(harness: Harness) -> list[Figure]:
     cached = play(requests)
     bare = play(requests, shops.bypass_cache)
     peer = Peer("no cache", bare.tally.rate)
-    return _describe("shop pages", "pages/s", cached, peer)
+    return [
+        *_describe("shop pages", "pages/s", cached, peer),
+        *_describe_peer("no cache", bare),
+    ]
 
 
 def _orders(harness: Harness) -> list[Figure]:
@@ -76,8 +79,7 @@ def _orders(harness: Harness) -> list[Figure]:
     return [
         *_describe("orders of one sale", "orders/s", ours, peer),
         _persisted(saved, len(buyers) - ours.tally.errors),
-        Figure("  a transaction each: p99", bare.tally.percentiles.p99_ms, "ms"),
-        Figure("  a transaction each: errors", bare.tally.errors, ""),
+        *_describe_peer("a transaction each", bare),
     ]
 
 
@@ -105,6 +107,15 @@ def _describe(name: str, unit: str, load: Load, peer: Peer | None = None) -> lis
         Figure("  p50", percentiles.p50_ms, "ms"),
         Figure("  p99", percentiles.p99_ms, "ms"),
         Figure("  errors", load.tally.errors, "", goal=Goal("at most", 0)),
+    ]
+
+
+def _describe_peer(name: str, load: Load) -> list[Figure]:
+    percentiles = load.tally.percentiles
+    return [
+        Figure(f"  {name}: p50", percentiles.p50_ms, "ms"),
+        Figure(f"  {name}: p99", percentiles.p99_ms, "ms"),
+        Figure(f"  {name}: errors", load.tally.errors, ""),
     ]
 
 

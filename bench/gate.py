@@ -96,7 +96,7 @@ def _five_calls(harness: Harness, calls: int) -> Run:
 def _ordinary(harness: Harness, calls: int) -> Run:
     """Use a target without likes: recent is empty and complete."""
     harness.clear()
-    _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
+    _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[], loaded_us=1))
     return _gate(harness, calls)
 
 
@@ -104,7 +104,7 @@ def _viral(harness: Harness, calls: int) -> Run:
     """Use a target with a full recent and a bloom filter of the size that a build creates."""
     harness.clear()
     newest = [(actor, actor) for actor in range(CAP, 0, -1)]
-    _load([POST], Snapshot(CAP, 1, CAP, newest, is_complete=False, rows=[]))
+    _load([POST], Snapshot(CAP, 1, CAP, newest, is_complete=False, rows=[], loaded_us=1))
     redis_bloom.begin_bloom(LIKE, POST, "bench", calls)
     redis_bloom.fill_bloom(LIKE, POST, "bench", [], last=True)
     return _gate(harness, calls)
@@ -142,7 +142,7 @@ def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
 def _apply_to_one(harness: Harness, rows: int) -> Run:
     """Apply commits of 250 rows each; every row acknowledges an outbox entry."""
     harness.clear()
-    _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
+    _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[], loaded_us=1))
     _fill_outbox([(POST, actor) for actor in range(1, rows + 1)])
     commits = [
         Commit(LIKE, POST, n, n * ROWS_OF_COMMIT, True, _rows(range(start, start + ROWS_OF_COMMIT)))
@@ -155,7 +155,7 @@ def _apply_to_many(harness: Harness, rows: int) -> Run:
     """Apply commits of one row each, to 1,000 targets at a time."""
     harness.clear()
     targets = [Target("post", number) for number in range(1, COMMITS_AT_ONCE + 1)]
-    _load(targets, Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
+    _load(targets, Snapshot(0, 0, 0, [], is_complete=True, rows=[], loaded_us=1))
     rounds = range(1, rows // COMMITS_AT_ONCE + 1)
     _fill_outbox([(target, actor) for actor in rounds for target in targets])
     batches = [

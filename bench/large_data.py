@@ -1,5 +1,5 @@
 """A large data set for one reader: 5,000 followees with 150,000 posts, 200,000 shops of one city,
-100,000 likes, and lists of the same length."""
+100,000 likes and notifications, and lists of the same length."""
 
 from bench.harness import Harness
 from plaza.infra.mysql import mysql
@@ -25,6 +25,13 @@ _VOUCHERS = (
     "voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at,"
     " created_by)"
 )
+_MEMBERS = "shop_member (shop_id, user_id, role, appointed_by, created_at)"
+_BELLS = "bell (user_id, position, unread)"
+_GROUPS = (
+    "bell_group (user_id, kind, subject_type, subject_id, fresh, read_position, changed,"
+    " shown_position, fresh_after, is_open, changed_at, changed_on)"
+)
+_REDEMPTIONS = "redemption (shop_id, used_at, order_id, voucher_id, used_by)"
 _ORDERS = "voucher_order (order_id, voucher_id, buyer_id, holder_id)"
 
 
@@ -60,8 +67,14 @@ def fill(harness: Harness) -> None:
     _insert(_SHOPS, f"{SHOP} + seq, CONCAT('Noodles ', seq), 1, {x}, {y}", shops)
     _insert(_VOUCHERS, f"{VOUCHER} + seq, {SHOP} + 1, 'Tea', 150, 1000, 1000, {sale}, {ADMIN}", FEW)
     _insert(_ORDERS, f"{ORDER} + seq, {VOUCHER} + seq, {READER}, {READER}", FEW)
+    _insert(_MEMBERS, f"{SHOP} + seq, {READER}, 'owner', {ADMIN}, NOW(6)", FEW)
+    _insert(_MEMBERS, f"{SHOP} + 1, {FAN} + seq, 'staff', {ADMIN}, NOW(6)", FEW)
+    _insert(_REDEMPTIONS, f"{SHOP} + 1, {_AT}, {ORDER} + seq, {VOUCHER} + 1, {READER}", rows)
     _insert("waitlist_entry (voucher_id, buyer_id)", f"{VOUCHER} + seq, {READER}", FEW)
     _insert("checkin (user_id, day)", f"{READER}, '2026-11-01' - INTERVAL seq DAY", FEW)
+    _insert(_BELLS, f"{READER}, {rows}, {rows}", 1)
+    rang = f"'post', {POST} + seq, 1, 0, seq, 0, 1, 1, {_AT}, DATE({_AT})"
+    _insert(_GROUPS, f"{READER}, IF(MOD(seq, 2), 'like', 'comment'), {rang}", rows)
     mysql.write(
         """
         INSERT IGNORE INTO content_counter (target_type, target_id, like_total, like_version)

@@ -158,7 +158,7 @@ def store(connection: Connection[Any], likes: int, random: Random) -> None:
         with connection.cursor() as cursor:
             connection.begin()
             rows = mysql_reactions.read_rows(cursor, {event.key for event in events})
-            mysql_reactions.upsert_rows(cursor, replay(rows, events))
+            mysql_reactions.upsert_rows(cursor, replay(rows, events), {})
             connection.commit()
 
 

@@ -89,6 +89,7 @@ CASES: dict[str, Case] = {
     ),
     "GET /ops/breakers": Case("operations"),
     "GET /ops/erasures": Case("users", _ALL),
+    "GET /ops/events": Case("operations", {"limit": 1_000}),
     "GET /ops/health": Case("operations"),
     "GET /ops/keys": Case("operations"),
     "GET /ops/lag": Case("operations"),
@@ -125,13 +126,21 @@ CASES: dict[str, Case] = {
     "GET /shops": Case("shops", {**_ALL, "y": CITY_Y, "radius": 50_000}, moved="x"),
     "GET /shops/search": Case("shops", {**_ALL, "name": "No", "type": 1}),
     "GET /shops/{shop_id}": Case("shops", {}, _OF_SHOP),
+    "GET /shops/{shop_id}/members": Case("shops", {}, _OF_SHOP),
+    "GET /shops/{shop_id}/redemptions": Case("flash_sales", _ALL, _OF_SHOP),
+    "GET /shops/{shop_id}/sales": Case("flash_sales", _ALL, _OF_SHOP),
     "GET /shops/{shop_id}/reviews": Case(
         "content", {**_ALL, "cursor": pack_cursor(MIDDLE_US, REVIEW + ROWS // 2)}, _OF_SHOP
     ),
     "GET /shops/{shop_id}/reviews/recommended": Case("recommendations", _ALL, _OF_SHOP),
     "GET /shops/{shop_id}/vouchers": Case("flash_sales", _ALL, _OF_SHOP),
+    "GET /totals": Case("totals", {"of": ",".join(f"post:{n}" for n in _POST_IDS[:50])}),
     "GET /users": Case("users", {"ids": ",".join(str(FAN + n) for n in range(1, 101))}),
     "GET /users/me": Case("users"),
+    "GET /users/me/bell": Case("users"),
+    "GET /users/me/bell/groups": Case(
+        "users", {**_ALL, "cursor": pack_cursor(ROWS // 2, "like", "post", POST + ROWS // 2)}
+    ),
     "GET /users/me/blocks": Case("follows", _ALL),
     "GET /users/me/collects": Case(
         "content", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
@@ -141,6 +150,8 @@ CASES: dict[str, Case] = {
         "content", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
     ),
     "GET /users/me/orders": Case("flash_sales", _ALL),
+    "GET /users/me/push": Case("users"),
+    "GET /users/me/shops": Case("shops", _ALL),
     "GET /users/me/waitlists": Case("flash_sales", _ALL),
     "GET /users/{user_id}": Case("users", {}, {"user_id": AUTHOR + 1}),
     "GET /users/{user_id}/common-follows": Case("follows", _ALL, {"user_id": WRITER}),
@@ -149,6 +160,9 @@ CASES: dict[str, Case] = {
     ),
     "GET /users/{user_id}/following": Case("follows", _ALL, {"user_id": READER}),
     "GET /users/{user_id}/posts": Case("content", {**_ALL, "cursor": _DEEP}, {"user_id": WRITER}),
+    "GET /vouchers": Case(
+        "flash_sales", {"ids": ",".join(str(VOUCHER + n) for n in range(1, 101))}
+    ),
     "GET /vouchers/{voucher_id}": Case("flash_sales", {}, {"voucher_id": VOUCHER + 1}),
     "GET /vouchers/{voucher_id}/status": Case("flash_sales", {}, {"voucher_id": VOUCHER + 1}),
     "GET /vouchers/{voucher_id}/waitlist/me": Case("flash_sales", {}, {"voucher_id": VOUCHER + 2}),

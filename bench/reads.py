@@ -1,4 +1,5 @@
-"""CPU of what clients read most: a page of the feed, a post, the totals of 100 targets.
+"""CPU of what clients read most: a page of the feed, a post, the totals of 100 targets, and a
+poll of a screen.
 
 Each is compared with redis-py sending the same commands in the same pipelines, without an API.
 """
@@ -14,7 +15,7 @@ from typing import Any
 from unittest import mock
 
 from bench import feed
-from bench.api import Event, Handler, call, load_handler, post_event, query_event
+from bench.api import Event, Handler, call, load_handler, poll_event, post_event, query_event
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import cpu_ms
@@ -27,7 +28,7 @@ from plaza.infra.runtime.process import clear_caches
 CALLS = 10
 ROUNDS = 20
 READER = 42_000_000
-QUERIED = range(1, 101)
+QUERIED, POLLED = range(1, 101), range(1, 11)
 _SYLLABLES = [f"{a}{b}" for a in "bdfghklmnprstvw" for b in ("a", "e", "in", "or", "un", "i")]
 
 
@@ -41,6 +42,7 @@ def measure(harness: Harness) -> list[Figure]:
             ("feed page of 20", partial(call, load_handler("feed"), feed.page_event(READER)), 1.5),
             ("page of a post", partial(call, content, post_event(post_id, READER)), 2.5),
             ("totals of 100 targets", partial(call, reactions, query_event(QUERIED, READER)), 2),
+            ("poll of ten posts", partial(call, load_handler("totals"), poll_event(POLLED)), 2.5),
         ]
         figures = [
             figure

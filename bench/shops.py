@@ -4,7 +4,8 @@ Popularity follows Zipf's law, and the cache begins empty: only repeated reads o
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -19,6 +20,7 @@ from bench.workers import Request, build_request, play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
+from plaza.counters import mysql_shops, shop_totals
 from plaza.infra.derived.cache import CachedValue
 from plaza.infra.mysql import mysql
 from plaza.shops import queries
@@ -84,9 +86,15 @@ def _count_reads() -> Any:
     return mock.patch.object(mysql, "fetch_all", wraps=mysql.fetch_all)
 
 
-def bypass_cache() -> Any:
+@contextmanager
+def bypass_cache() -> Iterator[None]:
+    """Read each page, and the totals of its reviews, from MySQL."""
     load = lambda shop_id, _=None: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
-    return mock.patch.object(queries, "_find", load)
+    with (
+        mock.patch.object(queries, "_find", load),
+        mock.patch.object(shop_totals, "_read", mysql_shops.load),
+    ):
+        yield
 
 
 def add_shops(count: int) -> None:

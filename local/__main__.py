@@ -21,7 +21,7 @@ from local import up
 from local.stack import logs, packages, parts, status, tokens
 from local.stack.stack import Stack, explain_outage
 
-_JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "audit")
+_JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "screens", "audit")
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -140,6 +140,18 @@ def build_parser() -> argparse.ArgumentParser:
         "check that memory stays flat in hours of use, compressed to minutes",
     )
     add_number(sub, "--minutes", 5.0, "duration of the traffic")
+
+    sub = add(
+        "screens",
+        import_late("local.load.screens"),
+        "check that numbers on screens follow and never go back while parts of the stack fail",
+    )
+    add_number(sub, "--screens", 10_000, "number of screens")
+    add_number(sub, "--seconds", 60.0, "duration of the traffic")
+    add_number(sub, "--poll-s", 5, "interval of an active screen in seconds")
+    sub.add_argument(
+        "--before", metavar="COMMIT", help="a version without tokens, which is deployed meanwhile"
+    )
 
     add("env", parts.print_environment, 'print how programs reach the stack: eval "$(... env)"')
 

@@ -29,14 +29,22 @@ def build_parser() -> argparse.ArgumentParser:
         commands,
         "import",
         "ops.history",
-        "store old likes or collects from a CSV file, each once and with its time",
+        "store old likes, collects or follows from a CSV file, each once and with its time",
     )
-    sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
-    sub.add_argument("--kind", default="like", help="a kind of reaction to content (default: like)")
-    sub.add_argument("--target", choices=["post", "comment", "review"], default="post")
+    sub.add_argument(
+        "file", type=Path, help="CSV or TSV with a header, or JSON lines; may be gzipped"
+    )
+    sub.add_argument(
+        "--what",
+        choices=["reactions", "users", "posts", "comments"],
+        default="reactions",
+        help="all but reactions (the default) are JSON lines with the ids of the source",
+    )
+    sub.add_argument("--kind", default="like", help="like, collect or follow (default: like)")
+    sub.add_argument("--target", choices=["post", "comment", "review", "user"], default="post")
     for name, column, what in (
         ("user", "user_id", "the user who reacted"),
-        ("id", None, "the target (default: post_id, comment_id or review_id)"),
+        ("id", None, "the target (default: post_id, comment_id, review_id, followed_id)"),
         ("time", "created_at", "the time: RFC 3339, `2026-11-22 12:00:00` in UTC, or Unix seconds"),
         ("state", None, "1 or true, 0 or false for a reaction that was removed at the time"),
     ):
@@ -82,6 +90,12 @@ def build_parser() -> argparse.ArgumentParser:
     for sub in commands.choices.values():
         add_flag(sub, "--json", "print JSON")
 
+    sub = add_command(
+        commands, "events", "ops.events", "print the events of closed days from the archive"
+    )
+    sub.add_argument("day", help="the first day (UTC): 2026-11-21")
+    sub.add_argument("--until", metavar="DAY", help="the last day (default: the first one)")
+
     keys = add_command(
         commands, "server-keys", "ops.server_keys:list_keys", "list, make or end keys of servers"
     )
@@ -99,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
         dest="scopes",
         action="append",
         required=True,
-        choices=["read", "act", "moderate"],
+        choices=["read", "act", "moderate", "events"],
         help="what it may do (repeatable)",
     )
     add_number(made, "--requests-per-s", 100, "its own rate limit")
@@ -107,6 +121,42 @@ def build_parser() -> argparse.ArgumentParser:
         actions, "end", "ops.server_keys:end_key", "end a key, which is refused within a minute"
     )
     ended.add_argument("key_id", help="as printed by `list`")
+
+    hooks = add_command(
+        commands, "webhooks", "ops.webhooks:list_webhooks", "list, make, change or end webhooks"
+    )
+    actions = hooks.add_subparsers(metavar="action")
+    listed = add_command(
+        actions, "list", "ops.webhooks:list_webhooks", "print the webhooks, without their secrets"
+    )
+    add_flag(listed, "--json", "print JSON")
+    made = add_command(
+        actions, "make", "ops.webhooks:make", "make a webhook; print its id and, this once, secret"
+    )
+    made.add_argument("url", help="https://example.com/plaza")
+    changed = add_command(actions, "change", "ops.webhooks:change", "change the URL or the types")
+    ended = add_command(actions, "end", "ops.webhooks:end", "end a webhook for ever")
+    rotated = add_command(
+        actions,
+        "rotate",
+        "ops.webhooks:rotate",
+        "print another secret; the one before signs for a day more",
+    )
+    replayed = add_command(
+        actions, "replay", "ops.webhooks:replay", "send all events since a time again"
+    )
+    enabled = add_command(actions, "enable", "ops.webhooks:enable", "enable one that was disabled")
+    for sub in (changed, ended, rotated, replayed, enabled):
+        sub.add_argument("id", type=int, help="as printed by `list`")
+    changed.add_argument("--url", help="the new URL (default: it stays)")
+    for sub in (made, changed):
+        sub.add_argument(
+            "--type",
+            dest="types",
+            action="append",
+            help="a type of events: like.added (repeatable; default: all, or as before)",
+        )
+    replayed.add_argument("--since", required=True, help="a time: 2026-11-25T10:00Z")
 
     letters = add_command(
         commands, "dlq", "ops.dead_letters:list_queues", "list, show, redrive or purge dead letters"

@@ -37,6 +37,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("docs", "site.build", "build the documentation site into .site/html")
     add("how-long", "how_long", "fill in the durations of docs/how-long.md")
 
+    add("roles", "roles", "print the routes by the roles that may call them")
+
     add("samples", "envelopes", "write the sample events of events/ from events/samples.yaml")
 
     sub = add("events", "samples", "write the sample events with tokens and ids of a local stack")

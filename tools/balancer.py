@@ -25,6 +25,7 @@ RULES = ROOT / "deploy" / "balancer-rules.json"
 SOURCE = ROOT / "deploy" / "balancer.yaml"
 ORDER = (
     "ReactionsApi",
+    "TotalsApi",
     "FeedApi",
     "RecommendationsApi",
     "FlashSalesApi",

@@ -20,6 +20,7 @@ from local.stack.functions import load_function
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import PROBLEM
 from plaza.infra.runtime.errors import BadInput
+from tools.python_client import write_files
 from tools.release import read_version
 
 API = ROOT / "functions" / "api"
@@ -84,7 +85,9 @@ _CURSOR_EXAMPLE = "WzcsMTc5NTM0ODgwMTAwMDQxN10"
 
 
 def main(args: argparse.Namespace) -> None:
-    CONTRACT.write_text(make_contract())
+    contract = make_contract()
+    CONTRACT.write_text(contract)
+    write_files(json.loads(contract))
 
 
 def make_contract() -> str:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import yaml
 
 from cli.paths import ROOT
-from plaza.infra.http.routes import ADMIN, PUBLIC
+from plaza.infra.http.routes import BEARER, OPTIONAL, PUBLIC
 from tools.template.functions import FUNCTIONS, list_functions, name_function
 from tools.template.routes import Operation, read_operations
 
@@ -141,7 +141,7 @@ def _make_request(
 def _caller_of(operation: Operation) -> str | None:
     if operation.security == PUBLIC:
         return None
-    return OPERATOR if operation.security == ADMIN else USER
+    return USER if operation.security in (BEARER, OPTIONAL) else OPERATOR
 
 
 def _authorize(caller: str | None) -> dict[str, str]:

@@ -48,6 +48,7 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
     layer, folder = LAYER / "requirements.txt", ROOT / "requirements"
     runtime = folder / "lambda.txt"
     sign_in = ROOT / "functions" / "api" / "auth" / "requirements.txt"
+    push = ROOT / "functions" / "queue" / "send_pushes" / "requirements.txt"
     return [
         Lock(layer, "What Lambda gets besides boto3, which the runtime brings.", dependencies),
         Lock(runtime, "What the Lambda runtime itself brings.", _members(groups, "lambda")),
@@ -57,10 +58,15 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
             _members(groups, "sign-in"),
         ),
         Lock(
+            push,
+            "What the function that sends pushes has besides the layer.",
+            _members(groups, "push"),
+        ),
+        Lock(
             folder / "dev.txt",
             "To develop and test: what Lambda has, and the tools.",
             dependencies + _members(groups, "dev"),
-            (layer, runtime, sign_in),
+            (layer, runtime, sign_in, push),
         ),
         Lock(
             folder / "tools.txt",

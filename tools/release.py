@@ -12,6 +12,7 @@ from cli.paths import CONTRACT, ROOT, CommandError
 
 CHANGELOG = ROOT / "CHANGELOG.md"
 PACKAGES = ("clients/typescript", "web/app", "web/console")
+PYTHON_CLIENT = "clients/python/src/plaza_client/version.py"
 _SECTION = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d\d-\d\d))?\n(.*?)(?=^## |\Z)", re.M | re.S)
 
 
@@ -27,6 +28,7 @@ def read_versions() -> dict[str, str]:
         "pyproject.toml": read_version(),
         "CHANGELOG.md": next(iter(read_releases(CHANGELOG.read_text()))),
         "openapi.json": json.loads(CONTRACT.read_text())["info"]["version"],
+        PYTHON_CLIENT: (ROOT / PYTHON_CLIENT).read_text().rpartition(" = ")[2].strip('"\n'),
     }
     for package in PACKAGES:
         declared = json.loads((ROOT / package / "package.json").read_text())

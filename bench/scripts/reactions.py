@@ -56,7 +56,7 @@ def _actors(first: int, count: int) -> range:
 
 
 def _snapshot(newest: Iterable[tuple[int, int]] = (), rows: Iterable[Row] = ()) -> Snapshot:
-    return Snapshot(MANY, _S, _VERSION_US, list(newest), False, list(rows))
+    return Snapshot(MANY, _S, _VERSION_US, list(newest), False, list(rows), _VERSION_US)
 
 
 def _full_recent() -> list[tuple[int, int]]:

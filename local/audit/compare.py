@@ -17,13 +17,15 @@ from local.audit.checkins import find_wrong_calendars
 from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
 from local.audit.vouchers import find_oversold, find_wrong_sales
-from plaza.counters import USER_COUNTER, UserCounter
+from plaza.counters import USER_COUNTER, ShopCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
 MAX_FILTER_CHECKS = 10_000  # actors of one target that are checked in its Bloom filter
-SWEPT_QUEUES = frozenset({"reactions"})  # queues whose spilled messages the sweeper sends
+SWEPT_QUEUES = frozenset(
+    {"follows", "reactions"}
+)  # queues whose spilled messages the sweeper sends
 _COMMENTS = "comment_total"
 
 
@@ -119,7 +121,9 @@ def compare(
         *find_drift(record, cache),
         *find_wrong_users(record, of_users),
         *find_wrong_comments(record),
+        *find_wrong_shops(record),
         *record.rolled_up_differences,
+        *record.bell_differences,
         *(Difference(*difference) for difference in find_oversold(record.vouchers)),
         *(Difference(*difference) for difference in find_reused_ids(record.orders, cache.orders)),
     ]
@@ -169,6 +173,8 @@ def compare(
         totals={kind: _sum_reactions(kind, record, cache) for kind in KINDS},
         counters={
             "comments": _sum_comments(record, cache),
+            "reviews": _sum_shops(record, "reviews_total"),
+            "scores": _sum_shops(record, "score_total"),
             **_sum_users(record, cache, of_users),
         },
         differences=[*drift, *others],
@@ -298,6 +304,16 @@ def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
         rows = record.comments[target.id] if target.type == "post" else 0
         if (counter := record.total(target, _COMMENTS)) != rows:
             yield Difference(f"comments of {target}", f"counter {counter}, rows {rows}")
+
+
+def find_wrong_shops(record: MysqlState) -> Iterator[Difference]:
+    """Yield counters of shops that are not the number of live reviews and the sum of their scores.
+    A shop without a counter is left out: its first reader counts."""
+    for shop_id, counter in sorted(record.shops.items()):
+        rows = record.reviews.get(shop_id, ShopCounter(0, 0))
+        if counter != rows:
+            of = f"reviews and scores of shop {shop_id}"
+            yield Difference(of, f"counter {tuple(counter)}, rows {tuple(rows)}")
 
 
 def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
@@ -462,6 +478,18 @@ def _sum_reactions(kind: str, record: MysqlState, cache: RedisState) -> Sums:
         counters=sum(counter.totals[column] for counter in record.totals.values()),
         hot=sum(cached.values()),
         hot_counters=sum(record.total(target, column) for target in cached),
+    )
+
+
+def _sum_shops(record: MysqlState, column: str) -> Sums:
+    """Return the sums of a total of all shops that have a counter. Redis keeps none for more than
+    3 s."""
+    rows = (record.reviews.get(shop_id, ShopCounter(0, 0)) for shop_id in record.shops)
+    return Sums(
+        rows=sum(getattr(counter, column) for counter in rows),
+        counters=sum(getattr(counter, column) for counter in record.shops.values()),
+        hot=0,
+        hot_counters=0,
     )
 
 

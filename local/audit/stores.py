@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import SSCursor
 
+from local.audit.bells import find_wrong_bells
 from local.audit.checkins import Calendar, CheckinKeys, read_calendars, read_days
 from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
-from plaza.counters import ContentCounter, UserCounter
+from plaza.counters import ContentCounter, ShopCounter, UserCounter
 from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
 from plaza.counters.mysql_store import SORTED_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reaction_log import recount
@@ -47,6 +48,25 @@ _SINCE = """
         n BIGINT PATH '$[4]')) AS behind
     STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_type, target_id, kind)
     WHERE l.db_version > behind.n GROUP BY item, l.actor_id"""
+# Each commit in the log since the counter's last version without one: its lowest and highest total,
+# what its changes make of the total of the commit before, and the newest db_version. A correction
+# of the counter has a version and no rows, so what the log has before it is not compared.
+_LOGGED_TOTALS = """
+    SELECT kind, target_type, target_id, db_version, newest, lowest, highest, expected
+    FROM (
+        SELECT kind, target_type, target_id, db_version, lowest, highest,
+        IF(LAG(db_version) OVER in_order = db_version - 1, LAG(highest) OVER in_order + added, NULL)
+        AS expected, MAX(db_version) OVER counted AS newest,
+        db_version - ROW_NUMBER() OVER in_order AS run,
+        MAX(db_version) OVER counted - COUNT(*) OVER counted AS newest_run
+        FROM (
+            SELECT kind, target_type, target_id, db_version, MIN(total) AS lowest,
+            MAX(total) AS highest, SUM(change_by) AS added FROM reaction_log
+            GROUP BY kind, target_type, target_id, db_version) AS commits
+        WINDOW counted AS (PARTITION BY kind, target_type, target_id),
+        in_order AS (PARTITION BY kind, target_type, target_id ORDER BY db_version)
+    ) AS chained
+    WHERE run = newest_run AND (db_version = newest OR lowest <> highest OR lowest <> expected)"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
     <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
@@ -90,9 +110,11 @@ class MysqlState:
     is added to versions of the former. ``since``: for targets of which Redis has an older version,
     actor -> change since then. ``changes``: sums of the log's changes, None unless all of the log
     is in MySQL. ``authors``: of content, deleted or not; ``posts`` by author and ``comments`` by
-    post: numbers of live content. ``log``: number of distinct events. ``rolled_up_differences``:
+    post: numbers of live content. ``reviews`` and ``shops``: numbers and scores of live reviews by
+    shop, and the counters of both. ``log``: number of distinct events. ``rolled_up_differences``:
     votes of reviews and hours of posts that are not their likes, checked only if the whole log is
     rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
+    ``bell_differences``: bells that are not what their rows say.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -106,6 +128,8 @@ class MysqlState:
     authors: dict[Target, int] = field(default_factory=dict)
     posts: Counter[int] = field(default_factory=Counter)
     comments: Counter[int] = field(default_factory=Counter)
+    reviews: dict[int, ShopCounter] = field(default_factory=dict)
+    shops: dict[int, ShopCounter] = field(default_factory=dict)
     log: int = 0
     log_differences: list[Difference] = field(default_factory=list)
     rolled_up_differences: list[Difference] = field(default_factory=list)
@@ -113,6 +137,7 @@ class MysqlState:
     vouchers: dict[int, VoucherRow] = field(default_factory=dict)
     orders: OrderRecord = field(default_factory=OrderRecord)
     days: dict[int, set[date]] = field(default_factory=dict)
+    bell_differences: list[Difference] = field(default_factory=list)
 
     def total(self, target: Target, column: str) -> int:
         """Return a total of a target, 0 without a counter."""
@@ -299,14 +324,20 @@ def read_mysql_state(
         for user_id, *totals in cursor:
             record.users[user_id] = UserCounter(*totals)
         cursor.execute(
-            "SELECT content_type, content_id, author_id, parent_id, deleted_at IS NULL FROM content"
+            "SELECT content_type, content_id, author_id, parent_id, COALESCE(score, 0),"
+            " deleted_at IS NULL FROM content"
         )
-        for content_type, content_id, author_id, parent_id, live in cursor:
+        for content_type, content_id, author_id, parent_id, score, live in cursor:
             record.authors[Target(content_type, content_id)] = author_id
             if live and content_type == "post":
                 record.posts[author_id] += 1
             elif live and content_type == "comment" and parent_id is not None:
                 record.comments[parent_id] += 1
+            elif live and content_type == "review" and parent_id is not None:
+                reviews, scores = record.reviews.get(parent_id, ShopCounter(0, 0))
+                record.reviews[parent_id] = ShopCounter(reviews + 1, scores + score)
+        cursor.execute("SELECT shop_id, reviews_total, score_total FROM shop_counter")
+        record.shops = {shop_id: ShopCounter(*totals) for shop_id, *totals in cursor}
         cursor.execute(
             f"{_VOTES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
         )
@@ -320,12 +351,13 @@ def read_mysql_state(
         record.vouchers = read_vouchers(cursor)
         record.orders = read_orders(cursor)
         record.days = read_days(cursor)
+        record.bell_differences = [Difference(*wrong) for wrong in find_wrong_bells(cursor)]
         cursor.execute("ROLLBACK")
     return record
 
 
 def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) -> None:
-    """Read the sums of the log's changes, and the commits since Redis' versions."""
+    """Read the sums of the log's changes, its totals, and the commits since Redis' versions."""
     cursor.execute(
         "SELECT kind, target_type, target_id, SUM(change_by), COUNT(*) FROM reaction_log"
         " GROUP BY kind, target_type, target_id"
@@ -336,6 +368,8 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
         rows += count
     if rows == record.log:  # else some days are in archives only
         record.changes = changes
+    cursor.execute(_LOGGED_TOTALS)
+    record.log_differences += _find_wrong_log_totals(record, cursor)
     behind = [
         (counted, hot.db_version)
         for counted, hot in (cache.hot.items() if cache else ())
@@ -347,6 +381,26 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
         cursor.execute(_SINCE, (json.dumps(indexed),))
         for item, actor_id, change in cursor:
             record.since[behind[item][0]][actor_id] = int(change)
+
+
+def _find_wrong_log_totals(record: MysqlState, commits: Iterable[Any]) -> Iterator[Difference]:
+    """Yield commits whose totals in the log differ, do not follow from the commit before, or are
+    not the counter at its version, unless the counter was corrected since. Rows of a version of
+    Plaza before have no total."""
+    for kind, target_type, target_id, db_version, newest, lowest, highest, expected in commits:
+        target = Target(target_type, target_id)
+        if kind not in KINDS or newest != record.version(kind, target):
+            continue
+        right = None
+        if db_version == newest:
+            right = record.total(target, KINDS[kind].total)
+        elif record.changes is not None:  # else rows of a commit may be in an archive only
+            right = expected
+        of = f"total in the log of {kind} {target} @{db_version}"
+        if lowest != highest:
+            yield Difference(of, f"{lowest} and {highest}")
+        elif None not in (lowest, right) and lowest != right:
+            yield Difference(of, f"log {lowest}, not {right}")
 
 
 def _show(event: tuple[int, int] | None) -> str:

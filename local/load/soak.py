@@ -172,6 +172,7 @@ class SimulatedUsers:
         self._began_s = time.monotonic()
         self._written: list[tuple[int, str]] = []
         self._reviews: list[str] = []
+        self._reviewers: set[int] = set()
         self._sale: tuple[float, int] = (0.0, 0)
         create_posts(self._posts, self._people[:1])
         with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
@@ -275,7 +276,8 @@ class SimulatedUsers:
         await self._send(user, "PUT", "/checkins/today")
 
     async def _review(self, user: int) -> None:
-        if len(self._reviews) < PEOPLE:
+        if user not in self._reviewers:
+            self._reviewers.add(user)
             review = {"score": 5, "body": "Come hungry."}
             if made := await self._send(user, "POST", f"/shops/{SHOP}/reviews", review):
                 self._reviews.append(made["id"])

@@ -63,7 +63,8 @@ async def _build(
         made = make_shops([kind["id"] for kind in types], chance)
         shops = [(await _create(client, "/shops", ADMIN, shop))["id"] for shop in made]
         on_progress("reviews")
-        for shop_id, author_id, review in make_reviews(shops, user_ids, chance):
+        reviews = make_reviews(shops, user_ids, chance)
+        for shop_id, author_id, review in reviews:
             await _create(client, f"/shops/{shop_id}/reviews", author_id, review)
         on_progress("a flash sale")
         voucher = make_voucher(shops[0], time.time())
@@ -71,7 +72,7 @@ async def _build(
         for buyer_id in user_ids[:BUYERS]:
             await _create(client, f"/vouchers/{voucher_id}/orders", buyer_id, None, status=202)
     orders = min(BUYERS, len(user_ids))
-    return Town(len(types), len(shops), REVIEWS, voucher_id, orders)
+    return Town(len(types), len(shops), len(reviews), voucher_id, orders)
 
 
 def make_types() -> list[dict[str, Any]]:
@@ -98,15 +99,12 @@ def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str,
 def make_reviews(
     shops: Sequence[str], user_ids: Sequence[int], chance: random.Random
 ) -> list[tuple[str, int, dict[str, Any]]]:
-    """Return (shop, author, review); the first shops have the most reviews."""
-    return [
-        (
-            shops[int(len(shops) * chance.random() ** 2)],
-            chance.choice(user_ids),
-            {"score": chance.choice((3, 4, 4, 5, 5)), "body": chance.choice(_OPINIONS)},
-        )
-        for _ in range(REVIEWS)
-    ]
+    """Return (shop, author, review), once each; the first shops have the most reviews."""
+    reviews: dict[tuple[str, int], dict[str, Any]] = {}
+    while len(reviews) < min(REVIEWS, len(shops) * len(user_ids)):
+        pair = shops[int(len(shops) * chance.random() ** 2)], chance.choice(user_ids)
+        reviews[pair] = {"score": chance.choice((3, 4, 4, 5, 5)), "body": chance.choice(_OPINIONS)}
+    return [(*pair, review) for pair, review in reviews.items()]
 
 
 def make_voucher(

@@ -38,6 +38,8 @@ _NO_LIMITS = {
     for group in ("Reads", "Writes", "Anonymous")
     for name in (f"{group}PerSecond", f"{group}Burst")
 } | {"MaxCodesPerHour": "10000"}
+LIMITS_OF_TEMPLATE: Mapping[str, None] = dict.fromkeys(_NO_LIMITS)
+"""Parameters of a stack whose callers meet the limits of production."""
 _SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
 # What the emulator lacks, and schedules that show their results sooner.
 ON_ONE_MACHINE = {
@@ -65,6 +67,10 @@ class Deployed:
     functions: dict[str, str]
     queues: dict[str, str]
     environment: dict[str, str] = field(default_factory=dict)
+
+
+LOCAL_VARIABLES = {"PLAZA_WEBHOOK_LOOPBACK": "1"}
+"""Settings that only a local stack has, and that no template may have."""
 
 
 def build_template(template: Path, directory: Path) -> Path:
@@ -147,11 +153,11 @@ def deploy_template(
     redis_url: str,
     redis_cluster: bool,
     mysql_url: str,
-    parameters: Mapping[str, str],
+    parameters: Mapping[str, str | None],
 ) -> None:
     """Run ``sam deploy`` of a built template. Logins in URLs go into secrets.
 
-    ``parameters`` override the usual ones.
+    ``parameters`` override the usual ones; None is the default of the template.
     """
     connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
     login = _create_secret("plaza/mysql", mysql_url, endpoint_url)
@@ -176,11 +182,12 @@ def deploy_template(
         **_NO_LIMITS,
         **parameters,
     }
+    given = {name: value for name, value in values.items() if value is not None}
     command: list[str | Path] = [
         TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
         "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
         "--s3-bucket", BUCKET, "--no-progressbar",
-        "--parameter-overrides", *(f'{name}="{value}"' for name, value in values.items()),
+        "--parameter-overrides", *(f'{name}="{value}"' for name, value in given.items()),
     ]  # fmt: skip
     run_command(
         "sam deploy",
@@ -246,7 +253,7 @@ def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
         name: value
         for name, value in settings.items()
         if name.startswith("PLAZA_QUEUE")
-        or name == "PLAZA_ARCHIVE_BUCKET"
+        or name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_WEBHOOK_KEY_ID")
         or all(function.get(name) == value for function in functions)
     }
 
@@ -278,7 +285,7 @@ def describe_service(
             "arn": function["FunctionArn"],
             "task_root": str(built.parent / logical_ids[name]),
             "handler": function["Handler"],
-            "variables": _read_variables(function),
+            "variables": _read_variables(function) | LOCAL_VARIABLES,
             "timeout_s": function["Timeout"],
             "memory_mb": function["MemorySize"],
             "reserved": lambdas.get_function_concurrency(FunctionName=name).get(

@@ -19,7 +19,8 @@ from local.stack.stack import Stack, explain_outage
 
 SERVERS = ("redis", "mysql", "ministack", "lambda")
 TRACED = {
-    "reaction_log": "target_type, target_id, kind, actor_id, version, state, change_by, db_version",
+    "reaction_log": "target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
+    " total",
     "voucher_order": "order_id, voucher_id, buyer_id, reason, decided_at",
     "checkin": "user_id, day, version",
     "content": "content_type, content_id, author_id, created_at, deleted_at",

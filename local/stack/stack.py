@@ -173,7 +173,7 @@ class Stack:
         redis_cluster: bool = False,
         step: Step = ignore_step,
         map_url: UrlMapper = keep_url,
-        parameters: Mapping[str, str] = MappingProxyType({}),
+        parameters: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         """Start all parts and deploy the template; the API listens on ``port``. All stores are
         empty unless ``keep``: then they have what the run before left, and a stop leaves it.
@@ -276,6 +276,7 @@ class Stack:
         """Return the settings for ``plaza`` and boto3 to use this stack from this process."""
         return {
             **self.deployed.environment,
+            **deployment.LOCAL_VARIABLES,
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": self.redis_url,
             "PLAZA_REDIS_CLUSTER": str(int(self.redis_cluster)),
@@ -354,14 +355,15 @@ class Stack:
         port: int,
         attached: bool,
         map_url: UrlMapper,
-        parameters: Mapping[str, str],
+        parameters: Mapping[str, str | None],
     ) -> None:
         with step("sam build"):
             built = deployment.build_template(self.template, self.directory)
-        from local.stack import issuer  # imports cryptography, which most commands do not use
+        from local.stack import issuer, push_keys  # import cryptography, as few commands do
 
         web_port = self._choose_port("web")
-        identity = {"IdentityIssuers": f"{issuer.name_issuer(web_port)}|{issuer.AUDIENCE}"}
+        own = {"IdentityIssuers": f"{issuer.name_issuer(web_port)}|{issuer.AUDIENCE}"}
+        own |= push_keys.choose_parameters(self.directory)
         with step("sam deploy"):
             deployment.deploy_template(
                 built,
@@ -372,15 +374,16 @@ class Stack:
                 else map_url("redis", self.redis_url),
                 redis_cluster=self.redis_cluster,
                 mysql_url=map_url("mysql", self.mysql_url),
-                parameters=identity | dict(parameters),
+                parameters=own | dict(parameters),
             )
             self.deployed = deployment.read_deployed(self.aws_endpoint_url)
             self.queues = self.deployed.queues
+            arns = deployment.read_secrets(self.aws_endpoint_url)
             if self._kept:
-                arns = deployment.read_secrets(self.aws_endpoint_url)
                 self._kept.secrets = kept.exchange_secrets(
                     self.aws_endpoint_url, arns, self._kept.secrets
                 )
+            push_keys.store_key(self.directory, self.aws_endpoint_url, arns)
         with step("Functions"):
             lambda_port = free_port()
             service = deployment.describe_service(
@@ -399,6 +402,7 @@ class Stack:
             self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
             self.invoke("Migrate", {})
+            self._switch_on()
         if self._has_data:
             with step("Queues and archive"):
                 bucket = self.deployed.environment["PLAZA_ARCHIVE_BUCKET"]
@@ -416,6 +420,19 @@ class Stack:
             kept.forget_messages(self.directory)
         state = {name: getattr(self, name) for name in STATE}
         kept.write_private(self.directory / "stack.json", state)
+
+    def _switch_on(self) -> None:
+        """Let what is new ring, and totals have tokens: a stack of one machine has no functions of
+        an older version. What an operator changed since stays."""
+        with servers.connect_mysql(self.mysql_url) as connection, connection.cursor() as cursor:
+            cursor.execute(
+                "INSERT IGNORE INTO switch_change"
+                " (version, document, reason, changed_by, changed_at)"
+                " SELECT 1, %s, 'A new stack has one version.', 0, UTC_TIMESTAMP(6) FROM DUAL"
+                " WHERE NOT EXISTS (SELECT 1 FROM switch_change)",
+                (json.dumps({"bell_on": True, "live": True}),),
+            )
+            connection.commit()
 
     def _find_kept(self, *, keep: bool) -> None:
         """Find out what the run before left. Raises CommandError unless this run can use it."""

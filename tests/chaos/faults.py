@@ -7,22 +7,27 @@ import itertools
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pymysql
 import redis
 
+from cli.paths import CommandError
+from local.load.crowd import send_once
+from local.load.requests import Call
 from local.stack import servers
 from local.stack.cluster import Cluster
 from local.stack.processes import wait_until
 from local.stack.servers import Server
 from local.stack.stack import Stack
+from local.stack.tokens import create_users, open_sessions
 from tests.chaos.proxy import Proxy
 from tests.support.redis_pair import RedisPair
 
 FAULT_S = 8.0
+OPERATOR = 7_500_001
 _REPLICAS = itertools.count(2)
 _PAUSED_CONSUMERS = {
     "reactions": "SaveReactions",
@@ -45,6 +50,37 @@ class Fault(NamedTuple):
     steps: Sequence[Step]
     undo: Callable[[], None]
     outage: int = 1
+
+
+class Operator:
+    """An admin of the stack, who sets levels and runs the sweeper."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack = stack
+        create_users(stack.mysql_url, [OPERATOR], "admin")
+        [self._token] = open_sessions(stack, [OPERATOR], "admin")
+
+    def read_level(self) -> str | None:
+        """Return the level of the switches, None for another combination."""
+        level: str | None = self._ask(Call("GET", "/ops/switches"))["level"]
+        return level
+
+    def set_level(self, level: str) -> None:
+        """Set the level of the switches."""
+        version = self._ask(Call("GET", "/ops/switches"))["version"]
+        body = {"level": level, "version": version, "reason": "Redis is empty."}
+        self._ask(Call("PUT", "/ops/switches/level", body))
+
+    def starts_preheat(self) -> bool:
+        """Run the sweeper; return whether it started Preheat."""
+        with contextlib.suppress(CommandError):
+            return bool(self._stack.invoke("SweepOutbox", {})["preheats_started"])
+        return False
+
+    def _ask(self, call: Call) -> Mapping[str, Any]:
+        answer = send_once(self._stack.base_url, self._token, call)
+        assert answer.status == 200, f"{call}: {answer}"
+        return answer.body
 
 
 class Faults:
@@ -77,6 +113,7 @@ class Faults:
                 return self._on_routes(part, "close", "the port is closed")
         special: dict[str, Callable[[], Fault]] = {
             "redis emptied": self._redis_emptied,
+            "redis held": self._redis_held,
             "redis failing-over": self._redis_failing_over,
             "redis swapping": partial(self._redis_swapping, cut=True),
             "redis swapping-kept": partial(self._redis_swapping, cut=False),
@@ -199,6 +236,34 @@ class Faults:
             " its name leads to the new one 6 s later, and no connection is cut",
             [Step(fail_over, 6)],
             move_the_name,
+        )
+
+    def _redis_held(self) -> Fault:
+        """Lead the name to an empty Redis while readers are held, and let Preheat end that."""
+        old = self._stack.redis
+        assert isinstance(old, Server)
+        new = servers.prepare_redis(self._stack.directory / f"redis-{next(_REPLICAS)}")
+        operator = Operator(self._stack)
+
+        def fail_over() -> None:
+            new.start()
+            self._retired.append(old)
+            with self._record_loss():
+                self._use(new)
+                self._proxy.set("redis", "refuse")
+                self._proxy.set("redis", "pass", target=new.port)
+
+        def sweep() -> None:
+            assert wait_until(operator.starts_preheat, 30), "no run of Preheat was started"
+
+        def end() -> None:
+            assert wait_until(lambda: operator.read_level() == "normal", 60), "readers are held"
+
+        return Fault(
+            "readers are held (level `warming`); 4 s later the name leads to a new, empty Redis and"
+            " every connection is cut; SweepOutbox starts Preheat, which lets readers go on",
+            [Step(lambda: operator.set_level("warming"), 4), Step(fail_over, 2), Step(sweep, 2)],
+            end,
         )
 
     def _redis_swapping(self, *, cut: bool) -> Fault:

@@ -30,11 +30,12 @@ _READS = 6  # of each operation that reads, when it is quiet
 
 def play(harness: Harness, name: str) -> Row:
     """Run two failovers under load, and judge the answers, MySQL and the API afterwards."""
+    problems: list[str] = []
     harness.faults.replicate()  # before anything is loaded
+    sweep_twice(harness, problems)  # each minute has a check of Redis; a new stack has had none
     operations = harness.open_swaps()
     is_quiet, fault_name = name.endswith(_QUIET), name.removesuffix(_QUIET)
     fault = harness.faults.find(fault_name)
-    problems: list[str] = []
     with Workload(operations) as first:
         wait_until_normal(first, operations, time.monotonic(), problems)
         if is_quiet:

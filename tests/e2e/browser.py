@@ -80,10 +80,9 @@ def open_context(
         )
     context = browser.new_context(
         viewport=PHONE,
-        locale="en-GB",
         bypass_csp=True,  # for axe
         storage_state=state,
-        **options,
+        **{"locale": "en-GB", **options},
     )
     context.set_default_timeout(TIMEOUT_MS)
     return context

@@ -1,4 +1,8 @@
-"""An HTTP client of the deployed API, and helpers that wait for asynchronous results."""
+"""The tests' client of the deployed API, and helpers that wait for asynchronous results.
+
+``client.plaza`` is plaza-client, with its named methods and retries. Calling ``client`` sends one
+request as it is, over the same connections, and returns whatever is answered.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import urllib3
+import httpx
+
+from plaza_client import Plaza
 
 
 @functools.cache
-def pool_from(source: str | None) -> urllib3.PoolManager:
-    """Return a pool of connections from the loopback address ``source``; None: from any."""
-    origin: dict[str, Any] = {"source_address": (source, 0)} if source else {}
-    return urllib3.PoolManager(maxsize=32, retries=False, **origin)
+def connect(base_url: str, source: str | None) -> Plaza:
+    """Return a client over connections from the loopback address ``source``; None: from any."""
+    limits = httpx.Limits(max_keepalive_connections=32, keepalive_expiry=2)
+    transport = httpx.HTTPTransport(local_address=source, limits=limits, verify=False)
+    return Plaza(base_url, timeout_s=60, transport=transport)
 
 
 @dataclass(frozen=True)
@@ -36,20 +43,26 @@ class Client:
     token: str | None = None
     source: str | None = None
 
+    @property
+    def plaza(self) -> Plaza:
+        """plaza-client, with the token."""
+        return connect(self.base_url, self.source).with_token(self.token)
+
     def __call__(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Reply:
         """Send one request. ``body`` is sent as JSON, bytes unchanged."""
-        sent = dict(headers or {})
+        sent = {name.lower(): value.encode("latin-1") for name, value in (headers or {}).items()}
         if self.token:
-            sent.setdefault("authorization", f"Bearer {self.token}")
+            sent.setdefault("authorization", f"Bearer {self.token}".encode())
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
-            sent.setdefault("content-type", "application/json")
-        url = self.base_url + path
-        response = pool_from(self.source).request(method, url, body=body, headers=sent, timeout=60)
-        decoded = json.loads(response.data) if response.data else None
-        return Reply(response.status, {k.lower(): v for k, v in response.headers.items()}, decoded)
+            sent.setdefault("content-type", b"application/json")
+        response = connect(self.base_url, self.source).send_once(
+            method, path, content=body, headers=sent
+        )
+        decoded = json.loads(response.content) if response.content else None
+        return Reply(response.status_code, dict(response.headers), decoded)
 
 
 def problem(reply: Reply) -> str:

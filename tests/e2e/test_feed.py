@@ -7,9 +7,15 @@ from itertools import count
 
 import pytest
 
+from plaza_client import models
 from tests.e2e.client import Client, problem, wait_until
 
-POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
+POST: models.PostRequest = {
+    "kind": "note",
+    "title": "Noodles",
+    "body": "Ask for the thick ones.",
+    "images": [],
+}
 _ids = count(5_800_001)
 
 
@@ -25,48 +31,40 @@ def make_users(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int,
 
 
 def write(client: Client) -> str:
-    reply = client("POST", "/posts", POST)
-    assert reply.status == 201, reply.json
-    return str(reply.json["id"])
+    return client.plaza.posts.create(POST)["id"]
 
 
-def feed(client: Client, limit: int = 2) -> list[str]:
+def feed(client: Client) -> list[str]:
     """Return the ids of all pages of a feed."""
-    items, cursor = [], ""
-    while True:
-        reply = client("GET", f"/feed?limit={limit}{cursor}")
-        assert reply.status == 200, reply.json
-        items += [item["id"] for item in reply.json["items"]]
-        if reply.json["next"] is None:
-            return items
-        cursor = f"&cursor={reply.json['next']}"
+    return [item["id"] for item in client.plaza.feed.list_posts(limit=2)]
 
 
 def test_a_feed_has_the_posts_of_followed_authors_until_deletion_or_unfollow(
     make_users: Callable[[int], list[tuple[int, Client]]],
 ) -> None:
     (ada_id, ada), (bo_id, bo), (_, me) = make_users(3)
+    plaza = me.plaza
     assert feed(me) == []
     before = write(ada)
-    assert me("PUT", f"/users/{ada_id}/followers/me").status == 200
+    plaza.users.follow(str(ada_id))
     # The first start of some functions is slow on a busy machine.
     wait_until("older posts of ada are in the feed", lambda: feed(me) == [before], 120)
     first, second = write(ada), write(ada)
     wait_until("new posts of ada are in the feed", lambda: feed(me) == [second, first, before])
-    assert me("PUT", f"/users/{bo_id}/followers/me").status == 200
+    plaza.users.follow(str(bo_id))
     third = write(bo)
     wait_until("the post of bo is first", lambda: feed(me) == [third, second, first, before])
 
-    [item] = me("GET", "/feed?limit=1").json["items"]
+    [item] = plaza.feed.list_posts(limit=1).first()["items"]
     assert item["author"]["id"] == str(bo_id)
     assert (item["likes"], item["mine"]) == (0, {"liked": False, "collected": False})
-    assert me("PUT", f"/posts/{third}/likes/me").status == 200
-    [item] = me("GET", "/feed?limit=1").json["items"]
-    assert (item["likes"], item["mine"]["liked"]) == (1, True)
+    plaza.posts.like(third)
+    [item] = plaza.feed.list_posts(limit=1).first()["items"]
+    assert (item["likes"], item["mine"]) == (1, {"liked": True, "collected": False})
 
-    assert ada("DELETE", f"/posts/{second}").status == 204
+    ada.plaza.posts.delete(second)
     wait_until("the deleted post is not in the feed", lambda: feed(me) == [third, first, before])
-    assert me("DELETE", f"/users/{ada_id}/followers/me").status == 200
+    plaza.users.unfollow(str(ada_id))
     assert feed(me) == [third], "at once"
 
 

@@ -18,7 +18,7 @@ from cli.paths import ROOT
 from local.stack import deployment, kept
 from local.stack.kept import Kept
 from local.stack.stack import Stack
-from tests.e2e.client import Client, pool_from, wait_until
+from tests.e2e.client import Client, connect, wait_until
 
 START_S = 300
 STOP_S = 60
@@ -69,7 +69,7 @@ def test_users_posts_and_sessions_survive_a_kill_and_the_next_run_finds_them(
         assert client("PUT", f"{path}/likes/me").json["likes"] == 1
         process.kill()
         process.wait()
-        pool_from(None).clear()  # connections to the killed one
+        connect.cache_clear()  # connections to the killed one
         with run_up(directory) as (_, stack):  # at once: what is left of the killed one ends
             assert (stack.base_url, stack.web_url) == (first.base_url, first.web_url)
             post = client("GET", path)

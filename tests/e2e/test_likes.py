@@ -22,19 +22,16 @@ def test_a_like_is_stored_in_mysql_and_listed(
 ) -> None:
     post = add()
     first = user(1)("PUT", f"/posts/{post}/likes/me")
-    assert (first.status, first.json) == (
-        200,
-        {"liked": True, "likes": 1, "changed": True, "exact": True},
-    )
+    at = first.json["likes_at"]
+    liked = {"liked": True, "likes": 1, "likes_at": at, "changed": True, "exact": True}
+    assert (first.status, first.json) == (200, liked)
     again = user(1)("PUT", f"/posts/{post}/likes/me")
-    assert again.json == {"liked": True, "likes": 1, "changed": False, "exact": True}
-    assert user(2)("PUT", f"/posts/{post}/likes/me").json["likes"] == 2
-    assert user(1)("DELETE", f"/posts/{post}/likes/me").json == {
-        "liked": False,
-        "likes": 1,
-        "changed": True,
-        "exact": True,
-    }
+    assert again.json == liked | {"changed": False, "likes_at": again.json["likes_at"]}
+    second = user(2)("PUT", f"/posts/{post}/likes/me").json
+    assert second["likes"] == 2
+    last = user(1)("DELETE", f"/posts/{post}/likes/me").json
+    assert last == liked | {"liked": False, "likes_at": last["likes_at"]}
+    assert at <= again.json["likes_at"] < second["likes_at"] < last["likes_at"]
     wait_until("MySQL has one like", lambda: read_like_totals(rows, post) == (1, 1))
     likers = anonymous("GET", f"/posts/{post}/likers").json
     assert [item["user_id"] for item in likers["items"]] == ["2"]
@@ -62,7 +59,13 @@ def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(
         assert (reply.status, reply.json["likes"]) == (200, 1)
     post = add()
     reply = user(4)("PUT", f"/posts/{post}/collects/me")
-    assert reply.json == {"collected": True, "collects": 1, "changed": True, "exact": True}
+    assert reply.json == {
+        "collected": True,
+        "collects": 1,
+        "collects_at": reply.json["collects_at"],
+        "changed": True,
+        "exact": True,
+    }
     assert user(4)("DELETE", f"/posts/{post}/collects/me").json["collects"] == 0
 
 
@@ -82,13 +85,7 @@ def test_own_likes_are_private_and_listed_newest_first_in_pages(
     )
 
     def listed() -> list[str]:
-        items, path = [], "/users/me/likes?limit=2"
-        while True:
-            page = client("GET", path).json
-            items += [item["id"] for item in page["items"]]
-            if page["next"] is None:
-                return items
-            path = f"/users/me/likes?limit=2&cursor={page['next']}"
+        return [item["id"] for item in client.plaza.users.list_my_likes(limit=2)]
 
     newest_first = [str(post) for post in reversed(posts)]
     wait_until("the list shows them", lambda: listed() == newest_first)
@@ -111,14 +108,18 @@ def test_a_query_returns_a_hundred_targets(
         "type": "post",
         "id": str(posts[0]),
         "likes": 1,
+        "likes_at": reply.json["items"][0]["likes_at"],
         "collects": 0,
+        "collects_at": reply.json["items"][0]["collects_at"],
         "mine": {"liked": True, "collected": False},
     }
     assert reply.json["items"][99] == {
         "type": "comment",
         "id": str(comment),
         "likes": 0,
+        "likes_at": reply.json["items"][99]["likes_at"],
         "collects": None,
+        "collects_at": None,
         "mine": {"liked": False, "collected": None},
     }
     assert anonymous("POST", "/reactions/query", body).json["items"][0]["mine"] is None

@@ -84,7 +84,13 @@ def test_a_like_is_provisional_without_redis_and_counted_later(
     getattr(redis_server, how)()
     provisional = like(clients[1], post)
     assert provisional.status == 202
-    assert provisional.json == {"liked": True, "likes": None, "changed": None, "exact": False}
+    assert provisional.json == {
+        "liked": True,
+        "likes": None,
+        "likes_at": None,
+        "changed": None,
+        "exact": False,
+    }
     wait_until("the provisional like is stored", lambda: read_like_totals(rows, post) == (2, 2))
     reply = anonymous("POST", "/reactions/query", {"targets": [{"type": "post", "id": str(post)}]})
     assert reply.status == 200

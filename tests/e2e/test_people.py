@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import Any
@@ -45,15 +45,9 @@ def totals(rows: Callable[..., Any]) -> Callable[[int], tuple[tuple[int, int], t
     return read
 
 
-def listed(client: Client, path: str) -> list[str]:
-    """Return the user ids of all pages of a list."""
-    items, cursor = [], ""
-    while True:
-        page = client("GET", f"{path}?limit=2{cursor}").json
-        items += [item["user"]["id"] for item in page["items"]]
-        if page["next"] is None:
-            return items
-        cursor = f"&cursor={page['next']}"
+def listed(items: Iterable[Any]) -> list[str]:
+    """Return the user ids of a list."""
+    return [item["user"]["id"] for item in items]
 
 
 def test_a_follow_is_stored_counted_and_taken_back(
@@ -63,7 +57,9 @@ def test_a_follow_is_stored_counted_and_taken_back(
 ) -> None:
     (ada_id, ada), (bo_id, bo) = make_users(2)
     first = bo("PUT", f"/users/{ada_id}/followers/me")
-    assert (first.status, first.json) == (200, {"following": True, "followers": 1, "changed": True})
+    at = first.json["followers_at"]
+    followed = {"following": True, "followers": 1, "followers_at": at, "changed": True}
+    assert (first.status, first.json) == (200, followed)
     assert bo("PUT", f"/users/{ada_id}/followers/me").json["changed"] is False
     assert bo("GET", f"/users/{ada_id}").json["mine"]["following"] is True
     wait_until("it is counted", lambda: totals(ada_id) == ((1, 0), (1, 0)))
@@ -72,7 +68,9 @@ def test_a_follow_is_stored_counted_and_taken_back(
     profile = anonymous("GET", f"/users/{ada_id}").json
     assert (profile["followers"], profile["mine"], profile["exact"]) == (1, None, True)
     last = bo("DELETE", f"/users/{ada_id}/followers/me").json
-    assert last == {"following": False, "followers": 0, "changed": True}
+    after = last["followers_at"]
+    assert last == followed | {"following": False, "followers": 0, "followers_at": after}
+    assert at < after
     wait_until("it is taken back", lambda: totals(ada_id) == ((0, 0), (0, 0)))
     assert ada("GET", "/users/me").json["followers"] == 0
 
@@ -92,7 +90,10 @@ def test_concurrent_followers_are_counted_once_each(
     expected = sorted(fan_id for fan_id, _ in fans)
     wait_until(  # a list shows what was acknowledged, which follows the commit
         "all are listed",
-        lambda: sorted(map(int, listed(anonymous, f"/users/{star_id}/followers"))) == expected,
+        lambda: (
+            sorted(map(int, listed(anonymous.plaza.users.list_followers(str(star_id), limit=2))))
+            == expected
+        ),
     )
 
 
@@ -108,8 +109,11 @@ def test_lists_of_users_are_newest_first_and_have_viewer_states(
     for other_id in ids[1:3]:
         bo("PUT", f"/users/{other_id}/followers/me")
     wait_until("all is saved", lambda: totals(ada_id)[0][1] == 4 and totals(bo_id)[0][1] == 2)
-    wait_until("and shown", lambda: listed(anonymous, f"/users/{ada_id}/following") == ids[::-1])
-    assert listed(bo, f"/users/{ada_id}/common-follows") == [ids[2], ids[1]]
+    wait_until(
+        "and shown",
+        lambda: listed(anonymous.plaza.users.list_following(str(ada_id), limit=2)) == ids[::-1],
+    )
+    assert listed(bo.plaza.users.list_common_follows(str(ada_id), limit=2)) == [ids[2], ids[1]]
     page = bo("GET", f"/users/{ada_id}/following").json
     mine = {item["user"]["id"]: item["mine"]["following"] for item in page["items"]}
     assert mine == {ids[0]: False, ids[1]: True, ids[2]: True, ids[3]: False}

@@ -153,6 +153,21 @@ def with_a_server_key(world: World) -> Iterator[Variables]:
     yield {"KEY": key.split("_")[1]}
 
 
+@contextmanager
+def with_a_webhook(world: World) -> Iterator[Variables]:
+    """A webhook that gets no events, and a position of some minutes ago."""
+    at = datetime.now(UTC) - timedelta(minutes=5)
+    world.execute(
+        "INSERT IGNORE INTO event_position (minute, epoch, reaction_seq, event_seq)"
+        f" SELECT {int(at.timestamp()) // 60 - 5}, epoch, 0, 0 FROM event_head"
+    )
+    command = "webhooks make http://127.0.0.1:9/hook --type order.none"
+    _, made = run(f".venv/bin/python -m ops {command}", world.stack, {}, ROOT)
+    webhook_id = made.split()[0]
+    yield {"ID": webhook_id, "SINCE": f"{at:%Y-%m-%dT%H:%MZ}"}
+    run(f".venv/bin/python -m ops webhooks end {webhook_id}", world.stack, {}, ROOT)
+
+
 def count_dead(world: World, name: str) -> int:
     queues = world.operator("GET", "/ops/queues").json["items"]
     return sum(queue["dead_letters"] for queue in queues if queue["name"] == name)
@@ -252,6 +267,12 @@ def in_read_only(world: World) -> Iterator[Variables]:
 
 
 @contextmanager
+def with_held_readers(world: World) -> Iterator[Variables]:
+    newest = world.operator("GET", "/ops/switches").json["version"]
+    yield {"VERSION": str(newest)}
+
+
+@contextmanager
 def with_a_large_key(world: World) -> Iterator[Variables]:
     world.redis.sadd("{5}:large", *range(20_000))
     yield {}
@@ -321,6 +342,19 @@ def writes_are_accepted(world: World, _: dict[str, str]) -> None:
     wait_until("the level is normal", lambda: world.user(USER)("PUT", path).status == 200)
 
 
+def readers_are_served(world: World, outputs: dict[str, str]) -> None:
+    [started] = (outputs[command] for command in outputs if "operate" in command)
+    assert "started" in parse(started)
+
+    def is_over() -> bool:
+        level = world.operator("GET", "/ops/switches").json["level"]
+        return bool(level == "normal")
+
+    wait_until("Preheat has ended", is_over)
+    path = f"/posts/{DEMO_POST}"
+    wait_until("readers are served", lambda: world.user(USER)("GET", path).status == 200)
+
+
 def the_sale_was_dropped(_: World, outputs: dict[str, str]) -> None:
     shown, closed = (outputs[command] for command in outputs if "operate" in command)
     assert parse(shown)["state"]["counts"].startswith("3:0:")
@@ -352,6 +386,8 @@ CASES = {
     "orders-late": Case(without_mysql),
     "orders-undecided": Case(with_a_dead_order, (AUDIT, "logs --request")),
     "outbox": Case(without_mysql),
+    "preheat": Case(with_held_readers, (QUEUES,), readers_are_served),
+    "pushes": Case(nothing),
     "queue-behind": Case(without_mysql, (STATUS,)),
     "reaction-log": Case(with_a_reader_of_the_log),
     "reconciliation-stopped": Case(with_a_dead_comparison, (QUEUES,)),
@@ -362,6 +398,7 @@ CASES = {
     "silence": Case(nothing),
     "sms-errors": Case(nothing),
     "unavailable": Case(without_redis, (STATUS,)),
+    "webhook-disabled": Case(with_a_webhook),
 }
 ELSEWHERE = {
     "mysql-restored": "tests/integration/local/test_restore.py restores MySQL and follows it",

@@ -87,7 +87,7 @@ def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
         expect(page.locator(".stat", has_text=store).first).to_contain_text("upbreakers closed")
     expect(page.get_by_role("link", name=re.compile("^Dead letters"))).to_be_visible()
     expect(page.locator(".stat", has_text="Outboxes")).to_contain_text("oldest entry")
-    expect(page.get_by_role("figure")).to_have_count(7)
+    expect(page.get_by_role("figure")).to_have_count(9)
     expect(page.get_by_role("figure", name="Drift")).to_contain_text("live audit 0")
     visitors = page.get_by_role("figure", name="Visitors a day")
     expect(visitors).to_contain_text(re.compile(r"visitors [1-9]"))

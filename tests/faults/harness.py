@@ -573,6 +573,7 @@ def make_variables(aws: Aws, of: template.Template) -> dict[str, str]:
         "AWS_ENDPOINT_URL": aws.url,
         "PLAZA_ARCHIVE_BUCKET": BUCKET,
         "PLAZA_RECENT_CAP": "4",
+        "PLAZA_PUSH_PUBLIC_KEY": "B" + "A" * 86,
     }
 
 

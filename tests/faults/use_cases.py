@@ -8,6 +8,7 @@ so that a new route or function needs a use case.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -224,6 +225,12 @@ def _code(harness: Harness) -> dict[str, Any]:
     return {"code": harness.ids["code"]}
 
 
+_SUBSCRIPTION: dict[str, Any] = {
+    "endpoint": "https://fcm.googleapis.com/fcm/send/d1",
+    "keys": {"p256dh": "B" + "A" * 86, "auth": "A" * 22},
+}
+
+
 def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
     """Send requests, and save all of their effects."""
 
@@ -232,6 +239,25 @@ def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
         harness.run_until_quiet()
 
     return given
+
+
+def _notified(harness: Harness) -> None:
+    """Let a like ring, and display the list of the author."""
+    shown = harness.expect_success("GET /ops/switches", ADMIN, role="admin")
+    body = {
+        "version": shown["version"],
+        "switches": {**shown["switches"], "bell_on": True},
+        "reason": "A test.",
+    }
+    harness.expect_success("PUT /ops/switches", ADMIN, body, role="admin")
+    harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
+    harness.run_until_quiet()
+    harness.ids["at"] = harness.expect_success("GET /users/me/bell/groups", AUTHOR)["at"]
+
+
+def _push_subscription(harness: Harness) -> None:
+    added = harness.expect_success("PUT /push-subscriptions", READER, _SUBSCRIPTION)
+    harness.ids["subscription_id"] = added["id"]
 
 
 def _sessions(harness: Harness) -> None:
@@ -392,6 +418,24 @@ def _expired(harness: Harness) -> None:
     harness.sql("UPDATE session SET expires_at = '2020-01-01'")
 
 
+def _subscribed(harness: Harness) -> None:
+    """Let something of the author ring, which a browser is to get, and end another browser."""
+    for name in ("phone", "laptop"):
+        harness.sql(
+            "INSERT INTO push_subscription (user_id, endpoint_hash, endpoint, public_key,"
+            " auth_secret) VALUES (%s, UNHEX(SHA2(%s, 256)), %s, 'B', 'A')",
+            AUTHOR,
+            name,
+            name,
+        )
+    harness.sql("INSERT INTO push_recipient (user_id, pushed_position) VALUES (%s, 0)", AUTHOR)
+    _notified(harness)
+    ended = hashlib.sha256(b"laptop").hexdigest()
+    bodies = [{"users": [AUTHOR]}, {"ended": [[AUTHOR, ended]]}]
+    queue = Deliver("queue/prepare_pushes").consumer.queue
+    harness.aws.put(queue, [QueuedMessage(json.dumps(body)) for body in bodies])
+
+
 def _erasure_requested(harness: Harness) -> None:
     """Let a user who reacted, followed, wrote and checked in ask for the erasure."""
     _liked(harness)
@@ -490,6 +534,9 @@ _FOLLOW = ClientRequest("PUT /users/{user_id}/followers/me")
 _WRITE = ClientRequest("POST /posts", AUTHOR, _POST)
 _CHECK_IN = ClientRequest("PUT /checkins/today")
 _REPLACE_SHOP = ClientRequest("PUT /shops/{shop_id}", ADMIN, _shop("Renamed"), role="admin")
+_APPOINT = ClientRequest(
+    "PUT /shops/{shop_id}/members/{user_id}", ADMIN, {"role": "staff"}, role="admin"
+)
 _REACTIONS = [
     _LIKE,
     replace(_LIKE, caller=NEIGHBOUR),
@@ -571,11 +618,42 @@ ROUTES: list[UseCase] = [
     _deletion("DELETE /posts/{post_id}"),
     _deletion("DELETE /comments/{comment_id}"),
     _deletion("DELETE /reviews/{review_id}"),
+    _route(
+        "PUT /users/me/bell/read",
+        caller=AUTHOR,
+        body=lambda harness: {"at": harness.ids["at"]},
+        given=_notified,
+    ),
+    _route(
+        "PUT /users/me/push",
+        body=lambda harness: sample_body("PUT /users/me/push"),
+    ),
+    _route("PUT /push-subscriptions", body=_SUBSCRIPTION),
+    _route(
+        "DELETE /push-subscriptions/{subscription_id}",
+        given=_push_subscription,
+        then=[],
+    ),
     _route("PATCH /users/me", body={"nickname": "Ann", "time_zone": "Asia/Shanghai"}),
     _route("POST /reactions/query", body=lambda harness: {"targets": _targets(harness)}),
     _route("POST /shops", caller=ADMIN, role="admin", body=_shop("Tavern")),
     _route("PUT /shops/{shop_id}", caller=ADMIN, role="admin", body=_REPLACE_SHOP.body, then=[]),
     _deletion("DELETE /shops/{shop_id}", ADMIN, "admin"),
+    _route(
+        _APPOINT.operation,
+        caller=ADMIN,
+        role="admin",
+        body=_APPOINT.body,
+        then=[_APPOINT],
+        varying={"since"},
+    ),
+    _route(
+        _APPOINT.operation.replace("PUT", "DELETE"),
+        caller=ADMIN,
+        role="admin",
+        given=_requested(_APPOINT.operation, ADMIN, body=_APPOINT.body, role="admin"),
+        then=[],
+    ),
     _route("POST /shop-types", caller=ADMIN, role="admin", body=_TYPE),
     _route("PUT /shop-types/{type_id}", caller=ADMIN, role="admin", body=_TYPE, then=[]),
     _route("DELETE /shop-types/{type_id}", caller=ADMIN, role="admin", given=_empty_type, then=[]),
@@ -595,6 +673,13 @@ ROUTES: list[UseCase] = [
         for method in ("PUT", "DELETE")
     ),
     *_creation("POST /vouchers", _voucher, ADMIN, "admin"),
+    _route(
+        "PATCH /vouchers/{voucher_id}",
+        caller=ADMIN,
+        role="admin",
+        body={"title": "Supper"},
+        then=[],
+    ),
     _deletion("DELETE /vouchers/{voucher_id}", ADMIN, "admin"),
     _route(_ORDER),
     _route(_ORDER, then=[ClientRequest(_ORDER)], variant="twice"),
@@ -678,6 +763,11 @@ CONSUMERS: list[UseCase] = [
     _after("queue/save_reactions", *_REACTIONS),
     _consumer("queue/acknowledge_reactions", _sampled("queue/acknowledge_reactions")),
     _consumer("queue/rebuild_target", _sampled("queue/rebuild_target")),
+    _consumer("queue/preheat", _sampled("queue/preheat")),
+    _consumer("queue/prepare_pushes", _subscribed),
+    _consumer("queue/send_pushes", _sampled("queue/send_pushes")),  # it reaches no store
+    _consumer("queue/send_webhooks", _sampled("queue/send_webhooks")),  # it reaches no store
+    _consumer("queue/record_deliveries", _sampled("queue/record_deliveries")),
     _after("queue/refresh_projections", _WRITE),
     _after("queue/fan_out_post", _WRITE),
     _after("queue/apply_follow_changes", _FOLLOW),
@@ -703,6 +793,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
         "schedule/scan_keys": lambda harness: None,
         "schedule/delete_expired": _expired,
+        "schedule/dispatch_webhooks": _liked,
         "schedule/erase_accounts": _erasure_requested,
         "schedule/refresh_issuers": lambda harness: None,  # it reaches no store
         "schedule/publish_unsent": _refused_messages(_WRITE),

@@ -16,12 +16,17 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     FOLLOW,
     Target,
+    at,
     failover_recovery,
     mysql_reactions,
     queries,
     react,
+    redis_gate,
+    redis_hydration,
+    redis_queries,
     reign_guard,
 )
+from plaza.reactions.at import parse_order
 from plaza.reactions.model import Outcome
 from tests.model.masters import Masters
 from tests.model.reactions_model import HOUR_US, rewrite
@@ -153,6 +158,26 @@ MUTATIONS: Mapping[str, Mutation] = {
         "true",
         ("a restore", "restore"),
     ),
+    "a change of the total raises its token": Mutation(
+        "GATE", "string.format('%d', (changes or 0) + 1)", "changes or '0'", ("none",)
+    ),
+    "a repeat has the present token": Mutation(
+        "GATE",
+        "tonumber(entry_version), db_version, loaded, changes}",
+        "tonumber(entry_version), db_version, loaded, '0'}",
+        ("replies",),
+    ),
+    "the time of a load is MySQL's": Mutation(
+        "HYDRATE",
+        "'loaded', ARGV[10]",
+        "'loaded', string.format('%d', time[1] * 1000000 + time[2])",
+        ("clock back",),
+    ),
+    "the time of a load is read after its lease": Mutation("", "", "", ("a slow load",)),
+    "a token begins with the version of the counter": Mutation("", "", "", ("none", "drops")),
+    "a token has the time of the load": Mutation("", "", "", ("rollback", "drops")),
+    "a total of MySQL has no token": Mutation("", "", "", ("away", "drops")),
+    "a total and its token are of one reply": Mutation("", "", "", ("none",)),
 }
 
 
@@ -260,6 +285,62 @@ def _follow_any_clock(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reigns, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
 
 
+def _encode_tokens(patch: pytest.MonkeyPatch, encode: Callable[..., str | None]) -> None:
+    for module in (at, redis_gate, redis_queries):
+        patch.setattr(module, "parse_order", encode)
+
+
+def _leave_out_the_version(patch: pytest.MonkeyPatch) -> None:
+    _encode_tokens(patch, lambda _, loaded, changes: parse_order(0, loaded, changes))
+
+
+def _leave_out_the_load(patch: pytest.MonkeyPatch) -> None:
+    _encode_tokens(patch, lambda db_version, _, changes: parse_order(db_version, "1", changes))
+
+
+def _read_the_clock_before_the_lease(patch: pytest.MonkeyPatch) -> None:
+    take, hydrate_all = redis_hydration.take_hydration_leases, redis_hydration.hydrate_all
+    early: dict[greenlet, int] = {}
+
+    def take_late(pairs: Any) -> Any:
+        [snapshot] = mysql_reactions.read_snapshots([(*pairs[0], ())], 1)
+        early[getcurrent()] = snapshot.loaded_us
+        return take(pairs)
+
+    def hydrate_early(loads: Any) -> list[str]:
+        loaded_us = early[getcurrent()]
+        return hydrate_all([(*load[:3], load[3]._replace(loaded_us=loaded_us)) for load in loads])
+
+    patch.setattr(redis_hydration, "take_hydration_leases", take_late)
+    patch.setattr(redis_hydration, "hydrate_all", hydrate_early)
+
+
+def _give_totals_of_mysql_a_token(patch: pytest.MonkeyPatch) -> None:
+    read = mysql_reactions.read_counters
+    read_counts = queries._read_counts
+
+    def read_with_token(pairs: Any, *args: Any, **options: Any) -> Any:
+        counts, exact = read_counts(pairs, *args, **options)
+        if not exact:
+            versions = [parse_order(version, "0", "0") for _, version in read(pairs)]
+            counts = [c._replace(at=of) for c, of in zip(counts, versions, strict=True)]
+        return counts, exact
+
+    patch.setattr(queries, "_read_counts", read_with_token)
+
+
+def _read_totals_and_tokens_apart(patch: pytest.MonkeyPatch) -> None:
+    read = redis_queries.read_all
+
+    def read_twice(*args: Any) -> Any:
+        return [
+            first and second and first._replace(at=second.at)
+            for first, second in zip(read(*args), read(*args), strict=True)
+        ]
+
+    patch.setattr(redis_queries, "read_all", read_twice)
+
+
 _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "assertions": _publish_changes_only,
     "the deadline of a provisional event": _send_without_deadline,
@@ -273,6 +354,11 @@ _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
     "a successor names its predecessor": _succeed_any_reign,
     "a clock's maximum lead": _follow_any_clock,
+    "the time of a load is read after its lease": _read_the_clock_before_the_lease,
+    "a token begins with the version of the counter": _leave_out_the_version,
+    "a token has the time of the load": _leave_out_the_load,
+    "a total of MySQL has no token": _give_totals_of_mysql_a_token,
+    "a total and its token are of one reply": _read_totals_and_tokens_apart,
 }
 
 

@@ -17,6 +17,10 @@ from greenlet import getcurrent, greenlet
 
 from local.audit.stores import unpack_meta
 from plaza import counters, follows
+from plaza.bell import list_groups, mark_read
+from plaza.bell import mysql_store as bell_mysql
+from plaza.bell import queries as bell_queries
+from plaza.bell import redis_store as bell_redis
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
 from plaza.infra.derived import projections
@@ -27,14 +31,16 @@ from plaza.infra.redis import cluster, connections, masters, redis, reigns
 from plaza.infra.redis.commands import bind
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import Script
-from plaza.infra.runtime import settings
+from plaza.infra.runtime import settings, switch_state
 from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.switch_state import BaseSwitches
 from plaza.reactions import (
     COLLECT,
     FOLLOW,
     LIKE,
     Kind,
     Target,
+    at,
     failover_recovery,
     mysql_reactions,
     persist,
@@ -53,9 +59,13 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
+from plaza.switches import Switches
+from plaza.switches import refresh as switches_refresh
 from tests.model.masters import REIGN_AGE_S, Masters, hook_masters
+from tests.model.order import Screens, find_read_totals
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
+from tests.support.bells import check_bells
 from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_event
 from tests.support.servers import IS_CLUSTER
@@ -95,7 +105,7 @@ STORES = (
 )
 
 # What a backup has and a restore replaces. The log is before its projections.
-RESTORED = ("reaction", "reaction_log", "content_counter", "user_counter")
+RESTORED = ("reaction", "reaction_log", "content_counter", "user_counter", "bell", "bell_group")
 # Errors of a consumer after which SQS delivers its messages again; the second one, when a restore
 # takes the counter that it has just created.
 DELIVERED_AGAIN = (Unavailable, mysql_store.MissingCounters)
@@ -187,6 +197,7 @@ class Run:
     is_restoring: bool = False
     devices: list[greenlet] = field(default_factory=list)
     masters: Masters | None = None
+    screens: Screens = field(default_factory=Screens)
     is_calm: bool = False
     is_unchecked: bool = False
 
@@ -242,6 +253,7 @@ class Run:
             request.result = "failed"
             self.stats[type(error).__name__] += 1
         else:
+            self.screens.see_answer((kind, target), outcome.total, outcome.at)
             request.result = (
                 "provisional"
                 if not outcome.exact
@@ -366,6 +378,22 @@ class Run:
                 assert len(set(actors)) == len(actors), f"a list has an actor twice: {listed}"
                 queries.list_reacted(LIKE, actor, None, 5)
                 counters.read_users([actor, *FOLLOWED])
+                bell_queries.read_bell(self.rng.choice(AUTHORS))
+
+        self.scheduler.spawn(work)
+
+    def mark(self) -> None:
+        """Display the list of notifications, and mark it as read some steps later."""
+        author = self.rng.choice(AUTHORS)
+
+        def work() -> None:
+            with suppress(Unavailable):
+                page = list_groups.list_groups(author, None, 20, is_displayed=True)
+                for _ in range(self.rng.randrange(60)):
+                    self.scheduler.pause()
+                before = {g.key: g.fresh for g in page.groups}
+                mark_read.mark_read(author, page.state.version)
+                self.stats["marks"] += any(before.values())
 
         self.scheduler.spawn(work)
 
@@ -374,7 +402,8 @@ class Run:
         on, first = self._count_on(kind, target), len(self.decisions)
         totals, states = {on}, {self.decided[kind, target, actor]}
         decided = dict(self.decided)
-        [(total, state)], exact = queries.read_counts([(kind, target)], actor)
+        [(total, state, token)], exact = queries.read_counts([(kind, target)], actor)
+        self.screens.see_answer((kind, target), total, token)
         for pair, want in self.decisions[first:]:
             if pair[:2] == (kind, target):
                 on += want - decided.get(pair, False)
@@ -390,6 +419,7 @@ class Run:
         """Compare a target with the log; one of another reign must not be readable."""
         if check_replica(kind, target):
             self.stats["replicas"] += 1
+            self.screens.see_state((kind, target), self.losses)
             return
         with suppress(RedisDown):
             cached = redis_queries.read_all([(kind, target)], None)
@@ -422,6 +452,7 @@ class Run:
                     client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
+        self.screens.newest.clear()  # a request under way names the reign before, and reads this
         self.stats["rolled back"] += 1
         with _raw() as client:
             client.execute_command("DEBUG", "CHANGE-REPL-ID")
@@ -546,7 +577,7 @@ class Run:
         except Unavailable:
             return
         if exact:
-            for (kind, target), (total, state) in zip(self.targets, counts, strict=True):
+            for (kind, target), (total, state, _) in zip(self.targets, counts, strict=True):
                 on = {a for a, (is_on, _) in _rows(kind, target).items() if is_on}
                 assert (total, state) == (len(on), actor in on), (
                     f"{kind.name} {target}: {total}, {state} by an old connection, rows {on}"
@@ -588,7 +619,7 @@ class Run:
             self.scheduler.step()
 
     def _choose_process(self) -> Callable[[], None]:
-        processes = [self.read, self.sweep, self.rebuild, self.comment]
+        processes = [self.read, self.sweep, self.rebuild, self.comment, self.mark]
         if self.queues.messages[REACTIONS]:
             processes += [self.consume] * 6
         if self.queues.messages[ACKNOWLEDGEMENTS]:
@@ -703,6 +734,23 @@ class Run:
                 if member == redis_keys.keys_of(kind.name, target).member:
                     self._decide((kind, target, actor), want == 1, nonce, answer)
 
+    def see_totals(self, command: Sequence[Any], reply: Any) -> None:
+        """Record the totals in a reply of Redis, when it replies."""
+        if command[0] != "EVALSHA" or not isinstance(reply, list):
+            return
+        is_of_master = not self.masters or self.masters.connect()[0] is self.masters.master
+        totals = []
+        if command[1] == redis_queries.READ.sha:
+            totals = find_read_totals(command, reply, self.targets)
+        elif command[1] == redis_gate.GATE.sha and reply[0] in ("CHANGED", "UNCHANGED"):
+            totals = [
+                ((kind, target), reply[2], at.parse_order(*reply[4:]))
+                for kind, target in self.targets
+                if redis_keys.keys_of(kind.name, target).meta == command[3]
+            ]
+        for pair, total, token in totals:
+            self.screens.see_reply(pair, total, token, is_of_master=is_of_master)
+
     def _decide(self, pair: Pair, want: bool, nonce: str, answer: Sequence[Any]) -> None:
         """Record a decision, and check that its code is right about the change."""
         was, last_nonce = self.decided[pair], self.nonces.get(pair)
@@ -720,6 +768,7 @@ class Run:
 
         After some of these steps, also compare a target with the log.
         """
+        self.screens.check()
         if not self.is_unchecked:
             return
         if not self.is_restoring and self.rng.random() < CHECKED_SHARE:
@@ -815,6 +864,8 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         run.is_unchecked = True
         now = ("SET", "model:now", run.redis_now_us)
         _, *replies = send_pipeline([now, *commands])
+        for command, reply in zip(commands, replies, strict=True):
+            run.see_totals(command, reply)
         if run.masters:
             run.masters.check_refused(replies)
         return replies
@@ -922,7 +973,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         answers = send(client, commands, roles)
         for command, answer in zip(commands, answers, strict=True):
             if command[0] in ("EVALSHA", "EVAL") and not isinstance(answer, Exception):
-                run.watch(bind(command, cluster.name_node(client, command)), answer)
+                bound = bind(command, cluster.name_node(client, command))
+                run.watch(bound, answer)
+                run.see_totals(bound, answer)
         return answers
 
     if IS_CLUSTER:
@@ -956,6 +1009,14 @@ def check_quiet(run: Run) -> None:
         )
         assert logged == len(on), f"{name}: log {logged}, rows {len(on)}"
         assert commits <= db_version, f"{name}: {commits} commits in the log, version {db_version}"
+        newest = mysql.fetch_all(
+            "SELECT db_version, total FROM reaction_log"
+            " WHERE target_type = %s AND target_id = %s AND kind = %s"
+            " ORDER BY db_version DESC LIMIT 1",
+            (*target, kind.name),
+        )
+        if newest and (newest[0][0] == db_version or not run.restored):
+            assert newest == [(db_version, len(on))], f"{name}: log {newest}, rows {len(on)}"
         _check_redis(run, kind, target, rows, on, db_version)
         for actor in ACTORS:
             allowed = _allowed(run.requests.get((kind, target, actor), []), run.restored)
@@ -968,10 +1029,12 @@ def check_quiet(run: Run) -> None:
             listed = _read_list(kind, target, latest)
             assert listed == (in_order[::-1] if latest else in_order), f"{name}: list {listed}"
         for actor in ACTORS:
-            [(count, state)], exact = queries.read_counts([(kind, target)], actor)
-            assert (count, state, exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
+            [count], exact = queries.read_counts([(kind, target)], actor)
+            assert (*count[:2], exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
+            run.screens.check_settled((kind, target), count, len(on))
     _check_user_lists()
     _check_users(run)
+    _check_bells(run)
     comments = _count_comments()
     assert run.comments <= comments <= run.comments_begun, "each comment is counted once"
 
@@ -1055,6 +1118,25 @@ def _check_user_lists() -> None:
             listed, _ = queries.list_reacted(kind, actor, None, 100)
             saved = mysql_reactions.read_reacted(kind, actor, None, 100)
             assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
+
+
+def _check_bells(run: Run) -> None:
+    """Check that each bell says what its rows say, that all that is on has rung, and that Redis has
+    the bells of MySQL."""
+    check_bells()
+    if run.restored is None:
+        silent = mysql.fetch_all(
+            "SELECT r.target_id, r.kind, r.actor_id FROM reaction r LEFT JOIN content c"
+            " ON c.content_type = r.target_type AND c.content_id = r.target_id"
+            " WHERE r.state = 1 AND r.kind <> 'collect' AND r.bell_position = 0"
+            " AND r.actor_id <> COALESCE(c.author_id, r.target_id)"
+            " AND (c.content_id IS NOT NULL OR r.target_type = 'user')"
+        )
+        assert not silent, f"on, and never rang: {silent}"
+    if not run.trouble.rollback and not run.masters and run.restored is None:
+        stored = bell_mysql.read_states(ACTORS)
+        for user_id, state in bell_redis.read_bells(ACTORS).items():
+            assert state == stored[user_id], f"bell of {user_id}: {state}, not {stored[user_id]}"
 
 
 def _check_users(run: Run) -> None:
@@ -1142,6 +1224,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
     patch.setattr(react, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
+    patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     lift_budgets(patch)
@@ -1151,15 +1234,17 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
         for name in (
             "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "CLAIM",
         ):  # fmt: skip
-            rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
+            script = rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
+            redis.execute("SCRIPT", "LOAD", script.source)  # the run watches EVALSHA only
     of_gate = replace(settings.settings(), redis_timeout_s=GATE_TIMEOUT_S)
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
-        "redis_epoch", "redis_reign", "watermark",
+        "redis_epoch", "redis_reign", "watermark", "bell", "bell_group",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")
+    switch_state.follow(BaseSwitches(live=True))
     add_users(*ACTORS)
     world.queues.messages.clear()
 
@@ -1170,10 +1255,12 @@ def shorten_gaps(patch: pytest.MonkeyPatch) -> None:
     rewrite(patch, "SWEEP", "MIN_WAIT_US = 1000000", f"MIN_WAIT_US = {GAP_US}")
 
 
-def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
-    """Replace ``old``, which the script must contain."""
+def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> Script:
+    """Replace ``old``, which the script must contain; return the new script."""
     [module] = [store for store in STORES if name in vars(store)]
     script: Script = getattr(module, name)
     assert old in script.source, f"{name} has no {old!r}"
     source = script.source.replace(old, new)
-    patch.setattr(module, name, Script(script.name, lambda: source))
+    rewritten = Script(script.name, lambda: source)
+    patch.setattr(module, name, rewritten)
+    return rewritten

@@ -13,6 +13,7 @@ import pytest
 from greenlet import GreenletExit, greenlet
 
 from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import (
     LIKE,
     Target,
@@ -21,6 +22,7 @@ from plaza.reactions import (
     queries,
     react,
     redis_hydration,
+    redis_keys,
     sweep,
 )
 from plaza.reactions.model import ReactionEvent, ReactionKey
@@ -52,6 +54,7 @@ def run_story(
                 hook(run, hooks)
                 try:
                     is_played = story(run, moment)
+                    run.screens.check()
                 except AssertionError as error:
                     raise AssertionError(f"{name} {moment}: {error}") from error
                 finally:
@@ -209,6 +212,25 @@ def _snapshot(run: Run, moment: int) -> bool:
     return is_played
 
 
+def _slow_load(run: Run, moment: int) -> bool:
+    """A process is about to take the lease, while another one loads the target. Redis loses its
+    data, with a like that has one copy; then the first process goes on."""
+    slow = run.scheduler.spawn(lambda: react.hydrate(run.targets))
+    is_before = _step(slow, moment)
+    [(kind, target)] = run.targets
+    if redis.execute("EXISTS", redis_keys.keys_of(kind.name, target).lease):
+        _finish(slow)
+        return False
+    react.hydrate(run.targets)
+    _react(run, 1)
+    run.queues.messages.clear()
+    _check_answer(run, {1})
+    run.flush()
+    _finish(slow)
+    _check_answer(run, set())
+    return is_before
+
+
 def _restore(run: Run, moment: int) -> bool:
     """A consumer that saved before a restore applies its commit after it."""
     _react(run, 3)
@@ -285,6 +307,7 @@ STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "an old connection": (Trouble(promote=1), _old_connection),
     "two masters": (Trouble(promote=1), _two_masters),
     "a snapshot": (Trouble(), _snapshot),
+    "a slow load": (Trouble(flush=1), _slow_load),
     "a lost commit": (Trouble(back=1), _lost_commit),
     "an entry of the future": (Trouble(back=1), _entry_of_the_future),
     "a row of the future": (Trouble(), _row_of_the_future),

@@ -196,7 +196,7 @@ class Run:
             with suppress(Unavailable):
                 try:
                     self.record_reply(queries.read_order(order_id, buyer), buyer, losses)
-                    listed, _ = queries.list_orders(buyer, None, 100)
+                    listed, _ = sales.list_orders(buyer, None, 100)
                     assert order_id in [o.id for o in listed] or losses < self.losses
                 except OrderMissing:
                     raise AssertionError(f"order {order_id} was accepted and is missing") from None
@@ -632,7 +632,7 @@ def check(run: Run) -> None:
             assert decided[order_id].order == last
         elif last.status == SUCCESS:
             assert decided[order_id].is_success or decided[order_id].is_cancelled
-    assert run.used <= {row.order_id for row in decided.values() if row.used}
+    assert run.used <= {row.order_id for row in decided.values() if row.used_us is not None}
     for order_id, identity in run.sent.items():
         assert order_id in decided, f"order {order_id} was on the queue and is lost"
         assert decided[order_id].identity == identity

@@ -28,7 +28,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import current_request_id
 from plaza.infra.runtime.process import reset_process
-from plaza.reactions import queries
+from plaza.reactions import failover_recovery, queries
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import REACTIONS
 from plaza.targets import lookup
@@ -159,7 +159,12 @@ class World:
                 redis.execute("ZADD", key, 0, member)
 
 
-_FILLED = {"log_gate", "schema_migration"}  # by migrations and their runner
+_FILLED = {
+    "event_gate",
+    "event_head",
+    "log_gate",
+    "schema_migration",
+}  # by migrations and their runner
 EMPTIED = tuple(table for table in TABLES if table not in _FILLED)
 # The names of tables with rows: a DELETE of no rows takes as long as one of ten rows.
 FIND_NOT_EMPTY = " UNION ALL ".join(
@@ -212,6 +217,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     for name in ("send", "send_all", "measure", "measure_all"):
         monkeypatch.setattr(sqs, name, getattr(fake, name))
     lift_budgets(monkeypatch)
+    monkeypatch.setattr(failover_recovery, "MIN_INTERVAL_S", 0)  # tests have no minutes
     monkeypatch.setattr(secrets, "_fetch", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
     for (table,) in mysql.fetch_all(FIND_NOT_EMPTY):

@@ -8,11 +8,13 @@ from pathlib import Path
 from redis.exceptions import NoScriptError
 
 from plaza.flash_sales import (
+    Order,
     OrderEvent,
     Terms,
     Voucher,
     create_voucher,
     mysql_orders,
+    queries,
     redis_keys,
     redis_sales,
 )
@@ -20,6 +22,7 @@ from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.redis_sales import SaleCounts
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.sql import to_us
 from plaza.infra.redis import connections, redis
 from plaza.infra.redis.scripts import load_script
 from tests.support.servers import IS_CLUSTER
@@ -86,11 +89,14 @@ def stock(voucher_id: int) -> int:
 def rows(voucher_id: int) -> dict[int, OrderRow]:
     """Return order id -> row of the decided orders."""
     result = mysql.fetch_all(
-        "SELECT order_id, voucher_id, buyer_id, reason, NULL, used_at IS NOT NULL"
+        "SELECT order_id, voucher_id, buyer_id, reason, used_at"
         " FROM voucher_order WHERE voucher_id = %s",
         (voucher_id,),
     )
-    return {row[0]: OrderRow(*row) for row in result}
+    return {
+        order_id: OrderRow(order_id, voucher, buyer, reason, used_us=used_at and to_us(used_at))
+        for order_id, voucher, buyer, reason, used_at in result
+    }
 
 
 def cancelled(voucher_id: int) -> set[int]:
@@ -131,3 +137,9 @@ def _run_check(bases: list[str]) -> str:
 def check(voucher_id: int) -> None:
     """Assert the invariants of a sale in Redis."""
     assert find_violations(voucher_id) == ""
+
+
+def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
+    """Return a page of a buyer's orders, without their times and vouchers."""
+    page, last = queries.list_orders(buyer_id, before_id, limit)
+    return [view.order for view in page], last

@@ -114,7 +114,7 @@ def put(
 ) -> str:
     """Hydrate a target with a snapshot of these values; return the code."""
     last = max([last_version_us, *(version for _, version in newest)])
-    snapshot = Snapshot(total, n, last, list(newest), complete, list(rows))
+    snapshot = Snapshot(total, n, last, list(newest), complete, list(rows), 1)
     [lease] = redis_hydration.take_hydration_leases([(kind, target)])
     return redis_hydration.hydrate_all([(kind, target, lease, snapshot)])[0]
 

@@ -39,16 +39,20 @@ class Table(NamedTuple):
     users: Mapping[str, User] = {}
 
 
+_LOGGED = "kept under a pseudonym"
 _UNCOUNTED = "no total and no sale depends on its rows"
 _PROGRESS = "the progress of a job, whose results are audited"
 _ORDER = "the record of the shop, under a pseudonym"
 _OPERATOR = User("the work of an operator", "the record of who did it")
+_MEMBER = User("the work of a member", "the record of who did it")
 _TOTAL = "a number under a pseudonym"
 _REPEATED = "repeats totals"
 _TAKEN_BACK = "its state is 0; its version is compared with late events"
 
 TABLES: Mapping[str, Table] = {
     "archived_order": Table("flash_sales", AUDITED, {"buyer_id": User(EXPORTED, _ORDER)}),
+    "bell": Table("bell", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}),
+    "bell_group": Table("bell", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
     "binlog_position": Table("changes", _PROGRESS),
     "cancelled_order": Table("flash_sales", AUDITED, {"buyer_id": User("repeats orders", _ORDER)}),
     "checkin": Table("checkins", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
@@ -71,13 +75,31 @@ TABLES: Mapping[str, Table] = {
             )
         },
     ),
+    "event_gate": Table("event_log", "one row, without which no transaction appends"),
+    "event_head": Table("event_log", _PROGRESS),
+    "event_log": Table(
+        "event_log",
+        "appended in the transactions of what it repeats",
+        {
+            "actor_id": User("the last eight days of comments, orders, reports", _LOGGED),
+            "target_id": User("of their actors", _LOGGED),
+        },
+    ),
+    "event_position": Table("event_log", _PROGRESS),
     "gauge_sample": Table("operations", _UNCOUNTED),
     "idempotency_key": Table("idempotency", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "log_gate": Table("reactions", AUDITED),
     "order_outbox": Table(
         "flash_sales", AUDITED, {"buyer_id": User("a message on its way to voucher_order", _ORDER)}
     ),
+    "notification_preference": Table("push", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "post_hour": Table("recommendations", AUDITED),
+    "push_recipient": Table(
+        "push",
+        _UNCOUNTED,
+        {"user_id": User("up to where the bell was pushed, a number", ERASED)},
+    ),
+    "push_subscription": Table("push", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "reaction": Table(
         "reactions",
         AUDITED,
@@ -87,10 +109,8 @@ TABLES: Mapping[str, Table] = {
         "reactions",
         AUDITED,
         {
-            "actor_id": User(
-                "the last eight days of reaction, without a key by user", "kept under a pseudonym"
-            ),
-            "target_id": User("of their actors", "kept under a pseudonym"),
+            "actor_id": User("the last eight days of reaction, without a key by user", _LOGGED),
+            "target_id": User("of their actors", _LOGGED),
         },
     ),
     "reaction_log_sum": Table("reaction_log", _PROGRESS),
@@ -104,6 +124,7 @@ TABLES: Mapping[str, Table] = {
     "reconciliation_suspect": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),
+    "redemption": Table("flash_sales", "repeats the uses in voucher_order", {"used_by": _MEMBER}),
     "redis_epoch": Table("reactions", _PROGRESS),
     "redis_reign": Table("reactions", _PROGRESS),
     "report": Table(
@@ -115,10 +136,17 @@ TABLES: Mapping[str, Table] = {
             "target_id": User("of their reporters", "of their reporters"),
         },
     ),
+    "review_slot": Table(
+        "content", _UNCOUNTED, {"author_id": User("repeats content", "deleted with the review")}
+    ),
     "schema_migration": Table("infra/mysql/migrations", _PROGRESS),
     "server_key": Table("auth", _UNCOUNTED),
     "session": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "shop": Table("shops", _UNCOUNTED),
+    "shop_counter": Table("counters", AUDITED),
+    "shop_member": Table(
+        "shops", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED), "appointed_by": _MEMBER}
+    ),
     "shop_type": Table("shops", _UNCOUNTED),
     "sorted_reaction": Table(
         "reactions",
@@ -135,7 +163,7 @@ TABLES: Mapping[str, Table] = {
     "user": Table("users", _UNCOUNTED, {"id": User(EXPORTED, ERASED)}),
     "user_block": Table(
         "blocks",
-        _UNCOUNTED,
+        AUDITED,
         {
             "blocked_id": User("of their blockers", "of their blockers"),
             "blocker_id": User(EXPORTED, ERASED),
@@ -144,14 +172,14 @@ TABLES: Mapping[str, Table] = {
     "user_counter": Table("counters", AUDITED, {"user_id": User(EXPORTED, _TOTAL)}),
     "user_identity": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "user_phone": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
-    "voucher": Table("flash_sales", AUDITED, {"created_by": _OPERATOR, "withdrawn_by": _OPERATOR}),
+    "voucher": Table("flash_sales", AUDITED, {"created_by": _MEMBER, "withdrawn_by": _MEMBER}),
     "voucher_order": Table(
         "flash_sales",
         AUDITED,
         {
             "buyer_id": User(EXPORTED, _ORDER),
             "holder_id": User("repeats buyer_id", _ORDER),
-            "used_by": _OPERATOR,
+            "used_by": _MEMBER,
         },
     ),
     "waitlist_entry": Table(
@@ -160,6 +188,7 @@ TABLES: Mapping[str, Table] = {
         {"buyer_id": User(EXPORTED, ERASED)},
     ),
     "watermark": Table("recommendations", AUDITED),
+    "webhook": Table("webhooks", _UNCOUNTED),
 }
 
 _USER = re.compile(r"(?:user|actor|author|buyer|holder|target|owner|block\w+|report\w+)_id|\w+_by")

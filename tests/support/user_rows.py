@@ -82,6 +82,8 @@ def _value(kind: str, number: int) -> Any:
     match kind:
         case "varchar" | "char":
             return f"{number:06}"
+        case "tinyint":
+            return number % 2
         case "binary":
             return hashlib.sha256(b"%d" % number).digest()
         case "date":

@@ -24,12 +24,11 @@ from pathlib import Path
 
 from cli.paths import ROOT, CommandError
 from local.stack import servers
-from tests.faults.use_cases import USE_CASES
 from tests.versions import trees
 from tests.versions.deployment import open_deployment
 from tests.versions.rollout import roll_out_until_shared
 from tests.versions.traffic import Traffic
-from tests.versions.use_cases import DIRECTIONS, play_use_case, prepare
+from tests.versions.use_cases import DIRECTIONS, list_use_cases, play_use_case, prepare
 from tests.versions.values import Values
 
 
@@ -86,9 +85,9 @@ def play(redis_url: str, mysql_url: str, old: Path, seed: int) -> bool:
 
 def play_use_cases(redis_url: str, mysql_url: str, old: Path, pattern: str) -> int:
     """Play use cases in both directions, and print the problems. Returns the exit status."""
-    cases = [case for case in USE_CASES if re.search(pattern, case.name)]
     failed = 0
     with open_deployment(redis_url, mysql_url, old, ROOT) as deployment:
+        cases = [case for case in list_use_cases(deployment) if re.search(pattern, case.name)]
         base = prepare(deployment)
         for case, (first, second) in product(cases, DIRECTIONS):
             problems = play_use_case(deployment, case, base, first, second)

@@ -158,6 +158,11 @@ class Version:
             self.workers = Worker(self.root, own, f"a worker of the {self.name} version")
             stack.callback(self.workers.stop)
 
+    def knows(self, covered: str) -> bool:
+        """Whether this version has an operation, or the folder of a function."""
+        consumed = {consumer.folder for consumer in self.consumers.values()}
+        return covered in {*self.routes, *consumed, *self.schedules}
+
     def load(self) -> None:
         """Load all functions. Raises CommandError when this version does not run here."""
         try:

@@ -29,6 +29,7 @@ _DEFAULT_SWITCHES = {
 }
 PAGE = 2
 MAX_PAGES = 100
+MAX_AGE_S = 2  # of the switches of a process
 _STOCK = 100
 
 
@@ -110,6 +111,7 @@ class Traffic:
         self.deployment, self.dice = deployment, deployment.dice
         self.record = Record()
         self._serial = 0
+        self._reviewed: set[tuple[int, int]] = set()  # (author, shop): once each
 
     # ------------------------------------------------------------ prepared data
 
@@ -303,6 +305,9 @@ class Traffic:
     def write_review(self, first: str, second: str) -> None:
         """A review is created once by two requests."""
         author, shop_id = self.dice.choice(self.record.users), self.dice.choice(self.record.shops)
+        if (author, shop_id) in self._reviewed:
+            return
+        self._reviewed.add((author, shop_id))
         body = {"score": self.dice.randint(1, 5), "body": self._name("Review")}
         created = self._create(
             "POST /shops/{shop_id}/reviews", first, second, author, body, ids={"shop_id": shop_id}
@@ -562,6 +567,14 @@ class Traffic:
             ),
         )
         self._expect(second, "POST /ops/reconciliations", ADMIN, role="admin")
+
+    def switch_live(self, version: str, live: bool) -> None:
+        """Let an operator switch order tokens on or off, and all processes follow."""
+        before = self._expect(version, "GET /ops/switches", ADMIN, role="admin")
+        switches = {**before["switches"], "live": live}
+        body = {"reason": "A deploy.", "switches": switches, "version": before["version"]}
+        self._expect(version, "PUT /ops/switches", ADMIN, body, role="admin")
+        self.deployment.let_pass(MAX_AGE_S + 1)
 
     # ------------------------------------------------------------ lists
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from tests.faults.harness import Snapshot
-from tests.faults.use_cases import READER, UseCase, populate
+from tests.faults.use_cases import READER, USE_CASES, UseCase, populate
 from tests.support.routes import contract
 from tests.versions.agreement import QUERIES, UNCOMPARED, compare_answers
 from tests.versions.deployment import NEW, OLD, Deployment, Phase
@@ -23,6 +23,12 @@ def prepare(deployment: Deployment) -> Snapshot:
     deployment.empty()
     populate(deployment)
     return deployment.take_snapshot()
+
+
+def list_use_cases(deployment: Deployment) -> list[UseCase]:
+    """Return the use cases of what both versions have."""
+    versions = deployment.versions.values()
+    return [case for case in USE_CASES if all(version.knows(case.covers) for version in versions)]
 
 
 def play_use_case(

@@ -53,7 +53,8 @@ UNSHARED = {
     r".*:filling": "a filter that is built in one step here; then it is bloom, which both read",
     r".*:rebuild": "the name of a run, which alone compares it",
     r"voucher:#:absent": "read only where the filter of vouchers is wrong",
-    r"user:#:depth": "the version before has no such value",
+    r"user:#:(depth|bell)|shop:#:score|preheat:run": "the version before has no such value",
+    r"live:(polls|screens:#)": "the version before counts no polls",
     r"hot:.*": "a sample; which command adds to it is chance",
     r"echo:.*": "a text message of a local stack",
 }

@@ -219,7 +219,8 @@ def _make_build(function: Function) -> dict[str, Any]:
 
 def _make_variables(function: Function) -> dict[str, Any]:
     used = function.queues
-    queues = sorted(used.sent | used.measured)
+    # With the list of all, those that it uses need no variables of their own: 4 KB is the limit.
+    queues = [] if "Queues" in function.declared else sorted(used.sent | used.measured)
     variables: dict[str, Any] = {
         f"PLAZA_QUEUE_{name.upper()}_URL": {"Ref": name_queue(name)} for name in queues
     }

@@ -1,3 +1,3 @@
 import { configure } from "../shared/vite.ts";
 
-export default configure("app");
+export default configure("app", { "push-worker": "push-worker.ts" });

@@ -8,7 +8,7 @@ import { Toasts } from "./toast.tsx";
 import { Empty, Icon, type IconName, Problem, Title } from "./ui.tsx";
 
 export type Page = (parameters: Record<string, string>, route: Route) => JSX.Element;
-export type Link = [path: string, label: string, icon: IconName];
+export type Link = [path: string, label: string, icon: IconName, badge?: JSX.Element];
 
 /** Returns the page of a route; a page that says so if there is none. */
 export function findPage(pages: [pattern: string, page: Page][], route: Route): JSX.Element {
@@ -61,7 +61,7 @@ export function Frame({ name, icon, links, route, action, notices, children, of 
             {name}
           </a>
           <ul>
-            {links.map(([path, label, symbol]) => (
+            {links.map(([path, label, symbol, badge]) => (
               <li key={symbol}>
                 <a
                   href={`#${path}`}
@@ -69,6 +69,7 @@ export function Frame({ name, icon, links, route, action, notices, children, of 
                 >
                   <Icon name={symbol} />
                   {label}
+                  {badge}
                 </a>
               </li>
             ))}

@@ -29,6 +29,30 @@ export function useReaction(make: () => Reaction, inputs: unknown[]): [ReactionS
   return [reaction.state, reaction];
 }
 
+/** Starts something while an element is near the visible part of the page, and stops it otherwise. */
+export function useWhileShown(
+  element: { readonly current: Element | null },
+  start: () => () => void,
+  inputs: unknown[],
+): void {
+  useEffect(() => {
+    if (element.current === null) return;
+    let stop: (() => void) | undefined;
+    const observer = new IntersectionObserver(
+      ([entry]) => {
+        stop?.();
+        stop = entry?.isIntersecting ? start() : undefined;
+      },
+      { rootMargin: "200px" },
+    );
+    observer.observe(element.current);
+    return () => {
+      observer.disconnect();
+      stop?.();
+    };
+  }, inputs);
+}
+
 export interface Loaded<T> {
   data: T | undefined;
   error: unknown;

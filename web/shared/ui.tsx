@@ -6,6 +6,7 @@ import { type Form, type Pages, useReconnect } from "./hooks.ts";
 
 const ICONS = {
   heart: "M12 20.5 4.4 12.9a4.9 4.9 0 0 1 6.9-6.9l.7.7.7-.7a4.9 4.9 0 0 1 6.9 6.9z",
+  bell: "M6 17V11a6 6 0 0 1 12 0v6l1.5 1.5h-15zm4 1.5a2 2 0 0 0 4 0",
   bookmark: "M6 4h12v16.5l-6-4-6 4z",
   comment: "M4 5h16v11.5h-8.5L7 20.5v-4H4z",
   home: "M4 11 12 4l8 7v9h-5.5v-6h-5v6H4z",
@@ -181,12 +182,13 @@ interface ListProps<Item> {
 interface Identified {
   id?: string;
   order_id?: string;
+  voucher_id?: string;
   user?: { id: string };
 }
 
 /** Returns the id of an item, by which its element is kept while others come and go. */
 function keyOf(item: Identified): string | undefined {
-  return item.id ?? item.order_id ?? item.user?.id;
+  return item.id ?? item.order_id ?? item.voucher_id ?? item.user?.id;
 }
 
 /**
@@ -252,7 +254,7 @@ interface FieldProps {
   help?: string;
   /** Makes it a text area. */
   rows?: number;
-  type?: "text" | "tel" | "url";
+  type?: "text" | "tel" | "url" | "datetime-local";
   class?: string;
   autocomplete?: "off" | "tel" | "nickname" | "one-time-code";
   inputMode?: "decimal" | "numeric";

@@ -17,8 +17,9 @@ const SHELL = `<div id="app">
       </div>
     </div>`;
 
-/** Returns how Vite builds one of the web pages, `app` or `console`. */
-export function configure(name: string): UserConfig {
+/** Returns how Vite builds one of the web pages, `app` or `console`, and the scripts of `src` beside it. */
+export function configure(name: string, scripts: Record<string, string> = {}): UserConfig {
+  const beside = Object.entries(scripts).map(([script, file]) => [script, here(`../${name}/src/${file}`)]);
   return {
     plugins: [{ name: "shell", transformIndexHtml: (html) => html.replace('<div id="app"></div>', SHELL) }],
     base: "./", // the pages work under any path: their routes are in the fragment
@@ -27,8 +28,9 @@ export function configure(name: string): UserConfig {
       target: "es2022",
       modulePreload: false,
       rolldownOptions: {
+        input: { [name]: here(`../${name}/index.html`), ...Object.fromEntries(beside) },
         // Fixed names: the built files are in the repository.
-        output: { entryFileNames: `${name}.js`, assetFileNames: `${name}[extname]` },
+        output: { entryFileNames: "[name].js", assetFileNames: `${name}[extname]` },
       },
     },
   };

@@ -1,5 +1,15 @@
+import { Bell } from "./bell.ts";
 import { checkBaseUrl, checkLimits, expand, serialize } from "./checks.ts";
 import { KEYED_PATHS } from "./contract.ts";
+import {
+  type LiveControl,
+  type LiveSource,
+  type LiveTotals,
+  type Presence,
+  pagePresence,
+  pollTotals,
+  type TotalsItem,
+} from "./live.ts";
 import type { Args, ItemOf, ListPath, Method, PathOf, RequestOptions, Result, Schemas } from "./operations.ts";
 import { PlazaError, ProblemError } from "./problems.ts";
 import { Reaction, type Snapshot } from "./reaction.ts";
@@ -12,6 +22,7 @@ import {
   type Store,
   type Visitor,
 } from "./session.ts";
+import { keyOf, type LiveRef, type TotalName, Totals } from "./totals.ts";
 import { RETRY, type RetryOptions, sendWithRetries, sleep, TIMEOUT_MS } from "./transport.ts";
 
 export interface PlazaOptions {
@@ -23,6 +34,10 @@ export interface PlazaOptions {
   timeoutMs?: number;
   retry?: Partial<RetryOptions>;
   fetch?: typeof fetch;
+  /** Where live numbers come from; by default the client polls `GET /totals`. */
+  live?: (plaza: Plaza) => LiveSource;
+  /** Whether the numbers are visible; by default what the page of a browser says. */
+  presence?: Presence;
 }
 
 /** A response: its body and what its headers say. */
@@ -31,12 +46,15 @@ export interface Reply<Body> {
   body: Body;
   requestId: string | undefined;
   retryAfterS: number | undefined;
+  /** `max-age` of the response, in seconds. */
+  maxAgeS: number | undefined;
 }
 
 /** The fields of a post, comment or review that a like starts from. */
 export interface Likeable {
   id: string;
   likes?: number;
+  likes_at?: string | null;
   mine?: { liked: boolean } | null;
   exact?: boolean;
 }
@@ -44,6 +62,7 @@ export interface Likeable {
 export interface Collectable {
   id: string;
   collects?: number;
+  collects_at?: string | null;
   mine?: { collected: boolean } | null;
   exact?: boolean;
 }
@@ -51,6 +70,7 @@ export interface Collectable {
 export interface Followable {
   id: string;
   followers?: number;
+  followers_at?: string | null;
   mine?: { following: boolean } | null;
   exact?: boolean;
 }
@@ -58,6 +78,10 @@ export interface Followable {
 /** POSTs without a key that can be repeated: a query, and an order that a buyer has once. */
 const REPEATABLE_POSTS: ReadonlySet<string> = new Set(["/reactions/query", "/vouchers/{voucher_id}/orders"]);
 const VIEW = "/posts/{post_id}";
+/** Public: without a session and without a preflight, all readers of an edge share its answer. */
+const TOTALS = "/totals";
+const OWN_STATES_MS = 60_000;
+const POLL_S = 5;
 const VISITOR_TIMEOUT_MS = 2_000;
 const MAX_IDLE_REACTIONS = 500;
 const ORDER_POLL_S = 1;
@@ -79,12 +103,21 @@ export class Plaza extends Resources {
   readonly #listeners = new Set<SessionListener>();
   /** Object that a read returned -> the clock when the read began. */
   readonly #readAt = new WeakMap<object, number>();
+  readonly #totals = new Totals();
+  /** Key of a watched target -> the target, and how often it is watched. */
+  readonly #watched = new Map<string, { ref: LiveRef; count: number }>();
+  readonly #staleListeners = new Set<() => void>();
+  #source: { control: LiveControl; leave: () => void } | undefined;
+  #isStale = false;
+  #ownStatesMs = 0;
+  #tabs: BroadcastChannel | undefined;
   #clock = 0;
   #session: Session | null = null;
   /** Whose the reactions are: of the last session, also when it has ended. */
   #userId: string | undefined;
   #loading: Promise<void> | undefined;
   #visitorId: Promise<string | undefined> | undefined;
+  #bell: Bell | undefined;
 
   constructor(baseUrl: string, options: PlazaOptions = {}) {
     super();
@@ -204,23 +237,51 @@ export class Plaza extends Resources {
 
   /** Returns the caller's like of a post, comment or review; one object for each target. */
   like(type: Schemas["TargetReference"]["type"], target: Likeable): Reaction {
-    const total = (body: Schemas["LikeResponse"]) => body.likes;
-    const { likes = null, mine } = target;
-    return this.#reaction(`/${type}s/{id}/likes/me` as ReactionPath, target, mine?.liked, likes, total);
+    return this.#reaction(type, "likes", target, target.mine?.liked);
   }
 
   /** Returns the caller's collect of a post. */
   collect(post: Collectable): Reaction {
-    const total = (body: Schemas["CollectResponse"]) => body.collects;
-    const { collects = null, mine } = post;
-    return this.#reaction("/posts/{id}/collects/me" as ReactionPath, post, mine?.collected, collects, total);
+    return this.#reaction("post", "collects", post, post.mine?.collected);
   }
 
   /** Returns the caller's follow of a user. */
   follow(user: Followable): Reaction {
-    const total = (body: Schemas["FollowResponse"]) => body.followers;
-    const { followers = null, mine } = user;
-    return this.#reaction("/users/{id}/followers/me" as ReactionPath, user, mine?.following, followers, total);
+    return this.#reaction("user", "followers", user, user.mine?.following);
+  }
+
+  /**
+   * Keeps the totals of a target, or of the target of a reaction, up to date while they are
+   * visible, and calls `listener` with each change. Returns a function that ends this.
+   */
+  live(what: Reaction | LiveRef, listener?: (totals: LiveTotals) => void): () => void {
+    const ref = what instanceof Reaction ? what.ref : { type: what.type, id: what.id };
+    const key = keyOf(ref);
+    const watched = this.#watched.get(key) ?? { ref, count: 0 };
+    watched.count += 1;
+    this.#watched.set(key, watched);
+    const report = () => listener?.({ ...Object.fromEntries(this.#liveTotals(key)), stale: this.#isStale });
+    const leave = this.#totals.subscribe(key, report);
+    this.#staleListeners.add(report);
+    if (this.#totals.of(key) !== undefined) report();
+    this.#follow();
+    return () => {
+      if (!this.#staleListeners.delete(report)) return;
+      leave();
+      watched.count -= 1;
+      if (watched.count === 0) this.#watched.delete(key);
+      if (this.#watched.size === 0) this.#unfollow();
+    };
+  }
+
+  /** Returns the caller's bell: how many notifications are new. */
+  bell(): Bell {
+    this.#bell ??= new Bell({
+      read: () => this.get("/users/me/bell", { retry: { attempts: 1 } }),
+      mark: (body) => this.put("/users/me/bell/read", { body }),
+      userId: () => this.#session?.user.id,
+    });
+    return this.#bell;
   }
 
   /** Orders one unit and waits until the order is decided. Repeated, it returns the same order. */
@@ -254,7 +315,7 @@ export class Plaza extends Resources {
     const { fetch = globalThis.fetch } = this.#options;
     if (typeof fetch !== "function") throw new PlazaError("This engine has no fetch; pass one as the option `fetch`.");
     await this.#loading;
-    const { token } = this.#session ?? {};
+    const { token } = path === TOTALS ? {} : (this.#session ?? {});
     const headers: Record<string, string> = { accept: "application/json" };
     if (token !== undefined) headers.authorization = `Bearer ${token}`;
     else if (method === "get" && path === VIEW) {
@@ -328,32 +389,144 @@ export class Plaza extends Resources {
     const userId = change === "ended" ? this.#userId : session?.user.id;
     if (userId !== this.#userId) this.#reactions.clear(); // they are the caller's
     this.#userId = userId;
+    this.#bell?.follow(session?.user.id);
     for (const listener of [...this.#listeners]) listener(session, change);
   }
 
-  #reaction<Body>(
-    path: ReactionPath,
+  #reaction(
+    type: LiveRef["type"],
+    total: "likes" | "collects" | "followers",
     target: { id: string; exact?: boolean },
     active = false,
-    total: number | null,
-    totalOf: (body: Body) => number | null,
   ): Reaction {
-    const read: Snapshot = { active, total, exact: target.exact ?? true };
-    const at = this.#readAt.get(target) ?? 0;
-    const name = path + target.id;
+    const ref = { type, id: target.id };
+    const key = keyOf(ref);
+    const name = `${key}:${total}`;
+    const path = `/${type}s/{id}/${total}/me` as ReactionPath;
+    const read: Snapshot = { active, ...totalIn(target, total), exact: target.exact ?? true };
+    const began = this.#readAt.get(target) ?? 0;
     const known = this.#reactions.get(name);
-    if (known !== undefined) {
-      known.observe(read, at);
-      return known;
-    }
+    if (known !== undefined) known.observe(read, began);
+    if (read.total !== null) this.#totals.offer(key, total, { total: read.total, at: read.at });
+    if (known !== undefined) return known;
     const send = async (active: boolean) => {
-      const reply = await this.#send(active ? "put" : "delete", path, { path: { id: target.id } });
-      return totalOf(reply.body as Body);
+      const { body } = await this.#send(active ? "put" : "delete", path, { path: { id: target.id } });
+      const answered = totalIn(body as object, total);
+      const { at } = answered;
+      if (answered.total !== null && at !== null) {
+        this.#totals.offer(key, total, { total: answered.total, at });
+        this.#post({ key, name: total, total: answered.total, at, userId: this.#userId, active });
+      }
+      this.#source?.control.changed();
+      return answered;
     };
-    const made = new Reaction(send, () => this.#tick(), read, at);
+    const made = new Reaction(ref, send, () => this.#tick(), read, began);
     this.#reactions.set(name, made);
+    const newest = this.#totals.of(key)?.get(total);
+    if (newest !== undefined) made.offer(newest.total, newest.at);
     this.#dropIdle();
     return made;
+  }
+
+  #liveTotals(key: string): [TotalName, number][] {
+    return [...(this.#totals.of(key) ?? [])].map(([name, known]) => [name, known.total]);
+  }
+
+  /** Takes over items of `/totals`. Returns whether a total is newer. */
+  #report(items: readonly TotalsItem[]): boolean {
+    let changed = false;
+    for (const item of items) changed = this.#take(keyOf(item), item) || changed;
+    this.#setStale(false);
+    void this.#readOwnStates();
+    return changed;
+  }
+
+  #take(key: string, item: object): boolean {
+    if (!this.#totals.offerItem(key, item)) return false;
+    for (const [name, { total, at }] of this.#totals.of(key) ?? []) {
+      this.#reactions.get(`${key}:${name}`)?.offer(total, at);
+      if (at !== null) this.#post({ key, name, total, at });
+    }
+    return true;
+  }
+
+  #setStale(isStale: boolean): void {
+    if (this.#isStale === isStale) return;
+    this.#isStale = isStale;
+    for (const listener of [...this.#staleListeners]) listener();
+  }
+
+  /** Starts the source with the first watched target. */
+  #follow(): void {
+    if (this.#source !== undefined) {
+      this.#source.control.changed();
+      return;
+    }
+    const presence = this.#options.presence ?? pagePresence();
+    const read = async (of: string[], signal: AbortSignal) => {
+      const { body, maxAgeS = POLL_S } = await this.send("get", TOTALS, { query: { of }, signal, ...ONCE });
+      return { items: body.items, maxAgeS };
+    };
+    const source = this.#options.live?.(this) ?? pollTotals(read, presence);
+    const control = source.start({
+      refs: () => [...this.#watched.values()].map(({ ref }) => ref),
+      report: (items) => this.#report(items),
+      failed: () => this.#setStale(true),
+    });
+    const leave = presence.subscribe(() => {
+      if (!presence.online()) this.#setStale(true);
+      if (presence.visible() && presence.online()) control.wake();
+    });
+    this.#source = { control, leave };
+    if (typeof BroadcastChannel === "undefined") return;
+    this.#tabs = new BroadcastChannel(`plaza:${this.#baseUrl}`);
+    this.#tabs.onmessage = ({ data }) => this.#receive(data as TabMessage);
+    (this.#tabs as { unref?: () => void }).unref?.(); // it keeps no process of Node alive
+  }
+
+  #unfollow(): void {
+    this.#source?.control.stop();
+    this.#source?.leave();
+    this.#tabs?.close();
+    this.#source = this.#tabs = undefined;
+  }
+
+  #post(message: TabMessage): void {
+    this.#tabs?.postMessage(message);
+  }
+
+  /** Takes over what another tab was answered. */
+  #receive({ key, name, total, at, userId, active }: TabMessage): void {
+    const reaction = this.#reactions.get(`${key}:${name}`);
+    if (this.#totals.offer(key, name, { total, at })) reaction?.offer(total, at);
+    if (active !== undefined && userId === this.#userId) reaction?.follow(active, at);
+  }
+
+  /** Once a minute, reads what another device of the caller did, which public totals do not say. */
+  async #readOwnStates(): Promise<void> {
+    const now = Date.now();
+    if (this.#session === null || now - this.#ownStatesMs < OWN_STATES_MS) return;
+    this.#ownStatesMs = now;
+    const began = this.#tick();
+    const targets = [...this.#watched.values()].flatMap(({ ref: { type, id } }) =>
+      type === "user" ? [] : { type, id },
+    );
+    if (targets.length === 0) return;
+    const body = { targets: targets.slice(0, 100) };
+    try {
+      const reply = await this.post("/reactions/query", { body, ...ONCE });
+      for (const item of reply.items) {
+        const key = keyOf(item);
+        const { mine } = item;
+        if (mine === null) continue;
+        const like = { active: mine.liked, ...totalIn(item, "likes"), exact: reply.exact };
+        this.#reactions.get(`${key}:likes`)?.observe(like, began);
+        const collect = { active: mine.collected ?? false, ...totalIn(item, "collects"), exact: reply.exact };
+        this.#reactions.get(`${key}:collects`)?.observe(collect, began);
+      }
+    } catch {
+      // The next minute reads them again.
+    }
   }
 
   #dropIdle(): void {
@@ -362,6 +535,26 @@ export class Plaza extends Resources {
       if (!reaction.inUse) this.#reactions.delete(name);
     }
   }
+}
+
+/** What a tab was answered; `active` of a reaction of its user. */
+interface TabMessage {
+  key: string;
+  name: TotalName;
+  total: number;
+  at: string;
+  userId?: string | undefined;
+  active?: boolean;
+}
+
+/** Polls are repeated anyway. */
+const ONCE = { retry: { attempts: 1 } };
+
+/** Returns a total of an object of the API, and its order token. */
+function totalIn(item: object, name: TotalName): { total: number | null; at: string | null } {
+  const fields = item as Record<string, unknown>;
+  const [total, at] = [fields[name], fields[`${name}_at`]];
+  return { total: typeof total === "number" ? total : null, at: typeof at === "string" ? at : null };
 }
 
 /** Returns 128 random bits in hexadecimal, also in React Native and over plain HTTP, which lack parts of `crypto`. */

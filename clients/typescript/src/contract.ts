@@ -14,10 +14,12 @@ export const KEYED_PATHS: ReadonlySet<string> = new Set([
 export type Slug =
   | "already-ordered"
   | "already-reported"
+  | "already-reviewed"
   | "already-used"
   | "block-limit"
   | "blocked"
   | "code-refused"
+  | "events-gone"
   | "follow-limit"
   | "forbidden"
   | "gone"
@@ -26,9 +28,12 @@ export type Slug =
   | "idempotency-key-reused"
   | "internal"
   | "invalid-request"
+  | "last-owner"
   | "not-cancellable"
+  | "not-changeable"
   | "not-found"
   | "not-open"
+  | "not-reviewable"
   | "not-usable"
   | "phone-taken"
   | "queue-has-consumer"
@@ -38,7 +43,9 @@ export type Slug =
   | "sold-out"
   | "switched-off"
   | "switches-changed"
+  | "too-many-members"
   | "too-many-requests"
+  | "too-many-subscriptions"
   | "type-in-use"
   | "unauthenticated"
   | "unavailable"
@@ -375,6 +382,26 @@ export interface paths {
          * @description Returns the latest ones; those that are not closed come first. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_erasures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what happened, for other systems
+         * @description Returns events of the last eight days: reactions and follows in the order in which they were stored, and so comments, orders and reports, each at least once. Repeat the request with `next` as `after`, at once while `has_more`, else after some seconds. For admins, and for keys with the scope `events`. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_events"];
         put?: never;
         post?: never;
         delete?: never;
@@ -729,7 +756,7 @@ export interface paths {
         get: operations["get_switches"];
         /**
          * Replace the switches
-         * @description Replaces all switches, for all requests 2 s later. If another operator changed them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces the switches that are sent, for all requests 2 s later. If another operator changed them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_switches"];
         post?: never;
@@ -808,7 +835,7 @@ export interface paths {
         };
         /**
          * Get an order of the caller
-         * @description A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be found yet. Final orders of more than a month are read from the archive, more slowly. Needs a session. Counts as one read of the caller.
+         * @description Returns its times, its voucher and its shop. A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be found yet. Final orders of more than a month are read from the archive, more slowly. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_order"];
         put?: never;
@@ -1002,6 +1029,46 @@ export interface paths {
          * @description Idempotent. Needs a session. Counts as one write of the caller.
          */
         delete: operations["unlike_post"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/push-subscriptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Push to a browser
+         * @description What was new before is not pushed. A browser belongs to the user who added it last. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["create_push_subscription"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/push-subscriptions/{subscription_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End the pushes to a browser
+         * @description Call it before the session ends. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_push_subscription"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1260,12 +1327,12 @@ export interface paths {
         };
         /**
          * Get a shop
-         * @description Returns one shop with its address and coordinates. A session is optional. Counts as one read of the caller.
+         * @description Returns one shop with its address and coordinates, the number of its reviews and their average score. Both may lack the last 3 seconds. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_shop"];
         /**
          * Replace a shop
-         * @description Replaces all fields. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces all fields. Idempotent. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_shop"];
         post?: never;
@@ -1274,6 +1341,70 @@ export interface paths {
          * @description Its vouchers can no longer be ordered. A repeat is a 410. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_shop"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shops/{shop_id}/members": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the members of a shop
+         * @description Owners first. For owners of the shop and admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_members"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shops/{shop_id}/members/{user_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Appoint a member of a shop
+         * @description Or changes the role of one. The last owner keeps the role until there is another one, unless an admin changes it. Idempotent. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["appoint_member"];
+        post?: never;
+        /**
+         * Remove a member of a shop
+         * @description Owners remove others, and each member can leave; the last owner cannot. Idempotent. For members of the shop and admins. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["remove_member"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shops/{shop_id}/redemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the redeemed orders of a shop
+         * @description Newest first. For members of the shop and admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_redemptions"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1294,7 +1425,7 @@ export interface paths {
         put?: never;
         /**
          * Create a review of a shop
-         * @description With an `Idempotency-Key` the request can be repeated; without one, each request creates a review. Needs a session. Counts as one write of the caller.
+         * @description A user reviews a shop once, and each order that was used there once more: with its `order_id` the review is `verified`. A deleted review can be replaced. With an `Idempotency-Key` the request can be repeated; without one, a repeat is a 409 `already-reviewed`. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_review"];
         delete?: never;
@@ -1323,6 +1454,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/shops/{shop_id}/sales": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sales of a shop
+         * @description Newest voucher first, also of withdrawn vouchers, with the units at this moment. For members of the shop and admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_sales_of_shop"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/shops/{shop_id}/vouchers": {
         parameters: {
             query?: never;
@@ -1335,6 +1486,26 @@ export interface paths {
          * @description Newest first, with the units that are left. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_vouchers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/totals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the totals of up to 50 targets
+         * @description For screens that show them: the same for all callers, and cached. A target that does not exist has zeros, a deleted one its last totals. Needs no session. Counts as one request of the caller's network.
+         */
+        get: operations["get_totals"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1389,6 +1560,66 @@ export interface paths {
          * @description Changes the fields that are sent: nickname, avatar, time zone. Idempotent. Needs a session. Counts as one write of the caller.
          */
         patch: operations["update_my_profile"];
+        trace?: never;
+    };
+    "/users/me/bell": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get how many notifications are new
+         * @description Returns the number that a badge shows. Poll it; an answer with a lower `at` than one before is late. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_my_bell"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/bell/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notifications
+         * @description Returns all likes or comments of a text, or all follows, as one item each, read or not. A page may have fewer items than `limit`. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_notifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/bell/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Mark notifications as read
+         * @description Marks what the list displayed, and leaves what is new since. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["update_my_notifications"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/users/me/blocks": {
@@ -1480,9 +1711,53 @@ export interface paths {
         };
         /**
          * List the caller's orders
-         * @description Newest first, without archived ones. Needs a session. Counts as one read of the caller.
+         * @description Newest first, each with its voucher and its shop. Final orders of more than a month are read from the archive: a page that has some may be shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_orders"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/push": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what is pushed
+         * @description Returns the key with which a browser subscribes, and the preference of each kind of notification. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_my_push"];
+        /**
+         * Choose what is pushed
+         * @description Changes the preferences that it names. Notifications are listed as before. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["update_my_push"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/shops": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the shops that the caller acts for
+         * @description Oldest shop first, each with the caller's role. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_shops"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1706,11 +1981,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List vouchers by id
+         * @description Leaves out ids of vouchers that do not exist or were withdrawn. `next` is null. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_vouchers_by_id"];
         put?: never;
         /**
          * Create a voucher
-         * @description The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the request can be repeated; without one, each request creates a voucher. For admins. Needs a session. Counts as one write of the caller.
+         * @description The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the request can be repeated; without one, each request creates a voucher. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_voucher"];
         delete?: never;
@@ -1735,12 +2014,16 @@ export interface paths {
         post?: never;
         /**
          * Withdraw a voucher
-         * @description No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones stay. A repeat is a 410. For admins. Needs a session. Counts as one write of the caller.
+         * @description No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones stay. A repeat is a 410. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["withdraw_voucher"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Update a voucher
+         * @description Changes the fields that are sent: `title`; `price_cents`, until the sale begins; `expires_at`, to a later time. Orders show the change within a minute. Idempotent. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         */
+        patch: operations["update_voucher"];
         trace?: never;
     };
     "/vouchers/{voucher_id}/orders": {
@@ -1774,7 +2057,7 @@ export interface paths {
         put?: never;
         /**
          * Redeem the code of an order
-         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For admins. Needs a session. Counts as one write of the caller.
+         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For members of the shop and admins. Needs a session. Counts as one write of the caller.
          */
         post: operations["redeem_code"];
         delete?: never;
@@ -1887,6 +2170,13 @@ export interface components {
             /** @description Type of the target, such as `post`. */
             type: string;
         };
+        /** @description The caller's bell. */
+        BellResponse: {
+            /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
+            at: string;
+            /** @description Notifications with something new. Exact, without a cap. */
+            unread: number;
+        };
         /** @description A user whom the caller blocks. */
         BlockListItem: {
             /**
@@ -1976,6 +2266,8 @@ export interface components {
             collected: boolean;
             /** @description Collects of the post; null while provisional. */
             collects: number | null;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /** @description False while provisional (202): accepted, not decided. */
             exact: boolean;
         };
@@ -1995,6 +2287,8 @@ export interface components {
             id: string;
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["TextViewerState"] | null;
             post_id: string;
@@ -2061,6 +2355,42 @@ export interface components {
             state: "erasing" | "erased" | "closed";
             user_id: string;
         };
+        /** @description What happened. */
+        EventData: {
+            /** @description The user who did it, or the buyer of an order. */
+            actor_id: string;
+            /** @description Why an order failed, why a report was made, or its outcome. */
+            detail: string | null;
+            /** @description The comment, order or report; null for reactions. */
+            id: string | null;
+            /** @description What got the reaction, the post of a comment, the voucher of an order, or what was reported. */
+            target: components["schemas"]["EventTarget"];
+        };
+        /** @description An event. Each has one id for ever; it may be read more than once. */
+        EventResponse: {
+            data: components["schemas"]["EventData"];
+            id: string;
+            /**
+             * Format: date-time
+             * @description When it happened.
+             */
+            timestamp: string;
+            /** @description `like.added`, `follow.removed`, `comment.created`, `order.success`, `report.resolved`; ignore types that you do not know. */
+            type: string;
+        };
+        /** @description The type and the id of what an event is about. */
+        EventTarget: {
+            id: string;
+            type: string;
+        };
+        /** @description A page of events, and the position after it. */
+        EventsResponse: {
+            events: components["schemas"]["EventResponse"][];
+            /** @description Whether there are more events already. */
+            has_more: boolean;
+            /** @description Send it as `after` to read what follows, now or within eight days. */
+            next: string;
+        };
         /** @description One page of a list. */
         ExportedRowPage: {
             items: components["schemas"]["ExportedRowResponse"][];
@@ -2123,6 +2453,8 @@ export interface components {
             changed: boolean | null;
             /** @description Followers of the user; null while provisional. */
             followers: number | null;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            followers_at: string | null;
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
@@ -2211,7 +2543,7 @@ export interface components {
         /** @description A level of degradation, and why. */
         LevelRequest: {
             /** @enum {string} */
-            level: "normal" | "relieved" | "essential" | "read_only";
+            level: "normal" | "relieved" | "essential" | "read_only" | "warming";
             /** @description Why, for the other operators. Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             reason: string;
             /** @description `version` of the switches that the caller read. */
@@ -2227,6 +2559,8 @@ export interface components {
             liked: boolean;
             /** @description Likes of the target; null while provisional. */
             likes: number | null;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
         };
         /** @description A user who likes a target. */
         Liker: {
@@ -2243,6 +2577,47 @@ export interface components {
             items: components["schemas"]["Liker"][];
             /** @description Cursor of the page after this one; null on the last page. */
             next: string | null;
+        };
+        /** @description What becomes read. */
+        MarkReadRequest: {
+            /** @description `at` of the first page that was displayed. What is new since stays new. */
+            at: string;
+            /** @description The notifications; without it, all. */
+            groups?: components["schemas"]["NotificationRef"][] | null;
+        };
+        /** @description The bell after the mark. */
+        MarkReadResponse: {
+            /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
+            at: string;
+            /** @description Notifications that the same request would mark: repeat it. */
+            left: number;
+            /** @description Notifications with something new. Exact, without a cap. */
+            unread: number;
+        };
+        /** @description One page of a list. */
+        MemberPage: {
+            items: components["schemas"]["MemberResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description The role of a member. */
+        MemberRequest: {
+            /**
+             * @description `owner`: edits the shop, offers vouchers and appoints members. `staff`: redeems codes, and sees sales and redemptions.
+             * @enum {string}
+             */
+            role: "owner" | "staff";
+        };
+        /** @description A user who acts for a shop. */
+        MemberResponse: {
+            /** @enum {string} */
+            role: "owner" | "staff";
+            /**
+             * Format: date-time
+             * @description When the user became a member.
+             */
+            since: string;
+            user_id: string;
         };
         /** @description One page of a list. */
         NearbyShopPage: {
@@ -2277,6 +2652,56 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description A notification. */
+        NotificationRef: {
+            /** @enum {string} */
+            kind: "like" | "comment" | "follow";
+            subject: components["schemas"]["NotificationSubjectRef"];
+        };
+        /** @description All likes or comments of a text of the caller, or all follows. */
+        NotificationResponse: {
+            /** @description The newest users, three at most. */
+            actors: components["schemas"]["UserCard"][];
+            /**
+             * Format: date-time
+             * @description When something was new last.
+             */
+            changed_at: string;
+            /** @description What is new since it was read. */
+            fresh: number;
+            /** @enum {string} */
+            kind: "like" | "comment" | "follow";
+            /** @description Whether nothing is new. */
+            read: boolean;
+            subject: components["schemas"]["NotificationSubject"];
+            /** @description Likes or follows by others, or comments, new or not. */
+            total: number;
+        };
+        /** @description What a notification is about; of a follow, the caller. */
+        NotificationSubject: {
+            id: string;
+            /** @description The first 80 characters of its title or text; null: none. */
+            text: string | null;
+            /** @enum {string} */
+            type: "post" | "comment" | "review" | "user";
+        };
+        /** @description What a notification is about. */
+        NotificationSubjectRef: {
+            /** @description Positive integer of at most 9223372036854775807, as a string. */
+            id: string;
+            /** @enum {string} */
+            type: "post" | "comment" | "review" | "user";
+        };
+        /** @description A page of notifications, and the bell of the same instant. */
+        NotificationsResponse: {
+            /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
+            at: string;
+            items: components["schemas"]["NotificationResponse"][];
+            /** @description `cursor` of the next page; null: the end. */
+            next: string | null;
+            /** @description Notifications with something new. Exact, without a cap. */
+            unread: number;
+        };
         /** @description A report in the operators' queue. */
         OpenReport: {
             /** @description Null for a report of a user. */
@@ -2303,9 +2728,32 @@ export interface components {
             /** @description Cursor of the page after this one; null on the last page. */
             next: string | null;
         };
+        /** @description An order with its times, its voucher and its shop. */
+        OrderDetails: {
+            /**
+             * Format: date-time
+             * @description When it was placed, to the second.
+             */
+            created_at: string;
+            /** @description When it succeeded or failed. Null: pending, or it cannot be read now. */
+            decided_at: string | null;
+            order_id: string;
+            /** @description Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the voucher was withdrawn, or its shop deleted. `timed-out`: it could not be stored; order again. */
+            reason: ("sold-out" | "already-bought" | "timed-out" | "withdrawn") | null;
+            /**
+             * @description `pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final.
+             * @enum {string}
+             */
+            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
+            /** @description When the shop redeemed its code. */
+            used_at: string | null;
+            /** @description Null while it cannot be read: read it again. */
+            voucher: components["schemas"]["OrderedVoucher"] | null;
+            voucher_id: string;
+        };
         /** @description One page of a list. */
-        OrderPage: {
-            items: components["schemas"]["OrderResponse"][];
+        OrderDetailsPage: {
+            items: components["schemas"]["OrderDetails"][];
             /** @description Cursor of the page after this one; null on the last page. */
             next: string | null;
         };
@@ -2320,6 +2768,21 @@ export interface components {
              */
             status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
             voucher_id: string;
+        };
+        /** @description The shop that an order can be used in. */
+        OrderedShop: {
+            id: string;
+            /** @description Its name, up to a minute old. */
+            name: string;
+        };
+        /** @description The voucher of an order. */
+        OrderedVoucher: {
+            /** @description Until when an order can be used; null: without an end. */
+            expires_at: string | null;
+            /** @description Price of one unit in cents. */
+            price_cents: number;
+            shop: components["schemas"]["OrderedShop"];
+            title: string;
         };
         /** @description How a report is resolved. */
         OutcomeRequest: {
@@ -2336,6 +2799,8 @@ export interface components {
             exact: boolean;
             /** @description Users who follow this user. */
             followers: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            followers_at: string | null;
             /** @description Users whom this user follows. */
             following: number;
             id: string;
@@ -2348,6 +2813,42 @@ export interface components {
             posts: number;
             /** @description Name of a zone in the IANA database. */
             time_zone: string;
+        };
+        /** @description One page of a list. */
+        OwnShopPage: {
+            items: components["schemas"]["OwnShopResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A shop that the caller acts for. */
+        OwnShopResponse: {
+            address: string | null;
+            area: string | null;
+            /** @description Average price for one person in cents. */
+            avg_price_cents: number | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            id: string;
+            /** @description URLs of the images. */
+            images: string[];
+            name: string;
+            open_hours: string | null;
+            place: components["schemas"]["PlaceResponse"] | null;
+            /**
+             * @description The caller's role in the shop.
+             * @enum {string}
+             */
+            role: "owner" | "staff";
+            /** @description Id of the shop type. */
+            type_id: string | null;
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
+            updated_at: string;
         };
         /** @description A sign-in code and its challenge, for the phone of the caller. */
         PhoneRequest: {
@@ -2376,6 +2877,8 @@ export interface components {
             body: string;
             /** @description Number of collects. */
             collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /** @description Number of comments. */
             comments: number;
             /**
@@ -2399,6 +2902,8 @@ export interface components {
             kind: "note" | "blog";
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
             title: string;
@@ -2411,6 +2916,8 @@ export interface components {
             body: string;
             /** @description Number of collects. */
             collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /** @description Number of comments. */
             comments: number;
             /**
@@ -2436,6 +2943,8 @@ export interface components {
             likers: components["schemas"]["UserCard"][] | null;
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
             title: string;
@@ -2449,6 +2958,8 @@ export interface components {
             body_preview: string;
             /** @description Number of collects. */
             collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /** @description Number of comments. */
             comments: number;
             /**
@@ -2472,6 +2983,8 @@ export interface components {
             kind: "note" | "blog";
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
             title: string;
@@ -2499,6 +3012,22 @@ export interface components {
             kind: "note" | "blog";
             /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
             title: string;
+        };
+        /** @description The totals of a post. */
+        PostTotals: {
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
+            /** @description Number of comments. It has no order: the last response counts. */
+            comments: number;
+            id: string;
+            /** @description Number of likes. */
+            likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
+            /** @constant */
+            type: "post";
         };
         /** @description The fields of a post to change: at least one. */
         PostUpdateRequest: {
@@ -2560,6 +3089,24 @@ export interface components {
             /** @description Approximate number of dead letters left. */
             remaining: number;
         };
+        /** @description Whether the caller receives a kind of notification by a channel. */
+        PushPreference: {
+            /** @constant */
+            channel: "push";
+            /** @enum {string} */
+            kind: "like" | "comment" | "follow" | "order" | "waitlist" | "report";
+            on: boolean;
+        };
+        /** @description Preferences to change; the others stay. */
+        PushPreferencesRequest: {
+            preferences: components["schemas"]["PushPreference"][];
+        };
+        /** @description The key that browsers subscribe with, and the preference of each kind and channel. */
+        PushResponse: {
+            preferences: components["schemas"]["PushPreference"][];
+            /** @description `applicationServerKey`; null: nothing is pushed. */
+            public_key: string | null;
+        };
         /** @description One page of a list. */
         QueuePage: {
             items: components["schemas"]["QueueResponse"][];
@@ -2593,6 +3140,8 @@ export interface components {
             body_preview: string;
             /** @description Number of collects. */
             collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /** @description Number of comments. */
             comments: number;
             /**
@@ -2616,6 +3165,8 @@ export interface components {
             kind: "note" | "blog";
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
             /** @description What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer. */
@@ -2701,6 +3252,26 @@ export interface components {
             targets: number;
             /** @description Users compared. */
             users: number;
+        };
+        /** @description One page of a list. */
+        RedeemedOrderPage: {
+            items: components["schemas"]["RedeemedOrderResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description An order that was used in the shop. */
+        RedeemedOrderResponse: {
+            order_id: string;
+            /** @description Of the voucher; null while it cannot be read: read it again. */
+            title: string | null;
+            /**
+             * Format: date-time
+             * @description When its code was redeemed.
+             */
+            used_at: string;
+            /** @description Id of the user who redeemed its code. */
+            used_by: string;
+            voucher_id: string;
         };
         /** @description The code of an order. */
         RedemptionCodeResponse: {
@@ -2805,11 +3376,17 @@ export interface components {
             images: string[];
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["TextViewerState"] | null;
             /** @description Stars, 1 to 5. */
             score: number;
             shop_id: string;
+            /** @description Its header; null without one. */
+            title: string | null;
+            /** @description Whether it is about an order that its author used in the shop. */
+            verified: boolean;
         };
         /** @description One page of a list. */
         ReviewPage: {
@@ -2823,8 +3400,12 @@ export interface components {
             body: string;
             /** @description URLs of up to 9 images. */
             images?: string[];
+            /** @description An order that the caller used in the shop: the review is verified. One review an order, and one without an order. */
+            order_id?: string | null;
             /** @description Stars: 1 is worst, 5 is best. */
             score: number;
+            /** @description A header; null for none. */
+            title?: string | null;
         };
         /** @description The score of a review and how it comes about. */
         ReviewScoreResponse: {
@@ -2958,6 +3539,37 @@ export interface components {
             token: string;
             user: components["schemas"]["UserCard"];
         };
+        /** @description A shop, and what its reviews say: of all that are not deleted. */
+        ShopDetails: {
+            address: string | null;
+            area: string | null;
+            /** @description 1 to 5, to two decimals; null without a review. */
+            average_score: number | null;
+            /** @description Average price for one person in cents. */
+            avg_price_cents: number | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            id: string;
+            /** @description URLs of the images. */
+            images: string[];
+            name: string;
+            open_hours: string | null;
+            place: components["schemas"]["PlaceResponse"] | null;
+            /** @description The exact number; null while it cannot be read. */
+            reviews: number | null;
+            /** @description The sum of their scores; null with `reviews`. */
+            score_total: number | null;
+            /** @description Id of the shop type. */
+            type_id: string | null;
+            /**
+             * Format: date-time
+             * @description When it was changed last.
+             */
+            updated_at: string;
+        };
         /** @description One page of a list. */
         ShopPage: {
             items: components["schemas"]["ShopResponse"][];
@@ -3030,6 +3642,22 @@ export interface components {
             id: string;
             name: string;
         };
+        /** @description The keys of a browser, in base64url. */
+        SubscriptionKeys: {
+            auth: string;
+            p256dh: string;
+        };
+        /** @description A subscription as `PushSubscription.toJSON()` of a browser returns it. */
+        SubscriptionRequest: {
+            /** @description A URL of the push service of Chrome, Firefox, Safari or Edge. */
+            endpoint: string;
+            keys: components["schemas"]["SubscriptionKeys"];
+        };
+        /** @description A subscription that was stored. */
+        SubscriptionResponse: {
+            /** @description Ends the subscription. */
+            id: string;
+        };
         /** @description Which entries of outboxes to send again. */
         SweepRequest: {
             /**
@@ -3060,24 +3688,44 @@ export interface components {
             /** @description User id of the operator. */
             changed_by: string;
             /** @description Null if no level has these switches. */
-            level: ("normal" | "relieved" | "essential" | "read_only") | null;
+            level: ("normal" | "relieved" | "essential" | "read_only" | "warming") | null;
             reason: string;
             version: number;
         };
-        /** @description All switches. A request has each of them. */
+        /** @description All switches. A request may leave out those with a default, which are newer than others: a client that does not know them leaves them as they are. */
         SwitchSet: {
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             anonymous_factor: number;
+            /**
+             * @description What is new rings the bell. Off: nothing rings, and reactions that end are still taken back.
+             * @default false
+             */
+            bell_on: boolean;
             /** @description Rankings and recommendations as last built, from Redis only. */
             cached_lists_only: boolean;
             /** @description No new comments. */
             comments_stopped: boolean;
+            /**
+             * @description Totals are sent with order tokens. Off while a version without them runs beside this one.
+             * @default false
+             */
+            live: boolean;
+            /**
+             * @description Interval at which clients read the totals on their screens, in seconds. 0: they do not.
+             * @default 5
+             */
+            live_poll_s: number;
             /** @description Share of the successful requests that is logged. */
             log_sample_rate: number;
             /** @description No new posts and no changes of posts. */
             posts_stopped: boolean;
             /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
             read_only: boolean;
+            /**
+             * @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it.
+             * @default false
+             */
+            readers_held: boolean;
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             reads_factor: number;
             /** @description No new accounts. Users can sign in. */
@@ -3101,7 +3749,7 @@ export interface components {
             /** @description User id of the operator. */
             changed_by: string | null;
             /** @description Null if no level has these switches. */
-            level: ("normal" | "relieved" | "essential" | "read_only") | null;
+            level: ("normal" | "relieved" | "essential" | "read_only" | "warming") | null;
             reason: string | null;
             switches: components["schemas"]["SwitchSet"];
             /** @description Number of the change; 0 before the first one. */
@@ -3118,9 +3766,13 @@ export interface components {
         TargetTotals: {
             /** @description Number of collects; null for targets that cannot be collected. */
             collects: number | null;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             id: string;
             /** @description Number of likes. */
             likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["TargetViewerState"] | null;
             /** @enum {string} */
@@ -3132,9 +3784,24 @@ export interface components {
             collected: boolean | null;
             liked: boolean;
         };
+        /** @description The totals of a comment or a review. */
+        TextTotals: {
+            id: string;
+            /** @description Number of likes. */
+            likes: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            likes_at: string | null;
+            /** @enum {string} */
+            type: "comment" | "review";
+        };
         /** @description What the caller did to a comment or a review. */
         TextViewerState: {
             liked: boolean;
+        };
+        /** @description The totals of the requested targets. */
+        TotalsResponse: {
+            /** @description One item a target, in the order of the request. */
+            items: (components["schemas"]["PostTotals"] | components["schemas"]["TextTotals"] | components["schemas"]["UserTotals"])[];
         };
         /** @description The name and the avatar of a user, as lists show them. */
         UserCard: {
@@ -3153,6 +3820,8 @@ export interface components {
             exact: boolean;
             /** @description Users who follow this user. */
             followers: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            followers_at: string | null;
             /** @description Users whom this user follows. */
             following: number;
             id: string;
@@ -3169,6 +3838,16 @@ export interface components {
             items: components["schemas"]["UserProfile"][];
             /** @description Cursor of the page after this one; null on the last page. */
             next: string | null;
+        };
+        /** @description The totals of a user. */
+        UserTotals: {
+            /** @description Users who follow this user. */
+            followers: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            followers_at: string | null;
+            id: string;
+            /** @constant */
+            type: "user";
         };
         /** @description What the caller did to a user. */
         UserViewerState: {
@@ -3235,6 +3914,18 @@ export interface components {
             /** @description Number of units. */
             stock: number;
             title: string;
+        };
+        /** @description The fields of a voucher to change: at least one. */
+        VoucherUpdateRequest: {
+            /**
+             * Format: date-time
+             * @description Not earlier than it was, and only until it has passed. Time of RFC 3339 with its offset, from 2000 to 2999.
+             */
+            expires_at?: string;
+            /** @description Price of one unit in cents. */
+            price_cents?: number;
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
+            title?: string;
         };
         /** @description One page of a list. */
         WaitlistPage: {
@@ -3805,6 +4496,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErasurePage"];
+                };
+            };
+        };
+    };
+    list_events: {
+        parameters: {
+            query?: {
+                /** @description Position after which to read: `next` of the page before. Without it, the page begins with the oldest events that are kept. */
+                after?: string;
+                /** @description Maximum number of events. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events after a cursor. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventsResponse"];
                 };
             };
         };
@@ -4441,7 +5159,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OrderResponse"];
+                    "application/json": components["schemas"]["OrderDetails"];
                 };
             };
         };
@@ -4912,6 +5630,55 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["LikeResponse"];
                 };
+            };
+        };
+    };
+    create_push_subscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubscriptionRequest"];
+            };
+        };
+        responses: {
+            /** @description The subscription. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubscriptionResponse"];
+                };
+            };
+        };
+    };
+    delete_push_subscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a subscription of the caller. */
+                subscription_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Nothing is pushed to it. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -5434,7 +6201,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ShopResponse"];
+                    "application/json": components["schemas"]["ShopDetails"];
                 };
             };
         };
@@ -5488,6 +6255,117 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    list_members: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                shop_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All members. `next` is null. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberPage"];
+                };
+            };
+        };
+    };
+    appoint_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                shop_id: string;
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MemberRequest"];
+            };
+        };
+        responses: {
+            /** @description The member. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberResponse"];
+                };
+            };
+        };
+    };
+    remove_member: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                shop_id: string;
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The user does not act for the shop. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_redemptions: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                shop_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of orders. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedeemedOrderPage"];
+                };
             };
         };
     };
@@ -5589,6 +6467,36 @@ export interface operations {
             };
         };
     };
+    list_sales_of_shop: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                shop_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of sales. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SalePage"];
+                };
+            };
+        };
+    };
     list_vouchers: {
         parameters: {
             query?: {
@@ -5617,6 +6525,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VoucherPage"];
+                };
+            };
+        };
+    };
+    get_totals: {
+        parameters: {
+            query: {
+                /** @description Up to 50 targets, separated by commas, each once. */
+                of: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The totals. `max-age` is the time until a client should ask again. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TotalsResponse"];
                 };
             };
         };
@@ -5714,6 +6649,81 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OwnProfile"];
+                };
+            };
+        };
+    };
+    get_my_bell: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is new for the caller. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BellResponse"];
+                };
+            };
+        };
+    };
+    list_my_notifications: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Notifications, those with the newest event first. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationsResponse"];
+                };
+            };
+        };
+    };
+    update_my_notifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkReadRequest"];
+            };
+        };
+        responses: {
+            /** @description The bell after the mark. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MarkReadResponse"];
                 };
             };
         };
@@ -5852,7 +6862,82 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OrderPage"];
+                    "application/json": components["schemas"]["OrderDetailsPage"];
+                };
+            };
+        };
+    };
+    get_my_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is pushed to the caller. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushResponse"];
+                };
+            };
+        };
+    };
+    update_my_push: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PushPreferencesRequest"];
+            };
+        };
+        responses: {
+            /** @description What is pushed to the caller. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PushResponse"];
+                };
+            };
+        };
+    };
+    list_my_shops: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of shops. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnShopPage"];
                 };
             };
         };
@@ -6208,6 +7293,33 @@ export interface operations {
             };
         };
     };
+    list_vouchers_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The vouchers, in the order of `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoucherPage"];
+                };
+            };
+        };
+    };
     create_voucher: {
         parameters: {
             query?: never;
@@ -6286,6 +7398,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    update_voucher: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VoucherUpdateRequest"];
+            };
+        };
+        responses: {
+            /** @description The changed voucher. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoucherResponse"];
+                };
             };
         };
     };

@@ -1,6 +1,18 @@
+export { Bell, type BellState, type Notification, type NotificationPage, type NotificationRef } from "./bell.ts";
 export type { Listed } from "./bind.ts";
 export { type Collectable, type Followable, type Likeable, Plaza, type PlazaOptions, type Reply } from "./client.ts";
 export type { Slug } from "./contract.ts";
+export {
+  type LiveControl,
+  type LiveInput,
+  type LiveSource,
+  type LiveTotals,
+  type Presence,
+  pagePresence,
+  pollTotals,
+  type ReadTotals,
+  type TotalsItem,
+} from "./live.ts";
 export type {
   Args,
   BodyOf,
@@ -25,4 +37,5 @@ export {
   type Visitor,
   webStore,
 } from "./session.ts";
+export { isNewer, type Known, type LiveRef, type TotalName } from "./totals.ts";
 export type { RetryOptions } from "./transport.ts";

@@ -1,4 +1,5 @@
 /** A like, a collect or a follow of the caller, shown at once and confirmed later. */
+import { isNewer, type LiveRef } from "./totals.ts";
 
 export interface ReactionState {
   /** The optimistic state: it changes at once, and back only if the API refuses it. */
@@ -17,25 +18,36 @@ export interface ReactionState {
 export interface Snapshot {
   active: boolean;
   total: number | null;
+  /** The order token of the total; null when it has none. */
+  at: string | null;
   /** False when the read was answered from MySQL, and may lack the last seconds. */
   exact: boolean;
 }
 
-/** Sends a state to the API; returns the new total, null for 202. */
-export type SendReaction = (active: boolean) => Promise<number | null>;
+/** Sends a state to the API; returns the new total, null for 202, and its order token. */
+export type SendReaction = (active: boolean) => Promise<{ total: number | null; at: string | null }>;
+
+const UNCOUNTED_MS = 30_000;
 
 /**
  * The caller's reaction to one target.
  *
  * At most one request is in flight. A state that is set meanwhile waits, and the last one is sent,
- * so responses cannot overtake each other. A read changes the state only if it began after the
- * last response: `clock` counts requests and responses of the client.
+ * so responses cannot overtake each other. Totals are ordered by their tokens. Where the API sends
+ * none, a read changes the state only if it began after the last response: `clock` counts requests
+ * and responses of the client.
  */
 export class Reaction {
+  /** The target, for `plaza.live`. */
+  readonly ref: LiveRef;
   readonly #send: SendReaction;
   readonly #clock: () => number;
   readonly #listeners = new Set<(state: ReactionState) => void>();
-  #confirmed: Pick<Snapshot, "active" | "total">;
+  #confirmed: Pick<Snapshot, "active" | "total" | "at">;
+  /** The highest total that others reported while a request was in flight. */
+  #frame: { total: number; at: string | null } | undefined;
+  /** When the API accepted a reaction without counting it. */
+  #acceptedMs = 0;
   #confirmedAt: number;
   #exact = true;
   /** False after a failed request, which the API may have carried out. */
@@ -45,7 +57,8 @@ export class Reaction {
   #running: Promise<void> | null = null;
   #state: ReactionState;
 
-  constructor(send: SendReaction, clock: () => number, first: Snapshot, at: number) {
+  constructor(ref: LiveRef, send: SendReaction, clock: () => number, first: Snapshot, at: number) {
+    this.ref = ref;
     this.#send = send;
     this.#clock = clock;
     this.#confirmed = first;
@@ -92,15 +105,41 @@ export class Reaction {
   }
 
   /**
-   * Takes over what a read returned that began `at`. Ignores it while a request is in flight, when
-   * a response or another read is newer, and when it may lack a reaction that is not counted yet.
+   * Takes over what a read returned that began `began`. Ignores it while a request is in flight,
+   * when a response or another read is newer, and when it may lack a reaction that is not counted
+   * yet.
    */
-  observe(read: Snapshot, at: number): void {
-    if (this.#running !== null || at < this.#confirmedAt || (!read.exact && !this.#exact)) return;
-    this.#confirmed = { active: read.active, total: read.total ?? this.#confirmed.total };
-    this.#confirmedAt = at;
+  observe(read: Snapshot, began: number): void {
+    const { at, total } = this.#confirmed;
+    if (this.#running !== null || (!read.exact && !this.#exact)) return;
+    if (at !== null ? read.at === null || read.at < at : began < this.#confirmedAt) return;
+    this.#confirmed = { active: read.active, total: read.total ?? total, at: read.at };
+    this.#confirmedAt = Math.max(began, this.#confirmedAt);
     this.#active = read.active;
     this.#exact = this.#certain = true;
+    this.#notify();
+  }
+
+  /** Takes over a total that says nothing about the caller, if it is newer. */
+  offer(total: number, at: string | null): void {
+    const next = { total, at };
+    if (this.#running !== null) {
+      if (isNewer(next, this.#frame)) this.#frame = next;
+      return;
+    }
+    if (!this.#exact && Date.now() - this.#acceptedMs < UNCOUNTED_MS) return;
+    const { total: known, ...confirmed } = this.#confirmed;
+    if (at === null || (known !== null && !isNewer(next, { total: known, at: confirmed.at }))) return;
+    this.#confirmed = { ...this.#confirmed, total, at };
+    this.#notify();
+  }
+
+  /** Takes over what another client of the same user was answered, if it is newer. */
+  follow(active: boolean, at: string): void {
+    const { at: known } = this.#confirmed;
+    if (this.#running !== null || known === null || at < known) return;
+    this.#confirmed = { ...this.#confirmed, active };
+    this.#active = active;
     this.#notify();
   }
 
@@ -113,9 +152,16 @@ export class Reaction {
     do {
       const sent = this.#active;
       try {
-        const total = await this.#send(sent);
+        const { total, at } = await this.#send(sent);
         this.#exact = total !== null;
-        this.#confirmed = { active: sent, total: total ?? this.#totalFor(sent) };
+        if (total === null) {
+          this.#acceptedMs = Date.now();
+          this.#confirmed = { ...this.#confirmed, active: sent, total: this.#totalFor(sent) };
+        } else {
+          const known = this.#confirmed;
+          const isOld = at !== null && known.at !== null && at < known.at;
+          this.#confirmed = isOld ? { ...known, active: sent } : { active: sent, total, at };
+        }
         this.#certain = true;
       } catch (error) {
         this.#certain = false;
@@ -128,6 +174,9 @@ export class Reaction {
       this.#notify();
     } while (this.#error === undefined && !this.#isSettled());
     this.#running = null;
+    const frame = this.#frame;
+    this.#frame = undefined;
+    if (frame !== undefined) this.offer(frame.total, frame.at);
     this.#notify();
   }
 

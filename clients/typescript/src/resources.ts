@@ -61,6 +61,8 @@ export interface OpsResource {
   hideComment(commentId: string, options?: RequestOptions): Promise<Result<"put", "/ops/comments/{comment_id}/hidden">>;
   /** List erasures of accounts. */
   listErasures(query?: QueryOf<"/ops/erasures">, options?: RequestOptions): Listed<"/ops/erasures">;
+  /** List what happened, for other systems. */
+  listEvents(query?: QueryOf<"/ops/events">, options?: RequestOptions): Promise<Result<"get", "/ops/events">>;
   /** Get the state of Redis, MySQL and SQS. */
   getStoreHealth(options?: RequestOptions): Promise<Result<"get", "/ops/health">>;
   /** Get the largest and the hottest keys of Redis. */
@@ -149,6 +151,13 @@ export interface PostsResource {
   like(postId: string, options?: RequestOptions): Promise<Result<"put", "/posts/{post_id}/likes/me">>;
 }
 
+export interface PushSubscriptionsResource {
+  /** Push to a browser. */
+  create(body: BodyOf<"put", "/push-subscriptions">, options?: RequestOptions): Promise<Result<"put", "/push-subscriptions">>;
+  /** End the pushes to a browser. */
+  delete(subscriptionId: string, options?: RequestOptions): Promise<Result<"delete", "/push-subscriptions/{subscription_id}">>;
+}
+
 export interface ReactionsResource {
   /** Query the totals of up to 100 targets. */
   query(body: BodyOf<"post", "/reactions/query">, options?: RequestOptions): Promise<Result<"post", "/reactions/query">>;
@@ -202,14 +211,29 @@ export interface ShopsResource {
   get(shopId: string, options?: RequestOptions): Promise<Result<"get", "/shops/{shop_id}">>;
   /** Replace a shop. */
   replace(shopId: string, body: BodyOf<"put", "/shops/{shop_id}">, options?: RequestOptions): Promise<Result<"put", "/shops/{shop_id}">>;
+  /** List the members of a shop. */
+  listMembers(shopId: string, options?: RequestOptions): Listed<"/shops/{shop_id}/members">;
+  /** Remove a member of a shop. */
+  removeMember(shopId: string, userId: string, options?: RequestOptions): Promise<Result<"delete", "/shops/{shop_id}/members/{user_id}">>;
+  /** Appoint a member of a shop. */
+  appointMember(shopId: string, userId: string, body: BodyOf<"put", "/shops/{shop_id}/members/{user_id}">, options?: RequestOptions): Promise<Result<"put", "/shops/{shop_id}/members/{user_id}">>;
+  /** List the redeemed orders of a shop. */
+  listRedemptions(shopId: string, query?: QueryOf<"/shops/{shop_id}/redemptions">, options?: RequestOptions): Listed<"/shops/{shop_id}/redemptions">;
   /** List the reviews of a shop. */
   listReviews(shopId: string, query?: QueryOf<"/shops/{shop_id}/reviews">, options?: RequestOptions): Listed<"/shops/{shop_id}/reviews">;
   /** Create a review of a shop. */
   createReview(shopId: string, body: BodyOf<"post", "/shops/{shop_id}/reviews">, options?: RequestOptions): Promise<Result<"post", "/shops/{shop_id}/reviews">>;
   /** List the recommended reviews of a shop. */
   listRecommendedReviews(shopId: string, query?: QueryOf<"/shops/{shop_id}/reviews/recommended">, options?: RequestOptions): Listed<"/shops/{shop_id}/reviews/recommended">;
+  /** List the sales of a shop. */
+  listSalesOf(shopId: string, query?: QueryOf<"/shops/{shop_id}/sales">, options?: RequestOptions): Listed<"/shops/{shop_id}/sales">;
   /** List the vouchers of a shop. */
   listVouchers(shopId: string, query?: QueryOf<"/shops/{shop_id}/vouchers">, options?: RequestOptions): Listed<"/shops/{shop_id}/vouchers">;
+}
+
+export interface TotalsResource {
+  /** Get the totals of up to 50 targets. */
+  get(query: QueryOf<"/totals">, options?: RequestOptions): Promise<Result<"get", "/totals">>;
 }
 
 export interface UsersResource {
@@ -221,6 +245,12 @@ export interface UsersResource {
   getMyProfile(options?: RequestOptions): Promise<Result<"get", "/users/me">>;
   /** Update the caller's profile. */
   updateMyProfile(body: BodyOf<"patch", "/users/me">, options?: RequestOptions): Promise<Result<"patch", "/users/me">>;
+  /** Get how many notifications are new. */
+  getMyBell(options?: RequestOptions): Promise<Result<"get", "/users/me/bell">>;
+  /** List notifications. */
+  listMyNotifications(query?: QueryOf<"/users/me/bell/groups">, options?: RequestOptions): Listed<"/users/me/bell/groups">;
+  /** Mark notifications as read. */
+  updateMyNotifications(body: BodyOf<"put", "/users/me/bell/read">, options?: RequestOptions): Promise<Result<"put", "/users/me/bell/read">>;
   /** List the users whom the caller blocks. */
   listMyBlocks(query?: QueryOf<"/users/me/blocks">, options?: RequestOptions): Listed<"/users/me/blocks">;
   /** List the targets that the caller collects. */
@@ -231,6 +261,12 @@ export interface UsersResource {
   listMyLikes(query?: QueryOf<"/users/me/likes">, options?: RequestOptions): Listed<"/users/me/likes">;
   /** List the caller's orders. */
   listMyOrders(query?: QueryOf<"/users/me/orders">, options?: RequestOptions): Listed<"/users/me/orders">;
+  /** Get what is pushed. */
+  getMyPush(options?: RequestOptions): Promise<Result<"get", "/users/me/push">>;
+  /** Choose what is pushed. */
+  updateMyPush(body: BodyOf<"put", "/users/me/push">, options?: RequestOptions): Promise<Result<"put", "/users/me/push">>;
+  /** List the shops that the caller acts for. */
+  listMyShops(query?: QueryOf<"/users/me/shops">, options?: RequestOptions): Listed<"/users/me/shops">;
   /** List the waitlists that the caller is on. */
   listMyWaitlists(query?: QueryOf<"/users/me/waitlists">, options?: RequestOptions): Listed<"/users/me/waitlists">;
   /** Get a user's profile. */
@@ -261,12 +297,16 @@ export interface VisitorsResource {
 }
 
 export interface VouchersResource {
+  /** List vouchers by id. */
+  listById(query: QueryOf<"/vouchers">, options?: RequestOptions): Listed<"/vouchers">;
   /** Create a voucher. */
   create(body: BodyOf<"post", "/vouchers">, options?: RequestOptions): Promise<Result<"post", "/vouchers">>;
   /** Withdraw a voucher. */
   withdraw(voucherId: string, options?: RequestOptions): Promise<Result<"delete", "/vouchers/{voucher_id}">>;
   /** Get a voucher. */
   get(voucherId: string, options?: RequestOptions): Promise<Result<"get", "/vouchers/{voucher_id}">>;
+  /** Update a voucher. */
+  update(voucherId: string, body: BodyOf<"patch", "/vouchers/{voucher_id}">, options?: RequestOptions): Promise<Result<"patch", "/vouchers/{voucher_id}">>;
   /** Order a voucher. */
   placeOrder(voucherId: string, options?: RequestOptions): Promise<Result<"post", "/vouchers/{voucher_id}/orders">>;
   /** Redeem the code of an order. */
@@ -316,6 +356,7 @@ export abstract class Resources {
     showComment: "delete /ops/comments/{comment_id}/hidden",
     hideComment: "put /ops/comments/{comment_id}/hidden",
     listErasures: "get* /ops/erasures",
+    listEvents: "get? /ops/events",
     getStoreHealth: "get /ops/health",
     getKeys: "get /ops/keys",
     getLag: "get /ops/lag",
@@ -361,6 +402,10 @@ export abstract class Resources {
     unlike: "delete /posts/{post_id}/likes/me",
     like: "put /posts/{post_id}/likes/me",
   });
+  readonly pushSubscriptions = bind<PushSubscriptionsResource>(this, {
+    create: "put= /push-subscriptions",
+    delete: "delete /push-subscriptions/{subscription_id}",
+  });
   readonly reactions = bind<ReactionsResource>(this, {
     query: "post= /reactions/query",
   });
@@ -390,21 +435,35 @@ export abstract class Resources {
     delete: "delete /shops/{shop_id}",
     get: "get /shops/{shop_id}",
     replace: "put= /shops/{shop_id}",
+    listMembers: "get+ /shops/{shop_id}/members",
+    removeMember: "delete /shops/{shop_id}/members/{user_id}",
+    appointMember: "put= /shops/{shop_id}/members/{user_id}",
+    listRedemptions: "get* /shops/{shop_id}/redemptions",
     listReviews: "get* /shops/{shop_id}/reviews",
     createReview: "post= /shops/{shop_id}/reviews",
     listRecommendedReviews: "get* /shops/{shop_id}/reviews/recommended",
+    listSalesOf: "get* /shops/{shop_id}/sales",
     listVouchers: "get* /shops/{shop_id}/vouchers",
+  });
+  readonly totals = bind<TotalsResource>(this, {
+    get: "get? /totals",
   });
   readonly users = bind<UsersResource>(this, {
     listById: "get* /users",
     deleteMyAccount: "delete /users/me",
     getMyProfile: "get /users/me",
     updateMyProfile: "patch= /users/me",
+    getMyBell: "get /users/me/bell",
+    listMyNotifications: "get* /users/me/bell/groups",
+    updateMyNotifications: "put= /users/me/bell/read",
     listMyBlocks: "get* /users/me/blocks",
     listMyCollects: "get* /users/me/collects",
     getMyExport: "get* /users/me/export",
     listMyLikes: "get* /users/me/likes",
     listMyOrders: "get* /users/me/orders",
+    getMyPush: "get /users/me/push",
+    updateMyPush: "put= /users/me/push",
+    listMyShops: "get* /users/me/shops",
     listMyWaitlists: "get* /users/me/waitlists",
     get: "get /users/{user_id}",
     unblock: "delete /users/{user_id}/blocks/me",
@@ -421,9 +480,11 @@ export abstract class Resources {
     createId: "post /visitors",
   });
   readonly vouchers = bind<VouchersResource>(this, {
+    listById: "get* /vouchers",
     create: "post= /vouchers",
     withdraw: "delete /vouchers/{voucher_id}",
     get: "get /vouchers/{voucher_id}",
+    update: "patch= /vouchers/{voucher_id}",
     placeOrder: "post /vouchers/{voucher_id}/orders",
     redeemCode: "post= /vouchers/{voucher_id}/redemptions",
     getSaleStatus: "get /vouchers/{voucher_id}/status",

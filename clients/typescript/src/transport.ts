@@ -37,6 +37,7 @@ export interface RawReply {
   body: unknown;
   requestId: string | undefined;
   retryAfterS: number | undefined;
+  maxAgeS: number | undefined;
 }
 
 /**
@@ -125,6 +126,8 @@ async function sendOnce({ fetch, url, init, signal, timeoutMs }: Attempts): Prom
   const requestId = headers.get("x-request-id") ?? sentId;
   const wait = Number.parseFloat(headers.get("retry-after") ?? "");
   const retryAfterS = Number.isNaN(wait) ? undefined : wait;
+  const maxAge = Number.parseInt(/max-age=(\d+)/.exec(headers.get("cache-control") ?? "")?.[1] ?? "", 10);
+  const maxAgeS = Number.isNaN(maxAge) ? undefined : maxAge;
   let body: unknown;
   try {
     body = text === "" ? undefined : JSON.parse(text);
@@ -132,5 +135,5 @@ async function sendOnce({ fetch, url, init, signal, timeoutMs }: Attempts): Prom
     if (ok) throw new NetworkError("The response is not JSON.", requestId, error);
   }
   if (!ok) throw new ProblemError(status, body, requestId, retryAfterS);
-  return { status, body, requestId, retryAfterS };
+  return { status, body, requestId, retryAfterS, maxAgeS };
 }

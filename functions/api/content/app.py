@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
-from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
+from plaza.content import ContentView, Draft, ListPosition, queries, reaction_lists
 from plaza.content.encoder import (
     encode_comment,
     encode_post,
@@ -18,6 +17,7 @@ from plaza.content.encoder import (
     encode_reacted,
     encode_review,
 )
+from plaza.content.model import AlreadyReviewed, OrderUnusable
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
@@ -34,10 +34,11 @@ from plaza.switches import Switch
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
-    from plaza.content import schemas
+    from plaza.content import commands, schemas
     from plaza.infra.http import schemas as http
     from plaza.reach import schemas as reach_schemas
-else:  # a request without parameters needs no pydantic
+else:  # reads need no commands, and a request without parameters no pydantic
+    commands = LazyModule("plaza.content.commands")
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
     reach_schemas = LazyModule("plaza.reach.schemas")
 
@@ -219,15 +220,18 @@ def delete_comment(comment_id: Id) -> tuple[None, int]:
     "/shops/<shop_id>/reviews",
     security=BEARER,
     middlewares=WRITES,
-    responses=Responses({201: _CREATED}, NotFound, KeyReused, Gone, example=1),
+    responses=Responses(
+        {201: _CREATED}, NotFound, KeyReused, AlreadyReviewed, OrderUnusable, Gone, example=1
+    ),
 )
 def create_review(
     shop_id: Id, request: schemas.ReviewRequest, key: http.IdempotencyKey = None
 ) -> tuple[Annotated[str, BodyOf(schemas.Review)], int]:
     """Create a review of a shop.
 
-    With an `Idempotency-Key` the request can be repeated; without one, each request creates a
-    review.
+    A user reviews a shop once, and each order that was used there once more: with its `order_id`
+    the review is `verified`. A deleted review can be replaced. With an `Idempotency-Key` the
+    request can be repeated; without one, a repeat is a 409 `already-reviewed`.
     """
     actor_id = require_caller(app)
     draft = request.to_draft(actor_id, read_id(shop_id, "shop"))
@@ -349,7 +353,7 @@ def _target(target_type: str, target_id: str) -> Target:
 
 
 def _create_content(draft: Draft, key: str | None) -> ContentView:
-    return commands.create(draft, IdempotentRequest.of(key, asdict(draft)) if key else None)
+    return commands.create(draft, IdempotentRequest.of(key, draft.to_request()) if key else None)
 
 
 def _delete(target: Target) -> tuple[None, int]:

@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 import plaza.flash_sales.cancel_order
+import plaza.flash_sales.change_voucher
 import plaza.flash_sales.create_voucher
 import plaza.flash_sales.place_order
 from plaza import flash_sales
@@ -28,6 +29,7 @@ from plaza.flash_sales.model import (
     AlreadyOrdered,
     AlreadyUsed,
     NotCancellable,
+    NotChangeable,
     NotOpen,
     NotUsable,
     SoldOut,
@@ -36,7 +38,9 @@ from plaza.flash_sales.model import (
     WrongCode,
 )
 from plaza.flash_sales.schemas import (
+    OrderDetails,
     OrderResponse,
+    RedeemedOrderResponse,
     RedemptionCodeResponse,
     RedemptionRequest,
     RedemptionResponse,
@@ -45,17 +49,30 @@ from plaza.flash_sales.schemas import (
     State,
     VoucherRequest,
     VoucherResponse,
+    VoucherUpdateRequest,
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, Headers, Responses, StoppedBy
-from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
+from plaza.infra.http.routes import (
+    ADMIN,
+    BEARER,
+    MEMBER,
+    OPTIONAL,
+    OWNER,
+    WRITES,
+    Headers,
+    Held,
+    Responses,
+    StoppedBy,
+)
+from plaza.infra.http.schemas import Cursor, IdempotencyKey, Ids, Limit, Page
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.errors import BadInput, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
+from plaza.shops import access
 from plaza.switches import Switch
 
 app = PlazaResolver(identify, tag="flash sales")
@@ -65,7 +82,7 @@ _CREATED = "Created by this request, or by an earlier one with the same key."
 
 @app.post(
     "/vouchers",
-    security=ADMIN,
+    security=OWNER,
     middlewares=WRITES,
     responses=Responses({201: _CREATED}, NotFound, KeyReused, Gone, example=1),
 )
@@ -75,13 +92,28 @@ def create_voucher(
     """Create a voucher.
 
     The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the
-    request can be repeated; without one, each request creates a voucher. For admins.
+    request can be repeated; without one, each request creates a voucher. For owners of the shop
+    and admins.
     """
-    admin_id = require_caller(app)
-    terms = request.terms(read_id(request.shop_id, "shop"))
+    shop_id = read_id(request.shop_id, "shop")
+    creator_id = access.require_owner(app, shop_id)
+    terms = request.terms(shop_id)
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
-    voucher = plaza.flash_sales.create_voucher.create_voucher(terms, admin_id, attempt)
+    voucher = plaza.flash_sales.create_voucher.create_voucher(terms, creator_id, attempt)
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
+
+
+@app.get(
+    "/vouchers", security=OPTIONAL, responses=Responses("The vouchers, in the order of `ids`.")
+)
+def list_vouchers_by_id(ids: Ids) -> Page[VoucherResponse]:
+    """List vouchers by id.
+
+    Leaves out ids of vouchers that do not exist or were withdrawn. `next` is null.
+    """
+    find_caller(app)  # refuses invalid tokens
+    offers = queries.read_vouchers(map(int, ids))
+    return Page(items=[VoucherResponse.of(offer) for offer in offers], next=None)
 
 
 @app.get(
@@ -96,9 +128,29 @@ def get_voucher(voucher_id: Id) -> VoucherResponse:
     return VoucherResponse.of(queries.read_voucher(read_id(voucher_id, "voucher")))
 
 
+@app.patch(
+    "/vouchers/<voucher_id>",
+    security=OWNER,
+    middlewares=WRITES,
+    responses=Responses("The changed voucher.", NotFound, NotChangeable, Gone, example=1),
+)
+def update_voucher(voucher_id: Id, change: VoucherUpdateRequest) -> VoucherResponse:
+    """Update a voucher.
+
+    Changes the fields that are sent: `title`; `price_cents`, until the sale begins; `expires_at`,
+    to a later time. Orders show the change within a minute. Idempotent. For owners of the shop and
+    admins.
+    """
+    changed_id = read_id(voucher_id, "voucher")
+    access.require_owner(app, queries.read_shop_id(changed_id))
+    return VoucherResponse.of(
+        plaza.flash_sales.change_voucher.change_voucher(changed_id, change.changes)
+    )
+
+
 @app.delete(
     "/vouchers/<voucher_id>",
-    security=ADMIN,
+    security=OWNER,
     middlewares=WRITES,
     responses=Responses({204: "Withdrawn."}, NotFound, Gone),
 )
@@ -106,9 +158,11 @@ def withdraw_voucher(voucher_id: Id) -> tuple[None, int]:
     """Withdraw a voucher.
 
     No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones
-    stay. A repeat is a 410. For admins.
+    stay. A repeat is a 410. For owners of the shop and admins.
     """
-    withdraw_vouchers.withdraw_voucher(read_id(voucher_id, "voucher"), require_caller(app))
+    withdrawn_id = read_id(voucher_id, "voucher")
+    caller_id = access.require_owner(app, queries.read_shop_id(withdrawn_id))
+    withdraw_vouchers.withdraw_voucher(withdrawn_id, caller_id)
     return None, 204
 
 
@@ -169,18 +223,24 @@ def place_order(voucher_id: Id) -> tuple[OrderResponse, int, Headers]:
     order, made = plaza.flash_sales.place_order.place_order(
         read_id(voucher_id, "voucher"), buyer_id
     )
-    return _respond(order, 202 if made else 200)
+    return OrderResponse.of(order), 202 if made else 200, _poll_headers(order)
 
 
-@app.get("/orders/<order_id>", security=BEARER, responses=Responses("The order.", NotFound))
-def get_order(order_id: Id) -> tuple[OrderResponse, int, Headers]:
+@app.get(
+    "/orders/<order_id>",
+    security=BEARER,
+    middlewares=[Held(False)],
+    responses=Responses("The order.", NotFound),
+)
+def get_order(order_id: Id) -> tuple[OrderDetails, int, Headers]:
     """Get an order of the caller.
 
-    A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be
-    found yet. Final orders of more than a month are read from the archive, more slowly.
+    Returns its times, its voucher and its shop. A pending order has a `Retry-After` header. A 503
+    means that the order may exist but cannot be found yet. Final orders of more than a month are
+    read from the archive, more slowly.
     """
-    buyer_id = require_caller(app)
-    return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
+    view = queries.read_view(read_id(order_id, "order"), require_caller(app))
+    return OrderDetails.of_view(view), 200, _poll_headers(view.order)
 
 
 @app.put(
@@ -267,7 +327,7 @@ def issue_code(order_id: Id) -> RedemptionCodeResponse:
 
 @app.post(
     "/vouchers/<voucher_id>/redemptions",
-    security=ADMIN,
+    security=MEMBER,
     middlewares=WRITES,
     responses=Responses(
         {201: "Used by this request, or by an earlier one with the same key."},
@@ -284,27 +344,62 @@ def redeem_code(
 
     The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same
     answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to
-    10 a minute and 60 an hour. For admins.
+    10 a minute and 60 an hour. For members of the shop and admins.
     """
-    admin_id = require_caller(app)
     of = read_id(voucher_id, "voucher")
+    caller_id = access.require_member(app, queries.read_shop_id(of))
     content = {"redemption": {"voucher": voucher_id, "code": request.code}}
     attempt = IdempotentRequest.of(key, content) if key else None
-    used = codes.redeem_code(of, request.code, admin_id, attempt)
+    used = codes.redeem_code(of, request.code, caller_id, attempt)
     response = RedemptionResponse(
         order_id=str(used.order_id), voucher_id=voucher_id, used_at=from_us(used.used_us)
     )
     return response, 201
 
 
+@app.get(
+    "/shops/<shop_id>/redemptions",
+    security=MEMBER,
+    responses=Responses("A page of orders.", NotFound),
+)
+def list_redemptions(
+    shop_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Page[RedeemedOrderResponse]:
+    """List the redeemed orders of a shop.
+
+    Newest first. For members of the shop and admins.
+    """
+    of = read_id(shop_id, "shop")
+    access.require_member(app, of)
+    page, last = queries.list_redeemed(of, _parse_time_cursor(cursor), limit)
+    items = [RedeemedOrderResponse.of(order, voucher) for order, voucher in page]
+    return Page(items=items, next=pack_cursor(*last) if last else None)
+
+
+@app.get(
+    "/shops/<shop_id>/sales", security=MEMBER, responses=Responses("A page of sales.", NotFound)
+)
+def list_sales_of_shop(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[SaleResponse]:
+    """List the sales of a shop.
+
+    Newest voucher first, also of withdrawn vouchers, with the units at this moment. For members of
+    the shop and admins.
+    """
+    of = read_id(shop_id, "shop")
+    access.require_member(app, of)
+    sales, last = sale_report.read_sales_of_shop(of, _parse_cursor(cursor), limit)
+    return Page(items=[SaleResponse.of(sale) for sale in sales], next=_pack_next(last))
+
+
 @app.get("/users/me/orders", security=BEARER, responses=Responses("A page of orders."))
-def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderResponse]:
+def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderDetails]:
     """List the caller's orders.
 
-    Newest first, without archived ones.
+    Newest first, each with its voucher and its shop. Final orders of more than a month are read
+    from the archive: a page that has some may be shorter than `limit`.
     """
     page, last = queries.list_orders(require_caller(app), _parse_cursor(cursor), limit)
-    return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))
+    return Page(items=[OrderDetails.of_view(view) for view in page], next=_pack_next(last))
 
 
 @app.get("/users/me/waitlists", security=BEARER, responses=Responses("A page of positions."))
@@ -329,7 +424,7 @@ def list_sales(
     Returns the units of each sale at this moment. Running sales are in the order in which they
     close, coming ones in that in which they open, ended ones latest first. For admins.
     """
-    sales, last = sale_report.read_sales(state, _parse_sale_cursor(cursor), limit)
+    sales, last = sale_report.read_sales(state, _parse_time_cursor(cursor), limit)
     return Page(
         items=[SaleResponse.of(sale) for sale in sales], next=pack_cursor(*last) if last else None
     )
@@ -342,23 +437,22 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve(event, context)
 
 
-def _respond(order: flash_sales.Order, status: int) -> tuple[OrderResponse, int, Headers]:
+def _poll_headers(order: flash_sales.Order) -> Headers:
     pending = order.status == PENDING
-    headers = {"retry-after": str(backlog.poll_after_s())} if pending else {}
-    return OrderResponse.of(order), status, headers
+    return {"retry-after": str(backlog.poll_after_s())} if pending else {}
 
 
 def _parse_cursor(cursor: str | None) -> int | None:
     return unpack_cursor(cursor, (int,))[0] if cursor else None
 
 
-def _parse_sale_cursor(cursor: str | None) -> tuple[int, int] | None:
+def _parse_time_cursor(cursor: str | None) -> tuple[int, int] | None:
     if cursor is None:
         return None
-    at_us, voucher_id = unpack_cursor(cursor, (int, int))
+    at_us, last_id = unpack_cursor(cursor, (int, int))
     if not 0 <= at_us <= NEVER_CLOSES_US:
         raise BadInput("cursor", "was not returned by this API")
-    return at_us, voucher_id
+    return at_us, last_id
 
 
 def _pack_next(last: int | None) -> str | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
@@ -16,6 +15,7 @@ from plaza.infra.http.resolver import PlazaResolver, require_caller
 from plaza.infra.http.routes import ADMIN, BEARER, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
@@ -27,6 +27,11 @@ from plaza.moderation.schemas import (
     ReportResponse,
 )
 from plaza.reactions import Target
+
+if TYPE_CHECKING:
+    from plaza.content import commands
+else:  # reports hide nothing
+    commands = LazyModule("plaza.content.commands")
 
 app = PlazaResolver(identify, tag="moderation")
 

@@ -9,6 +9,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_binlog_lag
 from plaza.checkins.gauges import read_checkin_outboxes
+from plaza.event_log import read_events
+from plaza.event_log.model import EventsGone
+from plaza.event_log.schemas import After, EventLimit, EventsResponse, read_position
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.resolver import PlazaResolver, require_caller
@@ -90,6 +93,20 @@ def get_reach(days: Days = 7) -> ReachResponse:
     callers without an id. For admins.
     """
     return ReachResponse.of(report.read_reach(days))
+
+
+@app.get(
+    "/ops/events", security=ADMIN, responses=Responses("The events after a cursor.", EventsGone)
+)
+def list_events(after: After = None, limit: EventLimit = 100) -> EventsResponse:
+    """List what happened, for other systems.
+
+    Returns events of the last eight days: reactions and follows in the order in which they were
+    stored, and so comments, orders and reports, each at least once. Repeat the request with `next`
+    as `after`, at once while `has_more`, else after some seconds. For admins, and for keys with
+    the scope `events`.
+    """
+    return EventsResponse.of(read_events.read_page(read_position(after), limit))
 
 
 @app.get("/ops/queues", security=ADMIN, responses=Responses("All queues, by name."))
@@ -204,11 +221,12 @@ def get_switches() -> SwitchesResponse:
 def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
     """Replace the switches.
 
-    Replaces all switches, for all requests 2 s later. If another operator changed them since
-    `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins.
+    Replaces the switches that are sent, for all requests 2 s later. If another operator changed
+    them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing.
+    For admins.
     """
     changed = change_switches.replace_switches(
-        request.version, request.switches.to_switches(), request.reason, require_caller(app)
+        request.version, request.switches.to_values(), request.reason, require_caller(app)
     )
     return SwitchesResponse.of(changed)
 

@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Compressed, Responses
+from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Compressed, Held, Responses
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
@@ -137,7 +137,7 @@ def uncollect_post(
 @app.post(
     "/reactions/query",
     security=OPTIONAL,
-    middlewares=[Compressed(True)],
+    middlewares=[Compressed(True), Held(True)],
     responses=Responses("The totals."),
 )
 def query_reactions(
@@ -163,7 +163,9 @@ def query_reactions(
                 "type": ref.type,
                 "id": ref.id,
                 "likes": likes.total,
+                "likes_at": likes.at,
                 "collects": collects and collects.total,
+                "collects_at": collects and collects.at,
                 "mine": None if actor_id is None else mine,
             }
         )
@@ -183,12 +185,12 @@ def _target(target_type: str, target_id: str) -> Target:
 
 def _like(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
     outcome = _react(LIKE, target_type, target_id, on)
-    return _answer(outcome, liked=outcome.on, likes=outcome.total)
+    return _answer(outcome, liked=outcome.on, likes=outcome.total, likes_at=outcome.at)
 
 
 def _collect(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
     outcome = _react(COLLECT, target_type, target_id, on)
-    return _answer(outcome, collected=outcome.on, collects=outcome.total)
+    return _answer(outcome, collected=outcome.on, collects=outcome.total, collects_at=outcome.at)
 
 
 def _react(kind: Kind, target_type: str, target_id: str, on: bool) -> Outcome:

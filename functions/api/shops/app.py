@@ -1,4 +1,4 @@
-"""Shops and shop types. Admins create, replace and delete them."""
+"""Shops, shop types and members of shops. Admins create and delete shops, owners replace theirs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
+from plaza.counters import shop_totals
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
-from plaza.infra.http.resolver import PlazaResolver, find_caller
-from plaza.infra.http.routes import ADMIN, OPTIONAL, WRITES, Responses
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.runtime.errors import Gone, NotFound
@@ -20,17 +21,24 @@ from plaza.shops import (
     Area,
     NearPosition,
     Place,
+    access,
     commands,
     lists,
+    members,
     nearby,
     queries,
     shop_types,
 )
-from plaza.shops.model import TypeInUse
+from plaza.shops.members import Appointer
+from plaza.shops.model import LastOwner, TooManyMembers, TypeInUse
 from plaza.shops.schemas import (
+    MemberRequest,
+    MemberResponse,
     NamePrefix,
     NearbyShopResponse,
+    OwnShopResponse,
     Radius,
+    ShopDetails,
     ShopRequest,
     ShopResponse,
     ShopTypeRequest,
@@ -145,13 +153,15 @@ def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) ->
 
 
 @app.get("/shops/<shop_id>", security=OPTIONAL, responses=Responses("The shop.", NotFound, Gone))
-def get_shop(shop_id: Id) -> ShopResponse:
+def get_shop(shop_id: Id) -> ShopDetails:
     """Get a shop.
 
-    Returns one shop with its address and coordinates.
+    Returns one shop with its address and coordinates, the number of its reviews and their average
+    score. Both may lack the last 3 seconds.
     """
     is_anonymous = find_caller(app) is None
-    return ShopResponse.of(queries.read(read_id(shop_id, "shop"), is_anonymous=is_anonymous))
+    shop = queries.read(read_id(shop_id, "shop"), is_anonymous=is_anonymous)
+    return ShopDetails.of_reviewed(shop, shop_totals.read(shop.id, is_anonymous=is_anonymous))
 
 
 @app.get(
@@ -193,16 +203,18 @@ def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
 
 @app.put(
     "/shops/<shop_id>",
-    security=ADMIN,
+    security=OWNER,
     middlewares=WRITES,
     responses=Responses("The shop.", NotFound, Gone),
 )
 def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
     """Replace a shop.
 
-    Replaces all fields. Idempotent. For admins.
+    Replaces all fields. Idempotent. For owners of the shop and admins.
     """
-    return ShopResponse.of(commands.replace(read_id(shop_id, "shop"), request.to_draft()))
+    replaced_id = read_id(shop_id, "shop")
+    access.require_owner(app, replaced_id)
+    return ShopResponse.of(commands.replace(replaced_id, request.to_draft()))
 
 
 @app.delete(
@@ -222,11 +234,76 @@ def delete_shop(shop_id: Id) -> tuple[None, int]:
     return None, 204
 
 
+@app.get("/users/me/shops", security=BEARER, responses=Responses("A page of shops."))
+def list_my_shops(limit: Limit = 20, cursor: Cursor = None) -> Page[OwnShopResponse]:
+    """List the shops that the caller acts for.
+
+    Oldest shop first, each with the caller's role.
+    """
+    after_id = unpack_cursor(cursor, (int,))[0] if cursor else 0
+    page, last = members.list_shops(require_caller(app), after_id, limit)
+    items = [OwnShopResponse.of_member(shop, role) for shop, role in page]
+    return Page(items=items, next=pack_cursor(last) if last else None)
+
+
+@app.get(
+    "/shops/<shop_id>/members",
+    security=OWNER,
+    responses=Responses("All members. `next` is null.", NotFound),
+)
+def list_members(shop_id: Id) -> Page[MemberResponse]:
+    """List the members of a shop.
+
+    Owners first. For owners of the shop and admins.
+    """
+    of = read_id(shop_id, "shop")
+    access.require_owner(app, of)
+    return Page(items=[MemberResponse.of(m) for m in members.list_members(of)], next=None)
+
+
+@app.put(
+    "/shops/<shop_id>/members/<user_id>",
+    security=OWNER,
+    middlewares=WRITES,
+    responses=Responses("The member.", NotFound, LastOwner, TooManyMembers, Gone),
+)
+def appoint_member(shop_id: Id, user_id: Id, request: MemberRequest) -> MemberResponse:
+    """Appoint a member of a shop.
+
+    Or changes the role of one. The last owner keeps the role until there is another one, unless
+    an admin changes it. Idempotent. For owners of the shop and admins.
+    """
+    member = members.appoint(
+        read_id(shop_id, "shop"), read_id(user_id, "user"), request.role, _appointer()
+    )
+    return MemberResponse.of(member)
+
+
+@app.delete(
+    "/shops/<shop_id>/members/<user_id>",
+    security=MEMBER,
+    middlewares=WRITES,
+    responses=Responses({204: "The user does not act for the shop."}, NotFound, LastOwner),
+)
+def remove_member(shop_id: Id, user_id: Id) -> tuple[None, int]:
+    """Remove a member of a shop.
+
+    Owners remove others, and each member can leave; the last owner cannot. Idempotent. For members
+    of the shop and admins.
+    """
+    members.remove(read_id(shop_id, "shop"), read_id(user_id, "user"), _appointer())
+    return None, 204
+
+
 @logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about shops."""
     return app.resolve(event, context)
+
+
+def _appointer() -> Appointer:
+    return Appointer(require_caller(app), access.is_admin(app))
 
 
 def _parse_cursor(cursor: str | None, area: Area) -> NearPosition | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -12,15 +12,41 @@ from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
+from plaza.bell import GroupPosition, mark_read
+from plaza.bell import queries as bell_queries
 from plaza.blocks import queries as block_queries
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, Compressed, Responses
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
 from plaza.infra.runtime.errors import NotFound, Unavailable
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
+from plaza.notifications.model import decode_order
+from plaza.notifications.schemas import (
+    BellResponse,
+    MarkReadRequest,
+    MarkReadResponse,
+    NotificationsResponse,
+)
+from plaza.push import subscriptions
+from plaza.push.model import PushIsOff, SubscriptionMissing, TooManySubscriptions
+from plaza.push.schemas import (
+    PushPreferencesRequest,
+    PushResponse,
+    SubscriptionId,
+    SubscriptionRequest,
+    SubscriptionResponse,
+)
+from plaza.switches import current
 from plaza.users import profiles
 from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
+
+if TYPE_CHECKING:
+    from plaza.notifications import list_notifications as notifications
+else:  # profiles and badges read no texts
+    notifications = LazyModule("plaza.notifications.list_notifications")
 
 app = PlazaResolver(identify, tag="users")
 
@@ -77,6 +103,116 @@ def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRow
     """
     rows, following = export.read_page(require_caller(app), cursor, limit, app.charge)
     return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
+
+
+@app.get("/users/me/bell", security=BEARER, responses=Responses("What is new for the caller."))
+def get_my_bell() -> BellResponse:
+    """Get how many notifications are new.
+
+    Returns the number that a badge shows. Poll it; an answer with a lower `at` than one before is
+    late.
+    """
+    return BellResponse.of(bell_queries.read_bell(require_caller(app)))
+
+
+@app.get(
+    "/users/me/bell/groups",
+    security=BEARER,
+    responses=Responses("Notifications, those with the newest event first."),
+)
+def list_my_notifications(limit: Limit = 20, cursor: Cursor = None) -> NotificationsResponse:
+    """List notifications.
+
+    Returns all likes or comments of a text, or all follows, as one item each, read or not. A page
+    may have fewer items than `limit`.
+    """
+    user_id = require_caller(app)
+    position = cursor and GroupPosition(*unpack_cursor(cursor, (int, str, str, int)))
+    page = notifications.list_notifications(
+        user_id,
+        position or None,
+        limit,
+        is_displayed=not (app.current_event.http_method == "HEAD" or current().read_only),
+    )
+    following = page.last and pack_cursor(*page.last)
+    return NotificationsResponse.of_page(page, following)
+
+
+@app.put(
+    "/users/me/bell/read",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The bell after the mark."),
+)
+def update_my_notifications(mark: MarkReadRequest) -> MarkReadResponse:
+    """Mark notifications as read.
+
+    Marks what the list displayed, and leaves what is new since. Idempotent.
+    """
+    user_id = require_caller(app)
+    marked = mark_read.mark_read(user_id, decode_order(mark.at), mark.keys_of(user_id))
+    state = BellResponse.of(marked.state)
+    return MarkReadResponse(unread=state.unread, at=state.at, left=marked.left)
+
+
+@app.get("/users/me/push", security=BEARER, responses=Responses("What is pushed to the caller."))
+def get_my_push() -> PushResponse:
+    """Get what is pushed.
+
+    Returns the key with which a browser subscribes, and the preference of each kind of
+    notification.
+    """
+    preferences = subscriptions.read_preferences(require_caller(app))
+    return PushResponse.of(subscriptions.read_public_key(), preferences)
+
+
+@app.put(
+    "/users/me/push",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("What is pushed to the caller."),
+)
+def update_my_push(change: PushPreferencesRequest) -> PushResponse:
+    """Choose what is pushed.
+
+    Changes the preferences that it names. Notifications are listed as before.
+    """
+    changed = subscriptions.change_preferences(
+        require_caller(app), [preference.to_preference() for preference in change.preferences]
+    )
+    return PushResponse.of(subscriptions.read_public_key(), changed)
+
+
+@app.put(
+    "/push-subscriptions",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The subscription.", PushIsOff, TooManySubscriptions),
+)
+def create_push_subscription(request: SubscriptionRequest) -> SubscriptionResponse:
+    """Push to a browser.
+
+    What was new before is not pushed. A browser belongs to the user who added it last. Idempotent.
+    """
+    user_id = require_caller(app)
+    position = bell_queries.read_states([user_id])[user_id].position
+    added = subscriptions.subscribe(user_id, request.to_subscription(), position)
+    return SubscriptionResponse(id=added)
+
+
+@app.delete(
+    "/push-subscriptions/<subscription_id>",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses({204: "Nothing is pushed to it."}, SubscriptionMissing),
+)
+def delete_push_subscription(subscription_id: SubscriptionId) -> tuple[None, int]:
+    """End the pushes to a browser.
+
+    Call it before the session ends.
+    """
+    subscriptions.unsubscribe(require_caller(app), subscription_id)
+    return None, 204
 
 
 @app.get("/ops/erasures", security=ADMIN, responses=Responses("The latest erasures.", example=1))

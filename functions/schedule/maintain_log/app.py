@@ -1,5 +1,7 @@
-"""Add partitions for the coming days to the reaction log; archive closed days and orders in S3."""
+"""Add partitions for the coming days to the reaction log; archive closed days, events and orders in
+S3."""
 
+from plaza.event_log.archive_events import archive_events
 from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
@@ -15,8 +17,9 @@ def handler(event: dict[str, object], context: object) -> dict[str, int]:
     results = run_jobs(
         {
             "log": lambda: maintain_log(max_moved).to_dict(),
+            "events": lambda: {"events_archived": archive_events()},
             "orders": lambda: {"orders_archived": archive_orders(min_orders)},
         },
         run=int(clock.now_s() // 3600),
     )
-    return results["log"] | results["orders"]
+    return results["log"] | results["events"] | results["orders"]

@@ -5,6 +5,7 @@ from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.flash_sales.gauges import read_orders
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.queues import spill
+from plaza.live.polls import read_screens
 from plaza.operations import gauges
 from plaza.operations.queue_admin import read_depth_gauges
 from plaza.reactions.gauges import read_outboxes, read_saved
@@ -19,6 +20,7 @@ _METERS = (
     read_binlog_lag,
     read_saved,
     read_orders,
+    read_screens,
     audit_active,
     read_newest_run,
     read_progress,

@@ -144,12 +144,30 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     """Given a row in each section: a new one needs a row here, and an entry in the list."""
     mysql.write("INSERT INTO star (user_id) VALUES (%s)", (account.id,))
     mysql.write(
+        "INSERT INTO shop_member (shop_id, user_id, role, appointed_by, created_at)"
+        " VALUES (5, %s, 'owner', 1, NOW(6))",
+        (account.id,),
+    )
+    mysql.write(
         "INSERT INTO archived_order (buyer_id, order_id, voucher_id, digest)"
         " VALUES (%s, 1, 1, 'x')",
         (account.id,),
     )
     account.take_back()
     plaza.queues.drain()
+    mysql.write("INSERT INTO bell (user_id) VALUES (%s)", (account.id,))
+    mysql.write(
+        "INSERT INTO bell_group (user_id, kind, subject_type, subject_id, fresh, read_position,"
+        " changed, shown_position, fresh_after, is_open, changed_at, changed_on)"
+        " VALUES (%s, 'like', 'post', %s, 0, 0, 0, 0, 0, 0, NOW(), CURDATE())",
+        (account.id, account.post.id),
+    )
+    mysql.write(
+        "INSERT INTO push_subscription (user_id, endpoint_hash, endpoint, public_key, auth_secret)"
+        " VALUES (%s, REPEAT('h', 32), 'https://fcm.googleapis.com/x', 'B', 'A')",
+        (account.id,),
+    )
+    mysql.write("INSERT INTO notification_preference VALUES (%s, 'like', 'push', 0)", (account.id,))
     assert {row.section for row in export_all(account.id)} == {section.name for section in SECTIONS}
     request_erasure(account.id)
     run_until_erased(plaza, account.id)

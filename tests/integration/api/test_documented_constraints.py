@@ -62,12 +62,15 @@ NOT_TEXT: tuple[Any, ...] = (7, True, [], {})
 NOT_NUMBERS: tuple[Any, ...] = ("7", [], {})
 NOT_OBJECTS: tuple[Any, ...] = ("a", 7, [])
 CURSORS: dict[str, tuple[int | str, ...]] = {
+    "/users/me/bell/groups": (7, "like", "post", 7),
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
     "/users/me/export": (0, 7, 0),
     "/users/me/orders": (7,),
     "/users/me/waitlists": (7,),
+    "/shops/{shop_id}/sales": (7,),
     "/shops/{shop_id}/vouchers": (7,),
+    "/users/me/shops": (7,),
     "/shops/{shop_id}/reviews/recommended": (7, 0),
     "/ops/reconciliations": (7,),
     "/ops/vouchers": (1_795_348_800_000_000, 7),
@@ -165,8 +168,12 @@ def cases_of_number(schema: dict[str, Any]) -> Iterator[Case]:
 
 def cases_of_list(schema: dict[str, Any], example: list[Any]) -> Iterator[Case]:
     yield Case(example, True)
-    yield from (Case(example[:1] * schema["maxItems"], True), Case("a", False), Case({}, False))
-    yield Case(example[:1] * (schema["maxItems"] + 1), False)
+    many = example[:1] * (schema["maxItems"] + 1)
+    if schema.get("uniqueItems"):
+        yield Case(example[:1] * 2, False)
+        many = [f"{item}{number}" for number, item in enumerate(many)]  # each ends with an id
+    yield from (Case(many[1:], True), Case("a", False), Case({}, False))
+    yield Case(many, False)
     yield Case([], "minItems" not in schema)
     yield from (Case([case.value], case.is_valid) for case in cases_of(schema["items"], example[0]))
 
@@ -186,7 +193,11 @@ def cases_of_object(schema: dict[str, Any], example: dict[str, Any]) -> Iterator
 
 
 # Values of optional fields that the examples leave out.
-SAMPLES: dict[str, Any] = {"avatar": "https://images.example/7.jpg", "ids": ["059f36b4"]}
+SAMPLES: dict[str, Any] = {
+    "avatar": "https://images.example/7.jpg",
+    "expires_at": "2998-01-01T00:00:00Z",
+    "ids": ["059f36b4"],
+}
 # Times in this order, whatever the others are: no schema can say that.
 ORDERED = {"POST /vouchers": ("opens_at", "closes_at", "expires_at")}
 OVERRIDES = {
@@ -246,9 +257,13 @@ def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
         for text in ("", "a b", "=", "é", "a" * 201, "WzFd" * 50, "a"):
             yield Case(text, False)
         return
-    example = {"month": "2026-11", "type": "11", "ids": ["11"], "target": ["post:11"]}.get(
-        name, "latest"
-    )
+    example = {
+        "month": "2026-11",
+        "type": "11",
+        "ids": ["11"],
+        "target": ["post:11"],
+        "of": ["post:11"],
+    }.get(name, "latest")
     for case in cases_of(schema, example):
         if isinstance(case.value, list) and all(isinstance(item, str) for item in case.value):
             if case.value and "" not in case.value:
@@ -267,6 +282,7 @@ def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
 def test_a_query_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
     parameters = parameters_of(route, "query")
     needed = {"x": "13.4", "y": "52.5", "month": "2026-11", "ids": "11", "name": "a"}
+    needed["of"] = "post:11"
     always = {item["name"]: needed[item["name"]] for item in parameters if item["required"]}
     wrong = []
     for parameter in parameters:

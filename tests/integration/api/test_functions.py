@@ -33,12 +33,12 @@ def content(plaza: World) -> World:
 
 
 def test_a_post_is_liked_and_unliked(content: World) -> None:
-    liked = {"liked": True, "likes": 1, "changed": True, "exact": True}
+    liked = {"liked": True, "likes": 1, "likes_at": None, "changed": True, "exact": True}
     assert ask("reactions.like_post") == (200, liked)
     assert ask("reactions.like_post") == (200, liked | {"changed": False})
     assert ask("reactions.unlike_post") == (
         200,
-        {"liked": False, "likes": 0, "changed": True, "exact": True},
+        {"liked": False, "likes": 0, "likes_at": None, "changed": True, "exact": True},
     )
     content.queues.drain()
     assert counter() == 0
@@ -46,7 +46,13 @@ def test_a_post_is_liked_and_unliked(content: World) -> None:
 
 def test_a_comment_is_liked_and_a_post_is_collected(content: World) -> None:
     assert ask("reactions.like_comment")[1]["likes"] == 1
-    collected = {"collected": True, "collects": 1, "changed": True, "exact": True}
+    collected = {
+        "collected": True,
+        "collects": 1,
+        "collects_at": None,
+        "changed": True,
+        "exact": True,
+    }
     assert ask("reactions.collect_post") == (200, collected)
     content.queues.drain()
     assert (counter(COMMENT), counter(kind=COLLECT)) == (1, 1)
@@ -105,14 +111,18 @@ def test_totals_of_many_targets_come_in_one_response(content: World) -> None:
                     "type": "post",
                     "id": "11",
                     "likes": 1,
+                    "likes_at": None,
                     "collects": 0,
+                    "collects_at": None,
                     "mine": {"liked": True, "collected": False},
                 },
                 {
                     "type": "comment",
                     "id": "21",
                     "likes": 0,
+                    "likes_at": None,
                     "collects": None,
+                    "collects_at": None,
                     "mine": {"liked": False, "collected": None},
                 },
             ],
@@ -125,7 +135,7 @@ def test_a_like_while_redis_is_unavailable_is_a_202(content: World, redis_away: 
     with redis_away():
         assert ask("reactions.like_post") == (
             202,
-            {"liked": True, "likes": None, "changed": None, "exact": False},
+            {"liked": True, "likes": None, "likes_at": None, "changed": None, "exact": False},
         )
 
 
@@ -231,6 +241,7 @@ def test_the_sweep_and_the_migrations_report_what_they_did(plaza: World) -> None
     assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
         "republished": 0,
         "checkins_republished": 0,
+        "preheats_started": 1,
         "acknowledged_again": 0,
     }
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}

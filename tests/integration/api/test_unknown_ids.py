@@ -32,6 +32,7 @@ from tests.support.content_api import (
     as_another_process,
     ask,
     counting_work,
+    review,
 )
 from tests.support.plaza import World
 from tests.support.shop_api import build, write
@@ -251,10 +252,6 @@ def test_a_first_page_is_read_from_mysql_once_for_all_limits(
     assert work.statements == 0
 
 
-def review() -> str:
-    return str(ask("POST", f"/shops/{SHOP}/reviews", REVIEW).body["id"])
-
-
 @pytest.mark.parametrize("what", ["reviews", "vouchers"])
 def test_a_new_item_is_on_the_first_page_at_once(plaza: World, what: str) -> None:
     add_shop()
@@ -266,9 +263,9 @@ def test_a_new_item_is_on_the_first_page_at_once(plaza: World, what: str) -> Non
 
 def test_a_deleted_review_leaves_the_first_page_without_a_gap(plaza: World) -> None:
     add_shop()
-    made = [review() for _ in range(4)]
+    made = [review(user) for user in (7, 8, 9, 10)]
     assert len(read("reviews", SHOP).body["items"]) == 4
-    assert ask("DELETE", f"/reviews/{made[2]}").status == 204
+    assert ask("DELETE", f"/reviews/{made[2]}", user=9).status == 204
     as_another_process()
     page = ask("GET", f"/shops/{SHOP}/reviews?limit=2", user=None).body
     assert [item["id"] for item in page["items"]] == [made[3], made[1]]
@@ -279,7 +276,7 @@ def test_a_deleted_review_leaves_the_first_page_without_a_gap(plaza: World) -> N
 def test_a_cached_page_with_a_deleted_review_is_read_again(plaza: World) -> None:
     """Given a writer that crashed before it dropped the page, and a refresh of the review."""
     add_shop()
-    made = [review() for _ in range(3)]
+    made = [review(user) for user in (7, 8, 9)]
     read("reviews", SHOP)
     mysql.write("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", made[1:2])
     content_redis.store_texts(content_mysql.read([Target("review", int(made[1]))]).values())

@@ -30,7 +30,7 @@ from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys, own_client, redis_us
-from tests.support.plaza import World
+from tests.support.plaza import World, decode
 
 ADA = 7
 KEYS = CheckInKeys(ADA)
@@ -702,6 +702,23 @@ def test_a_batch_that_can_not_be_acknowledged_is_retried(
         daily_checkin.check_in(ADA)
         with pytest.raises(Unavailable):
             plaza.queues.drain()
+
+
+def test_stored_check_ins_resume_with_the_acknowledgement(
+    clock: Clock, plaza: World, redis_away: Away, mysql_away: Away
+) -> None:
+    """Given Redis down after the batch was stored, and then MySQL."""
+    check_in()
+    events = [decode(CHECKINS, body) for body in plaza.queues.take(CHECKINS)]
+    with redis_away():
+        with pytest.raises(RedisDown) as interrupted:
+            persist.persist_checkins(events)
+        assert interrupted.value.step == "acknowledge"
+        assert rows() == ["2026-11-21"]
+    read_month()
+    with mysql_away():
+        persist.acknowledge(events)
+    assert check_in() == ("2026-11-21", 1)
 
 
 def test_without_mysql_a_hydrated_user_checks_in(

@@ -78,7 +78,7 @@ def test_pages_together_are_the_list_newest_first(limit: int) -> None:
     posts = [post() for _ in range(7)]
     parent = posts[0]
     comments = [comment(parent) for _ in range(7)]
-    reviews = [review() for _ in range(7)]
+    reviews = [review(user) for user in range(20, 27)]
     post(8)
     comment(posts[1])
     assert pages("/users/7/posts", limit) == posts[::-1]

@@ -50,7 +50,9 @@ def test_a_created_post_is_read_back_with_all_fields() -> None:
         "hidden": False,
         "author": {"id": "7", "nickname": "user7", "avatar": None},
         "likes": 0,
+        "likes_at": None,
         "collects": 0,
+        "collects_at": None,
         "comments": 0,
         "viewers": 0,
         "mine": {"liked": False, "collected": False},
@@ -78,6 +80,7 @@ def test_a_created_comment_is_read_back() -> None:
         "hidden": False,
         "author": {"id": "8", "nickname": "user8", "avatar": None},
         "likes": 0,
+        "likes_at": None,
         "mine": {"liked": False},
         "exact": True,
     }

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from plaza.flash_sales import load_sale, place_order, redis_keys, redis_sales
+from plaza.flash_sales import (
+    codes,
+    load_sale,
+    place_order,
+    redis_keys,
+    redis_sales,
+    withdraw_vouchers,
+)
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.sql import from_us
 from plaza.infra.queues import dead_letters
 from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
+from tests.integration.conftest import Away
 from tests.support import sales
 from tests.support.call_log import record_call
+from tests.support.consumers import statements
 from tests.support.functions import authorization, event, handler
 from tests.support.plaza import World
 
@@ -164,16 +176,17 @@ def test_an_order_is_202_then_200_then_decided(shop: World) -> None:
     status, again, headers = order(voucher)
     assert (status, again) == (200, created)
     assert "retry-after" in headers
-    assert read(created["order_id"])[:2] == (200, created)
+    status, body, _ = read(created["order_id"])
+    assert (status, body) == (200, body | created)
     status, _, headers = read(created["order_id"], user_id=8)
     assert (status, headers["retry-after"]) == (503, "5")
     shop.queues.drain()
     assert read(created["order_id"], user_id=8)[0] == 404
     completed = created | {"status": "success"}
     status, body, headers = read(created["order_id"])
-    assert (status, body, "retry-after" in headers) == (200, completed, False)
+    assert (status, body, "retry-after" in headers) == (200, body | completed, False)
     assert order(voucher)[:2] == (200, completed)
-    assert call("list_my_orders")[:2] == (200, {"items": [completed], "next": None})
+    assert call("list_my_orders")[:2] == (200, {"items": [body], "next": None})
 
 
 def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., None]) -> None:
@@ -297,3 +310,112 @@ def test_the_schedules_recover_and_finalize(plaza: World, set_up: Callable[..., 
     assert completed["recovered"] in (1, 2), "decided from MySQL, and perhaps sent again before"
     finalize = handler("schedule/finalize_vouchers")
     assert finalize(event("finalize_vouchers.schedule"), None) == {"finalized": 0}
+
+
+# ---------------------------------------------------------------- orders that can be read
+
+
+def test_an_order_has_its_times_its_voucher_and_its_shop(shop: World) -> None:
+    _, voucher, _ = call("create_voucher", body=VOUCHER | {"expires_at": "2037-01-01T00:00:00Z"})
+    _, placed, _ = order(voucher["id"])
+    expected = {
+        "title": "Dinner for two",
+        "price_cents": 1990,
+        "expires_at": "2037-01-01T00:00:00Z",
+        "shop": {"id": "5", "name": "Bistro"},
+    }
+    status, pending, headers = read(placed["order_id"])
+    assert (status, pending["status"], pending["voucher"]) == (200, "pending", expected)
+    assert (pending["decided_at"], pending["used_at"]) == (None, None)
+    assert "retry-after" in headers
+    shop.queues.drain()
+    _, decided, headers = read(placed["order_id"])
+    assert decided == pending | {"status": "success", "decided_at": decided["decided_at"]}
+    placed_at, decided_at = (
+        datetime.fromisoformat(decided[name]) for name in ("created_at", "decided_at")
+    )
+    assert placed_at <= decided_at
+    assert "retry-after" not in headers
+    assert call("list_my_orders")[1] == {"items": [decided], "next": None}
+    code = codes.issue_code(int(placed["order_id"]), 7)
+    used = codes.redeem_code(int(voucher["id"]), code, 1)
+    _, read_again, _ = read(placed["order_id"])
+    assert from_us(used.used_us) == datetime.fromisoformat(read_again["used_at"])
+    assert read_again == decided | {"status": "used", "used_at": read_again["used_at"]}
+
+
+def test_orders_of_a_deleted_shop_still_have_its_name(shop: World) -> None:
+    _, voucher, _ = call("create_voucher")
+    order(voucher["id"])
+    shop.queues.drain()
+    mysql.write("UPDATE shop SET deleted_at = UTC_TIMESTAMP(6)")
+    [item] = call("list_my_orders")[1]["items"]
+    assert item["voucher"]["shop"] == {"id": "5", "name": "Bistro"}
+
+
+def test_an_order_that_is_polled_costs_no_statement_for_its_voucher(shop: World) -> None:
+    _, voucher, _ = call("create_voucher")
+    _, placed, _ = order(voucher["id"])
+    read(placed["order_id"])
+    before = statements()
+    read(placed["order_id"])
+    assert statements() - before == 1, "the question itself"
+
+
+def test_a_page_of_orders_costs_the_same_for_any_number_of_vouchers(shop: World) -> None:
+    costs = []
+    for count in (1, 6):
+        for _ in range(count):
+            _, voucher, _ = call("create_voucher")
+            order(voucher["id"])
+        shop.queues.drain()
+        clear_caches()
+        before = statements()
+        _, page, _ = call("list_my_orders")
+        costs.append(statements() - before)
+    assert len(page["items"]) == 7
+    assert costs[0] == costs[1]
+
+
+def test_while_mysql_is_away_an_order_is_read_without_its_voucher(
+    shop: World, mysql_away: Away
+) -> None:
+    _, voucher, _ = call("create_voucher")
+    _, placed, _ = order(voucher["id"])
+    clear_caches()
+    with mysql_away():
+        status, pending, _ = read(placed["order_id"])
+    assert (status, pending["status"], pending["voucher"]) == (200, "pending", None)
+    assert read(placed["order_id"])[1]["voucher"]["title"] == "Dinner for two"
+
+
+def by_ids(*ids: str) -> list[str]:
+    status, page, _ = call("list_vouchers_by_id", queryStringParameters={"ids": ",".join(ids)})
+    assert (status, page["next"]) == (200, None)
+    return [item["id"] for item in page["items"]]
+
+
+def test_vouchers_are_listed_by_id_in_that_order(shop: World) -> None:
+    first, second, withdrawn = (call("create_voucher")[1] for _ in range(3))
+    withdraw_vouchers.withdraw_voucher(int(withdrawn["id"]), 1)
+    order(second["id"])
+    asked = [second["id"], "99", withdrawn["id"], first["id"], second["id"]]
+    assert by_ids(*asked) == [second["id"], first["id"]]
+    _, page, _ = call("list_vouchers_by_id", queryStringParameters={"ids": second["id"]})
+    assert page["items"] == [second | {"left": 499}]
+
+
+def test_a_hundred_vouchers_by_id_cost_one_statement_and_missing_ones_none(shop: World) -> None:
+    ids = [call("create_voucher")[1]["id"] for _ in range(3)]
+    missing = [str(i) for i in range(1, 98)]
+    clear_caches()
+    before = statements()
+    assert by_ids(*ids, *missing) == ids
+    assert statements() - before == 2, "the vouchers, and the question itself"
+    clear_caches()
+    before = statements()
+    assert by_ids(*missing) == []
+    assert statements() - before == 1, "Redis has their absence"
+    assert (
+        call("list_vouchers_by_id", queryStringParameters={"ids": ",".join(["7"] * 101)})[0] == 400
+    )

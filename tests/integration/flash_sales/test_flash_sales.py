@@ -87,12 +87,12 @@ def test_an_order_is_pending_until_it_is_stored_and_then_a_success(plaza: World)
     assert placed.status == PENDING
     assert sales.counts(voucher.id) == (2, 1, 0)
     assert queries.read_order(placed.id, 7) == placed
-    assert queries.list_orders(7, None, 10) == ([placed], None)
+    assert sales.list_orders(7, None, 10) == ([placed], None)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (2, 0, 1)
     assert sales.stock(voucher.id) == 2
     assert queries.read_order(placed.id, 7) == placed._replace(status=SUCCESS)
-    assert queries.list_orders(7, None, 10) == ([placed._replace(status=SUCCESS)], None)
+    assert sales.list_orders(7, None, 10) == ([placed._replace(status=SUCCESS)], None)
     redis.execute("FLUSHALL")
     assert queries.read_order(placed.id, 7) == placed._replace(status=SUCCESS)
 
@@ -522,6 +522,41 @@ def test_a_batch_with_duplicates_of_two_sales_is_stored_once(plaza: World) -> No
         assert len(sales.rows(voucher.id)) == sold
 
 
+def test_decided_orders_resume_with_the_acknowledgement(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given Redis down after a batch was decided, one of its orders cancelled since, and a stray
+    event with the id of another order."""
+    voucher = sales.offer(stock=2)
+    kept, cancelled = order(voucher.id, 7), order(voucher.id, 8)
+    events = sales.parse_events(plaza.queues.take(ORDERS))
+    stray = OrderEvent(kept.id, voucher.id, 9, 1)
+    with monkeypatch.context() as outage:
+        outage.setattr(redis_orders, "acknowledge", raise_redis_down)
+        with pytest.raises(RedisDown) as interrupted:
+            persist.persist_orders([*events, stray])
+    assert interrupted.value.step == "acknowledge"
+    assert len(sales.rows(voucher.id)) == 2
+    cancel_order.cancel_order(cancelled.id, 8)
+    monkeypatch.setattr(mysql_vouchers, "lock", None)  # no row is locked, no order decided
+    with pytest.raises(OrderMismatch):
+        persist.acknowledge_decided([*events, stray])
+    persist.acknowledge_decided(events)
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (1, 0, 1)
+
+
+def test_orders_that_a_restore_lost_are_decided_when_they_resume(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    for buyer in (7, 8):
+        order(voucher.id, buyer)
+    events = sales.parse_events(plaza.queues.take(ORDERS))
+    persist.persist_orders(events[:1])
+    persist.acknowledge_decided(events)
+    sales.check(voucher.id)
+    assert sales.counts(voucher.id) == (0, 0, 2)
+
+
 def test_the_number_of_statements_of_a_batch_is_constant(plaza: World) -> None:
     def count(size: int) -> int:
         voucher = sales.offer(stock=size)
@@ -638,7 +673,7 @@ def test_a_buyer_with_orders_in_two_generations_gets_one_success(plaza: World) -
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (4, 0, 1), "the success has the unit of the second order"
     assert queries.read_order(second.id, 1).status == PENDING
-    assert queries.list_orders(1, None, 10)[0][0] == second, "its pointer says that it is queued"
+    assert sales.list_orders(1, None, 10)[0][0] == second, "its pointer says that it is queued"
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (4, 0, 1)
     assert queries.read_order(first.id, 1).status == SUCCESS
@@ -806,7 +841,7 @@ def test_while_redis_is_down_orders_fail_and_decided_orders_are_read_from_mysql(
         for call in (
             lambda: place_order.place_order(voucher.id, 8),
             lambda: queries.read_order(placed.id, 7),
-            lambda: queries.list_orders(7, None, 10),
+            lambda: sales.list_orders(7, None, 10),
             lambda: persist.persist_orders(sales.parse_events(plaza.queues.messages[ORDERS])),
         ):
             connections.REDIS.breaker.close()
@@ -1065,13 +1100,13 @@ def test_orders_are_listed_page_by_page_pending_and_decided(plaza: World) -> Non
     placed += [order(voucher.id, 7) for voucher in vouchers[3:]]
     listed, before = [], None
     while True:
-        page, before = queries.list_orders(7, before, 2)
+        page, before = sales.list_orders(7, before, 2)
         listed += page
         if before is None:
             break
     assert [item.id for item in listed] == [item.id for item in placed[::-1]]
     assert [item.status for item in listed] == [PENDING] * 2 + [SUCCESS] * 3
-    assert queries.list_orders(8, None, 2) == ([], None)
+    assert sales.list_orders(8, None, 2) == ([], None)
 
 
 def test_the_vouchers_of_a_shop_are_listed_with_their_remaining_units(plaza: World) -> None:

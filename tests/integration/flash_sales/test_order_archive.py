@@ -27,6 +27,7 @@ from plaza.infra.derived import ids
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.process import clear_caches
 from tests.support.archives import BUCKET, s3
+from tests.support.call_log import record_call
 from tests.support.plaza import World
 
 __all__ = ["s3"]
@@ -308,7 +309,56 @@ def test_counts_audit_and_export_know_archived_orders(
     ] == [("archived_orders", str(order_id), None) for order_id in (id_in(7, 0), id_in(8, 1))]
 
 
-def test_a_buyers_list_has_orders_that_are_not_archived(orders: dict[int, int]) -> None:
+# ---------------------------------------------------------------- a buyer's list
+
+
+def test_a_buyers_list_goes_on_in_the_archive(orders: dict[int, int]) -> None:
+    before, _ = queries.list_orders(101, None, 10)
+    assert [view.order.id for view in before] == [id_in(8, 1), id_in(7, 0)]
     archive()
-    page, _ = queries.list_orders(102, None, 10)
-    assert [order.id for order in page] == [id_in(8, 2)]
+    assert queries.list_orders(101, None, 10) == (before, None)
+    first, last = queries.list_orders(101, None, 1)
+    assert (first, last) == (before[:1], id_in(8, 1))
+    assert queries.list_orders(101, last, 1) == (before[1:], None)
+    both, _ = queries.list_orders(102, None, 10)
+    assert [(v.order.id, v.order.status) for v in both] == [
+        (id_in(8, 2), "success"),
+        (id_in(7, 1), "expired"),
+    ]
+
+
+def test_a_page_reads_three_objects_and_the_next_page_goes_on(
+    plaza: World, s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_orders, "ORDERS_PER_OBJECT", 1)
+    mysql.write("INSERT INTO shop (id, name) VALUES (5, 'Bistro')")
+    add_voucher(OVER, True, "2026-08-01", sold=0)
+    for serial in range(7):
+        add_order(id_in(7, serial), OVER, 101, "sold-out")
+    archive()
+    reads: list[str] = []
+    get = objects.get
+    monkeypatch.setattr(objects, "get", lambda key: record_call(reads, key, get(key)))
+    sizes, before = [], None
+    while True:
+        page, before = queries.list_orders(101, before, 100)
+        sizes.append((len(page), len(reads)))
+        reads.clear()
+        if before is None:
+            break
+    assert sizes == [(3, 3), (3, 3), (1, 1)]
+
+
+def test_while_the_archive_is_away_a_list_ends_before_it(
+    orders: dict[int, int], s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive()
+
+    def fail(*_: Any) -> Any:
+        raise objects.ObjectsDown("no S3")
+
+    monkeypatch.setattr(objects, "get", fail)
+    page, last = queries.list_orders(102, None, 10)
+    assert ([view.order.id for view in page], last) == ([id_in(8, 2)], id_in(8, 2))
+    with pytest.raises(objects.ObjectsDown):
+        queries.list_orders(102, last, 10)

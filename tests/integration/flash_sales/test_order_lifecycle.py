@@ -86,7 +86,7 @@ def test_an_order_is_used_once_by_its_code(plaza: World) -> None:
     used = codes.redeem_code(voucher.id, code.lower().replace("-", " "), sales.ADMIN)
     assert (used.order_id, used.voucher_id) == (order.id, voucher.id)
     assert queries.read_order(order.id, 7).status == USED
-    assert [item.status for item in queries.list_orders(7, None, 10)[0]] == [USED]
+    assert [item.status for item in sales.list_orders(7, None, 10)[0]] == [USED]
     for _ in range(2):
         with pytest.raises(AlreadyUsed):
             codes.redeem_code(voucher.id, code, sales.ADMIN)

@@ -273,10 +273,10 @@ def test_a_buyer_lists_an_order_that_a_success_replaced(plaza: World) -> None:
     placed, _ = place_order.place_order(sale.voucher_id, 7)
     event = sales.parse_events(plaza.queues.messages[ORDERS])[0]
     acknowledge(sale, 1, 7, None)
-    assert queries.list_orders(7, None, 10) == ([placed], None)
+    assert sales.list_orders(7, None, 10) == ([placed], None)
     assert queries.read_order(placed.id, 7).status == PENDING
     persist.persist_orders([event])
-    assert queries.list_orders(7, None, 10)[0] == [placed._replace(status=SUCCESS)]
+    assert sales.list_orders(7, None, 10)[0] == [placed._replace(status=SUCCESS)]
 
 
 def test_a_pointer_to_the_id_of_another_order_is_listed_as_failed(plaza: World) -> None:
@@ -285,7 +285,7 @@ def test_a_pointer_to_the_id_of_another_order_is_listed_as_failed(plaza: World) 
     plaza.queues.drain()
     redis_pointers.write_pointer(8, placed.id, sale.voucher_id)
     failed = Order(placed.id, sale.voucher_id, FAILED, "timed-out")
-    assert queries.list_orders(8, None, 10) == ([failed], None)
+    assert sales.list_orders(8, None, 10) == ([failed], None)
     assert queries.read_order(placed.id, 8) == failed
 
 

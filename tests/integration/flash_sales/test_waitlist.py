@@ -436,7 +436,7 @@ def test_an_accepted_offer_can_be_cancelled_and_goes_to_the_next(plaza: World) -
     assert waitlist.read_position(voucher.id, 3).accept_by_us
     assert buy(plaza, voucher.id, 3).voucher_id == voucher.id
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
-    assert queries.list_orders(3, None, 10)[0][0].status == SUCCESS
+    assert sales.list_orders(3, None, 10)[0][0].status == SUCCESS
 
 
 def test_a_success_that_redis_did_not_reserve_ends_the_wait_of_its_buyer(plaza: World) -> None:

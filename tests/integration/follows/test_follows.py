@@ -84,12 +84,12 @@ def claims(actor_id: int = ME) -> list[str]:
 
 
 def test_a_follow_is_counted_and_an_unfollow_uncounts_it(world: World) -> None:
-    on = {"following": True, "followers": 1, "changed": True}
+    on = {"following": True, "followers": 1, "followers_at": None, "changed": True}
     assert ask("follows.follow_user", "api/follows") == (200, on)
     assert ask("follows.follow_user", "api/follows") == (200, on | {"changed": False})
     world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == ({ADA}, 1, 1, [])
-    off = {"following": False, "followers": 0, "changed": True}
+    off = {"following": False, "followers": 0, "followers_at": None, "changed": True}
     assert ask("follows.unfollow_user", "api/follows") == (200, off)
     assert ask("follows.unfollow_user", "api/follows") == (200, off | {"changed": False})
     world.queues.drain()
@@ -140,7 +140,12 @@ def test_without_redis_a_follow_is_provisional_and_stored_later(
     world: World, redis_away: Away
 ) -> None:
     with redis_away():
-        provisional = {"following": True, "followers": None, "changed": None}
+        provisional = {
+            "following": True,
+            "followers": None,
+            "followers_at": None,
+            "changed": None,
+        }
         assert ask("follows.follow_user", "api/follows") == (202, provisional)
     world.queues.drain()
     assert (followed(), total(), claims()) == ({ADA}, 1, [])

@@ -11,6 +11,7 @@ import pytest
 from plaza import counters, reactions
 from plaza.counters import UserCounter, redis_store
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import dead_letters
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.queues.queue import QueueDown
@@ -26,9 +27,11 @@ from plaza.reactions import (
     react,
     redis_commits,
     redis_keys,
+    sweep,
 )
-from plaza.reactions.model import ReactionEvent
-from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
+from plaza.reactions.model import Count, ReactionEvent
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, REACTIONS
+from plaza.switches import refresh
 from tests.integration.conftest import Away
 from tests.support.batches import consume
 from tests.support.call_log import record_call
@@ -43,7 +46,7 @@ from tests.support.consumers import (
     save_at_once,
     statements,
 )
-from tests.support.plaza import World, read_event
+from tests.support.plaza import World, decode, read_event
 from tests.support.stores import (
     add_users,
     counter,
@@ -167,7 +170,7 @@ def test_3200_follows_of_one_user_take_12_statements_a_batch(plaza: World) -> No
     assert in_mysql(CELEBRITY.id) == [(3_200, 0)]
     assert set(in_mysql(*fans)) == {(0, 1)}
     assert (total(CELEBRITY, FOLLOW), outbox(CELEBRITY, FOLLOW)) == (3_200, {})
-    assert queries.read_counts([(FOLLOW, CELEBRITY)], 77) == ([(3_200, True)], True)
+    assert queries.read_counts([(FOLLOW, CELEBRITY)], 77) == ([Count(3_200, True)], True)
 
 
 def test_the_number_of_statements_does_not_grow_with_a_transaction(plaza: World) -> None:
@@ -176,6 +179,7 @@ def test_the_number_of_statements_does_not_grow_with_a_transaction(plaza: World)
     counters.run_in_transaction(
         lambda cursor: counters.lock_content(cursor, [Target("post", 11), *followed])
     )
+    refresh.read()  # a new process asks MySQL for the switches, once
     costs = set()
     for n, size in enumerate((1, 10, persist.EVENTS_PER_TRANSACTION), 1):
         batch = [follow(n * 10_000 + actor, actor % 7 + 1) for actor in range(11, 10 + size)]
@@ -440,6 +444,28 @@ def test_without_redis_and_the_queue_the_batch_is_retried(plaza: World, redis_aw
     persist.save([follow(7, 8)])
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
     assert in_redis(7)[7] == UserCounter(0, 1, version=1)
+
+
+def test_follows_that_the_queue_refuses_are_sent_by_the_sweeper(plaza: World) -> None:
+    plaza.queues.away = True
+    persist.save([follow(7, 8), follow(7, 9)])
+    assert in_mysql(7) == [(0, 2)], "saved, and not retried"
+    plaza.queues.away = False
+    assert sweep.sweep_outbox() == 1
+    assert [decode(FOLLOWS, body) for body in plaza.queues.take(FOLLOWS)] == [[(7, 8), (7, 9)]]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM spilled_message") == [(0,)]
+
+
+def test_follows_that_neither_queue_nor_mysql_takes_are_saved_again(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(queue: str, body: str) -> None:
+        raise MysqlDown("MySQL is down (simulated)")
+
+    plaza.queues.away = True
+    monkeypatch.setattr(persist, "spill", refuse)
+    with pytest.raises(MysqlDown):
+        persist.save([follow(7, 8)])
 
 
 # ---------------------------------------------------------------- invalid messages

@@ -18,7 +18,7 @@ from plaza.infra.redis import connections, redis, reigns
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, queries, react
-from plaza.reactions.model import ReactionUndecided
+from plaza.reactions.model import Count, ReactionUndecided
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
 from tests.support.stores import POST, meta, outbox, recent
@@ -175,7 +175,7 @@ def test_older_data_of_a_restarted_redis_are_replaced(
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
     for actor in on:
-        assert queries.read_counts([(LIKE, POST)], actor) == ([(len(on), True)], True)
+        assert queries.read_counts([(LIKE, POST)], actor) == ([Count(len(on), True)], True)
     assert meta()["reign"] != reign
     assert (outbox(), recent()) == ({}, on)
     assert react.react(LIKE, POST, 8, False).total == len(on) - 1
@@ -192,9 +192,9 @@ def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
     other_redis.kill()
     other_redis.start()
     forget()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([(1, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(1, False)], True)
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([(2, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
     assert (recent(), outbox()) == ([7, 8], {})
 
 

@@ -26,6 +26,7 @@ from plaza.keyspace import key_scan
 from plaza.keyspace.key_scan import REPORT_KEY, SCAN_KEY, SCAN_STATE, ScanState
 from plaza.reactions import LIKE, Target, queries, react
 from plaza.reactions.hot_totals import hot_totals
+from plaza.reactions.model import Count
 from tests.integration.conftest import Away
 from tests.support.functions import event, handler
 from tests.support.plaza import World, forget
@@ -396,7 +397,7 @@ def test_scripts_work_while_hot_keys_are_reported(
     redis.execute("SCRIPT", "FLUSH")
     assert react.react(LIKE, POST, 7, True).total == 1
     assert react.react(LIKE, POST, 7, True).changed is False
-    assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
 
 
 def test_a_refused_report_does_not_fail_the_command(
@@ -488,8 +489,8 @@ def test_a_caller_with_a_session_reads_from_redis_each_time(post: list[float]) -
     read(500)
     like_elsewhere(10)
     assert read(30, actor_id=10) == 30
-    assert queries.read_counts([(LIKE, POST)], 10) == ([(3, True)], True)
-    assert queries.read_counts([(LIKE, POST)], 11) == ([(3, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 10) == ([Count(3, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 11) == ([Count(3, False)], True)
 
 
 def test_a_reaction_in_this_process_drops_the_cached_total(post: list[float]) -> None:
@@ -505,7 +506,10 @@ def test_a_page_reads_only_uncached_totals_from_redis(post: list[float], plaza: 
     plaza.add(other)
     read(500)
     page = [(LIKE, other), (LIKE, POST), (LIKE, other)]
-    assert queries.read_counts(page, None) == ([(0, False), (2, False), (0, False)], True)
+    assert queries.read_counts(page, None) == (
+        [Count(0, False), Count(2, False), Count(0, False)],
+        True,
+    )
 
 
 def test_inexact_totals_are_not_cached(post: list[float], redis_away: Away, plaza: World) -> None:
@@ -513,5 +517,5 @@ def test_inexact_totals_are_not_cached(post: list[float], redis_away: Away, plaz
     with redis_away():
         for _ in range(30):
             counts, exact = queries.read_counts([(LIKE, POST)], None)
-            assert (counts, exact) == ([(2, False)], False)
+            assert (counts, exact) == ([Count(2, False)], False)
         assert hot_totals.get(("like", POST)) is None

@@ -16,6 +16,7 @@ from plaza.flash_sales import place_order, recover_orders, redis_orders, redis_s
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.spill import spill
 from plaza.infra.redis import redis as plaza_redis
+from plaza.reaction_log import recount
 from plaza.reactions import (
     COLLECT,
     FOLLOW,
@@ -32,6 +33,7 @@ from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.react import hydrate, react
 from plaza.reactions.redis_keys import TargetKeys
 from plaza.recommendations import vote_roll_up
+from plaza.reconciliation import orchestrator
 from tests.support import stores
 from tests.support.audits import Audit
 from tests.support.keyspace import find_keys
@@ -39,6 +41,7 @@ from tests.support.plaza import World
 from tests.support.sales import change_counts, offer
 
 POST = Target("post", 7)
+COMMENT = Target("comment", 8)
 REVIEW = Target("review", 70)
 
 
@@ -67,6 +70,10 @@ def people(plaza: World) -> World:
     return plaza
 
 
+def make_like(actor_id: int, at: int, on: bool = True) -> ReactionEvent:
+    return ReactionEvent(ReactionKey(*COMMENT, "like", actor_id), on, 1_790_000_000_000_000 + at)
+
+
 def _count_content(cursor: pymysql.cursors.Cursor) -> None:
     counters.lock_content(cursor, [POST])
     counters.add_to_content(cursor, {POST: {"comment_total": 1}})
@@ -85,6 +92,8 @@ def test_data_written_by_plaza_is_clean_and_counted_completely(people: World, au
         "posts": (1, 1, 1, 1),
         "likes_received": (2, 2, 2, 2),
         "collects_received": (0, 0, 0, 0),
+        "reviews": (0, 0, 0, 0),
+        "scores": (0, 0, 0, 0),
     }
 
 
@@ -441,6 +450,84 @@ def test_an_evicted_target_is_compared_with_the_log(people: World, audit: Audit)
     assert [str(d) for d in audit().differences] == [
         "collect post:7: Redis not loaded, counter 1, rows 1, log 0"
     ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "difference"),
+    [
+        ("5 WHERE db_version = 1", "@2: log 2, not 6"),
+        ("5 WHERE db_version = 2", "@2: log 5, not 2"),
+        ("5 WHERE db_version = 3", "@3: log 5, not 2"),
+        ("5 WHERE actor_id = 4", "@2: 2 and 5"),
+        ("1 + total WHERE TRUE", "@3: log 3, not 2"),
+    ],
+)
+def test_a_wrong_total_in_the_log_is_reported(
+    people: World, audit: Audit, statement: str, difference: str
+) -> None:
+    """Given likes whose commits have the totals 1, 2 and 2."""
+    persist.save([make_like(2, at=1)])
+    persist.save([make_like(3, at=2), make_like(4, at=2), make_like(2, on=False, at=2)])
+    persist.save([make_like(3, on=False, at=3), make_like(5, at=3)])
+    assert audit().clean
+    mysql.write(f"UPDATE reaction_log SET total = {statement} AND target_id = 8")
+    of = "total in the log of like comment:8 "
+    assert of + difference in [str(row) for row in audit().differences]
+
+
+def test_rows_of_the_log_without_a_total_are_not_reported(people: World, audit: Audit) -> None:
+    """Given rows that the version before stored, some of a commit that this one added to."""
+    persist.save([make_like(2, at=2)])
+    mysql.write("UPDATE reaction_log SET total = NULL")
+    persist.save([make_like(2, on=False, at=1)])  # changes nothing: of the same commit
+    persist.save([make_like(3, at=3)])
+    assert (audit().clean, audit().differences) == (True, [])
+
+
+def test_a_counter_that_was_corrected_is_not_compared_with_the_log(
+    people: World, audit: Audit
+) -> None:
+    persist.save([make_like(2, at=1)])
+    mysql.write("UPDATE reaction_log SET total = 5 WHERE target_id = 8")
+    assert not audit().clean
+    mysql.write("UPDATE content_counter SET like_version = 2 WHERE target_id = 8")
+    assert "total in the log" not in str(audit().differences)
+
+
+def test_totals_of_the_log_are_compared_from_the_repair_of_a_counter_on(
+    people: World, audit: Audit
+) -> None:
+    """Given a like that was logged while the counter was wrong, which a repair can't change."""
+    persist.save([make_like(2, at=1)])
+    mysql.write("UPDATE content_counter SET like_total = 5 WHERE target_id = 8")
+    persist.save([make_like(3, at=2)])
+    of = "total in the log of like comment:8 @"
+    orchestrator.start()
+    people.queues.drain()
+    assert (audit().clean, audit().differences) == (True, [])
+    for actor_id in (4, 5, 6):
+        persist.save([make_like(actor_id, at=actor_id)])
+    assert (audit().clean, audit().differences) == (True, [])
+    mysql.write("UPDATE reaction_log SET total = 9 WHERE target_id = 8 AND actor_id = 5")
+    assert [str(row) for row in audit().differences] == [f"{of}5: log 9, not 4"]
+    mysql.write("UPDATE reaction_log SET total = 8 WHERE target_id = 8 AND actor_id = 6")
+    assert f"{of}6: log 8, not 5" in [str(row) for row in audit().differences]
+
+
+def test_totals_are_not_added_to_while_rows_of_a_commit_are_archived(
+    people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a commit of two likes, the row of one of which is in an archive only."""
+    persist.save([make_like(2, at=1)])
+    persist.save([make_like(3, at=2), make_like(4, at=2)])
+    persist.save([make_like(5, at=3)])
+    monkeypatch.setattr(recount, "find_contradictions", lambda *_, **__: ())
+    count = recount.count_events
+    monkeypatch.setattr(recount, "count_events", lambda *a, **k: count(*a, **k) + 1)
+    mysql.write("DELETE FROM reaction_log WHERE target_id = 8 AND actor_id = 4")
+    assert audit().differences == []
+    mysql.write("UPDATE reaction_log SET total = 9 WHERE target_id = 8 AND actor_id = 5")
+    assert [row.details for row in audit().differences] == ["log 9, not 4"]
 
 
 def test_a_fence_is_not_reported(people: World, audit: Audit) -> None:

@@ -368,7 +368,7 @@ def test_functions_log_in_at_an_older_copy_after_its_users_were_created(
         mysql.check_login(secrets.read_login(user))
 
 
-def test_a_redis_that_is_not_emptied_keeps_check_ins_that_mysql_lost(
+def test_a_redis_that_is_not_emptied_keeps_users_that_mysql_lost(
     plaza: World,
     posts: list[Target],
     back_up: TakeBackup,
@@ -385,6 +385,6 @@ def test_a_redis_that_is_not_emptied_keeps_check_ins_that_mysql_lost(
     handler("schedule/reconcile")(event("reconcile.schedule"), None)
     plaza.queues.drain()
     subjects = [difference.subject for difference in audit_of(backup.url)().differences]
-    assert f"streak of user {LATER}" in subjects
+    assert subjects == [f"follow user:{LATER}"]
     Rehearsal(plaza, backup, monkeypatch).run()
     assert audit_of(backup.url)().clean

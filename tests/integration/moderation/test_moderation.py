@@ -286,7 +286,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
 
 
 def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
-    reviews = [review(), review()]
+    reviews = [review(), review(ADA)]
     path = f"/shops/{SHOP}/reviews"
     recommend.recommend(SHOP, RecommendedPosition(0, 0), 20, None)
     plaza.queues.drain()

@@ -233,7 +233,7 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
     handler("schedule/follow_binlog")(event("follow_binlog.schedule"), None)
     sample = handler("schedule/sample_gauges")(event("sample_gauges.schedule"), None)
     result = series(1)
-    assert sample == {"gauges": 14}
+    assert sample == {"gauges": 16}
     assert (result["backlog reactions"], result["dead_letters reactions"]) == ([2], [1])
     assert set(result) == {
         "backlog reactions",
@@ -246,9 +246,11 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
         "orders_per_min",
         "outbox_age_s",
         "outboxes",
+        "polls_per_min",
         "reactions_saved_per_min",
         "round_late_h",
         "round_progress_pct",
+        "screens",
         "spilled_messages",
     }
 

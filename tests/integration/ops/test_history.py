@@ -18,6 +18,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import LIKE, Target, persist, queries, react
+from plaza.reactions.model import Count
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
 from tests.support.consumers import statements
@@ -101,7 +102,7 @@ def test_a_file_is_stored_exactly_and_only_once(
     first = store()
     assert (first.progress.stored, first.progress.changed, first.progress.bad) == (9, 6, 0)
     require_exact(audit)
-    assert queries.read_counts([(LIKE, A)], 1) == ([(3, True)], True), "as the API reads it"
+    assert queries.read_counts([(LIKE, A)], 1) == ([Count(3, True)], True), "as the API reads it"
     assert store().progress.changed == 0
     require_exact(audit)
     assert list((tmp_path / "imports").iterdir()) == []
@@ -289,3 +290,34 @@ def test_a_killed_process_is_continued_by_the_next(
     assert report["resumed_after"] > 1_000
     assert (report["stored"], counter(A), counter(B), received()) == (2_500, 1_250, 1_250, 2_500)
     assert audit().clean
+
+
+def test_the_report_compares_each_target_with_the_source(
+    people: World, store: Callable[..., ImportReport]
+) -> None:
+    report = store()
+    assert (report.targets, report.differing) == (2, [])
+    react.react(LIKE, A, 5, True)
+    people.queues.drain()
+    report = store()
+    assert [tuple(count) for count in report.differing] == [(A.id, 3, 4)]
+    assert report.to_json()["differing"] == [{"target_id": A.id, "source": 3, "plaza": 4}]
+
+
+def test_follows_are_imported_reach_feeds_and_ring_no_bell(
+    people: World, audit: Audit, tmp_path: Path
+) -> None:
+    layout = Layout("follow", "user", id_column="followed_id")
+    file = tmp_path / "follows.csv"
+    lines = [f"1,2,{OLD_S + 1}", f"3,2,{OLD_S + 2}", f"1,3,{OLD_S + 3}"]
+    file.write_text("user_id,followed_id,created_at\n" + "\n".join(lines))
+    for changed in (3, 0):
+        report = import_file(file, layout, tmp_path / "imports")
+        assert (report.progress.changed, report.targets, report.differing) == (changed, 2, [])
+    assert people.queues.messages["follows"] != []
+    people.queues.drain()
+    assert mysql.fetch_all("SELECT COUNT(*) FROM bell_group") == [(0,)]
+    assert audit().clean
+    file.write_text(f"user_id,followed_id,created_at\n1,1,{OLD_S}")
+    with pytest.raises(CommandError, match="follows itself"):
+        import_file(file, layout, tmp_path / "imports")

@@ -32,7 +32,7 @@ from plaza.reaction_log.model import (
     read_lines,
 )
 from plaza.reactions import mysql_reactions, persist
-from plaza.reactions.model import ReactionEvent, replay
+from plaza.reactions.model import Commit, ReactionEvent, replay
 from tests.support.archives import (
     BUCKET,
     TODAY,
@@ -144,7 +144,9 @@ def test_a_run_gives_up_on_a_log_in_use_and_consumers_do_not_wait(s3: Any, mysql
 
 def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Append an event to the log as the first commit of its target."""
-    mysql_reactions.append_log(cursor, replay({}, [event]), [1])
+    [change] = replay({}, [event])
+    commit = Commit(change.kind, change.target, 1, change.delta, True, [])
+    mysql_reactions.append_log(cursor, [change], [commit])
 
 
 def test_the_table_lock_blocks_writers_until_it_is_released(s3: Any, mysql_url: str) -> None:
@@ -195,6 +197,7 @@ def test_an_archive_is_gzipped_json_lines_with_a_manifest(s3: Any) -> None:
             "version": at(12, actor),
             "change": state,
             "commit": 1,
+            "total": 2,
         }
         for actor, state in ((1, 1), (2, 1), (3, 0))
     ]
@@ -202,6 +205,19 @@ def test_an_archive_is_gzipped_json_lines_with_a_manifest(s3: Any) -> None:
     assert (fields["day"], fields["events"], fields["bytes"]) == ("2026-11-09", 3, len(raw))
     assert (fields["min_version"], fields["max_version"]) == (at(12, 1), at(12, 3))
     assert fields["objects"][0]["name"] in part
+
+
+def test_rows_without_a_total_are_archived_as_before(s3: Any) -> None:
+    """Given a row that the version before stored, beside one of this version."""
+    persist.save([log_event(1, at(12, 1))])
+    mysql.write("UPDATE reaction_log SET total = NULL")
+    persist.save([log_event(2, at(12, 2)), log_event(9, at(0))])
+    roll_up()
+    maintain()
+    _, part, _ = objects_of(12)
+    raw = s3.get_object(Bucket=BUCKET, Key=part)["Body"].read()
+    lines = [json.loads(line) for line in gzip.decompress(raw).decode().splitlines()]
+    assert [(line["actor_id"], line.get("total")) for line in lines] == [(1, None), (2, 3)]
 
 
 def test_python_and_mysql_compute_the_same_checksums(s3: Any) -> None:

@@ -229,7 +229,7 @@ def test_a_read_requests_a_filter(plaza: World) -> None:
     assert cached is not None
     assert (cached.total, cached.viewer_state, cached.rebuild) == (9, None, True)
     [cached] = redis_queries.read_all([(LIKE, POST)], None)
-    assert cached == (9, False, False)
+    assert cached == redis_queries.CachedCount(9, False, False)
 
 
 # ---------------------------------------------------------------- the consumer

@@ -80,6 +80,40 @@ def test_events_saved_since_the_check_before_the_last_are_acknowledged_again(
     assert failover_recovery.acknowledge_after_failover() == 0, "queued once"
 
 
+def test_checks_that_come_sooner_leave_the_heads(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EventBridge delivers an event twice, and operators run the sweeper: what was lost in the
+    seconds before a failover would be older than the check before the last."""
+    monkeypatch.setattr(failover_recovery, "MIN_INTERVAL_S", 45)
+    check = failover_recovery.acknowledge_after_failover
+    assert check() == 0
+    like(plaza, 1)
+    assert [check() for _ in range(3)] == [0, 0, 0]
+    fail_over()
+    assert [check(), acknowledged_again(plaza), check()] == [1, [1], 0]
+    like(plaza, 2)
+    fail_over()
+    assert [check(), acknowledged_again(plaza), check()] == [2, [1, 2], 0]
+    for _ in range(2):
+        mysql.write("UPDATE redis_epoch SET checked_at = checked_at - INTERVAL 45 SECOND")
+        assert check() == 0
+    fail_over()
+    assert check() == 0, "a minute after the second failover"
+
+
+def test_heads_are_kept_after_the_clock_of_mysql_was_set_back(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failover_recovery, "MIN_INTERVAL_S", 45)
+    like(plaza, 1)
+    failover_recovery.acknowledge_after_failover()
+    like(plaza, 2)
+    mysql.write("UPDATE redis_epoch SET checked_at = checked_at + INTERVAL 1 DAY")
+    failover_recovery.acknowledge_after_failover()
+    assert mysql_failover_progress.read_progress()[0].last == head()
+
+
 def test_the_first_check_acknowledges_nothing(plaza: World, fail_over: FailOver) -> None:
     like(plaza, 1, 2, 3)
     assert failover_recovery.acknowledge_after_failover() == 0

@@ -48,7 +48,7 @@ from tests.support.stores import (
 )
 
 SetUp = Callable[..., None]
-EMPTY = Snapshot(0, 0, 0, [], True, [])
+EMPTY = Snapshot(0, 0, 0, [], True, [], 1)
 
 
 def make_event(actor: int, on: bool, version_us: int) -> ReactionEvent:
@@ -81,6 +81,8 @@ def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
         "protocol": 2,
         "reign": masters.find_node(keys().meta).reign,
         "run_id": masters.find_node(keys().meta).run_id,
+        "loaded": 1,
+        "changes": 0,
         "db_version": 5,
         "base": 2,
         "delta": 0,
@@ -94,12 +96,12 @@ def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
 
 def test_a_second_hydration_changes_nothing(plaza: World) -> None:
     lease = take_lease()
-    snapshot = Snapshot(2, 5, 20, [(8, 20), (7, 10)], True, [])
+    snapshot = Snapshot(2, 5, 20, [(8, 20), (7, 10)], True, [], 1)
     assert hydrate_with(lease, snapshot) == "HYDRATED"
     gate(9)
     before = meta(), recent(), outbox()
     assert take_lease().code == "PRESENT"
-    assert hydrate_with(lease, Snapshot(99, 99, 1, [(1, 1)], True, [])) == "PRESENT"
+    assert hydrate_with(lease, Snapshot(99, 99, 1, [(1, 1)], True, [], 1)) == "PRESENT"
     assert (meta(), recent(), outbox()) == before
 
 
@@ -143,7 +145,7 @@ def test_a_lease_of_a_dead_caller_expires(plaza: World) -> None:
     redis.execute("DEL", keys().lease)
     second = take_lease()
     assert second.code == "TAKEN"
-    assert hydrate_with(first, Snapshot(9, 9, 0, [], True, [])) == "STALE"
+    assert hydrate_with(first, Snapshot(9, 9, 0, [], True, [], 1)) == "STALE"
     assert hydrate_with(second, EMPTY) == "HYDRATED"
     assert total() == 0
 
@@ -179,7 +181,7 @@ def test_a_caller_waits_while_another_loads_the_target(
     def load_meanwhile(seconds: float) -> None:
         waits.append(seconds)
         if len(waits) == 3:
-            assert hydrate_with(lease, Snapshot(1, 1, 1000, [(7, 1000)], True, [])) == "HYDRATED"
+            assert hydrate_with(lease, Snapshot(1, 1, 1000, [(7, 1000)], True, [], 1)) == "HYDRATED"
 
     monkeypatch.setattr("plaza.infra.runtime.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
@@ -207,10 +209,10 @@ def test_a_read_after_a_long_wait_comes_from_mysql_and_is_not_exact(
     monkeypatch.setattr(react, "HYDRATE_WAIT_S", 0)
     take_lease()
     # MySQL lacks the outbox: an unlike of 7, likes of 8 and 9.
-    assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], False)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], False)
     assert meta() == {}
     redis.execute("DEL", keys().lease)
-    assert queries.read_counts([(LIKE, POST)], 7) == ([(2, False)], True)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(2, False)], True)
 
 
 def test_a_lease_by_an_older_reign_makes_the_target_cold(
@@ -239,7 +241,7 @@ def test_a_lease_by_an_older_reign_makes_the_target_cold(
 def test_a_snapshot_older_than_the_fence_is_refused(plaza: World) -> None:
     lease = take_lease()
     apply(8, 3, [(7, 10, True)], is_new=False)
-    assert hydrate_with(lease, Snapshot(2, 7, 0, [], True, [])) == "STALE"
+    assert hydrate_with(lease, Snapshot(2, 7, 0, [], True, [], 1)) == "STALE"
     assert meta() == {}
     assert put(total=3, n=8) == "HYDRATED", "a refused snapshot ends the lease"
     assert total() == 3
@@ -249,7 +251,7 @@ def test_commits_during_a_hydration_are_applied_after_the_snapshot(plaza: World)
     lease = take_lease()
     for n in (3, 5, 4):
         assert apply(n, n, [(n, 10 * n, True)]).code == "COLD"
-    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
+    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [], 1)) == "MORE"
     redis_commits.apply_all([Commit(LIKE, POST, 3, 3, False, ())])
     assert (recent(), total(), meta()["db_version"], meta()["version"]) == ([3, 4, 5], 5, 5, 50)
     assert redis.execute("EXISTS", keys().ahead) == 0
@@ -259,7 +261,7 @@ def test_commits_during_a_hydration_are_applied_after_the_snapshot(plaza: World)
 def test_a_commit_missing_after_the_snapshot_blocks_the_target(plaza: World) -> None:
     lease = take_lease()
     apply(5, 5, [(5, 50, True)])
-    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
+    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [], 1)) == "MORE"
     assert (meta()["db_version"], meta()["blocked"] > 0) == (3, True)
     assert due() is not None, "due for the sweeper"
     assert redis.execute("PTTL", keys().ahead) == redis.execute("PTTL", keys().meta) == -1
@@ -270,7 +272,7 @@ def test_a_commit_missing_after_the_snapshot_blocks_the_target(plaza: World) -> 
 def test_a_commit_that_waited_for_the_snapshot_is_applied_by_its_repeat(plaza: World) -> None:
     lease = take_lease()
     assert apply(4, 4, [(4, 40, True)]).code == "COLD"
-    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
+    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [], 1)) == "MORE"
     assert apply(4, 4, [(4, 40, True)], is_new=False).code == "APPLIED"
     assert (recent(), total(), "blocked" in meta()) == ([3, 4], 4, False)
 

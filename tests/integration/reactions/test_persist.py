@@ -33,6 +33,7 @@ from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
+from plaza.switches import refresh as switches_refresh
 from tests.support.batches import consume
 from tests.support.consumers import (
     BASE_US,
@@ -166,6 +167,7 @@ def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> 
     posts = [Target("post", n) for n in range(1, 101)]
     plaza.add(*posts)
     counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
+    switches_refresh.read()
     counts = []
     for round_, size in enumerate((10, 100, 1_000)):
         batch = [
@@ -238,12 +240,15 @@ def test_redis_applies_a_commit_while_the_next_transaction_runs(
         return apply_all(commits)
 
     def store(
-        cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent], masters: Masters | None
+        cursor: pymysql.cursors.Cursor,
+        events: Sequence[ReactionEvent],
+        masters: Masters | None,
+        **options: bool,
     ) -> PersistedBatch:
         if events == batch[2:]:
             assert applying.wait(10)
             storing.set()
-        return persist_batch(cursor, events, masters)
+        return persist_batch(cursor, events, masters, **options)
 
     monkeypatch.setattr(redis_commits, "apply_all", apply)
     monkeypatch.setattr(persist, "_persist_batch", store)
@@ -284,11 +289,14 @@ def test_a_batch_whose_second_transaction_fails_is_saved_when_it_is_delivered_ag
     persist_batch = persist._persist_batch
 
     def store(
-        cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent], masters: Masters | None
+        cursor: pymysql.cursors.Cursor,
+        events: Sequence[ReactionEvent],
+        masters: Masters | None,
+        **options: bool,
     ) -> PersistedBatch:
         if events == batch[2:4]:
             raise MysqlDown("unavailable in this test")
-        return persist_batch(cursor, events, masters)
+        return persist_batch(cursor, events, masters, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(persist, "_persist_batch", store)
@@ -500,6 +508,25 @@ def test_the_log_has_the_change_of_each_event_and_the_version_of_its_commit(plaz
     ]
 
 
+def test_the_newest_row_of_the_log_has_the_total_after_its_commit(plaza: World) -> None:
+    comment = Target("comment", 21)
+    persist.save([make_event(actor, at=1) for actor in range(1, 301)])  # two commits
+    persist.save([make_event(7, on=False, at=2), make_event(8, at=2, target=comment)])
+    persist.save([make_event(7, at=1)])  # logged before, and keeps its total
+    persist.save([make_event(9, on=False, at=0)])  # older than its row: changes nothing
+    rows_of_log = mysql.fetch_all(
+        "SELECT target_type, db_version, MIN(total), MAX(total), COUNT(*) FROM reaction_log"
+        " GROUP BY target_type, db_version ORDER BY target_type, db_version"
+    )
+    assert rows_of_log == [
+        ("comment", 1, 1, 1, 1),
+        ("post", 1, 250, 250, 250),
+        ("post", 2, 300, 300, 50),
+        ("post", 3, 299, 299, 2),
+    ]
+    assert counter() == 299
+
+
 def test_a_repeated_old_event_acknowledges_the_present_state(plaza: World) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
@@ -643,7 +670,8 @@ def test_only_likes_of_posts_are_ranked(plaza: World, monkeypatch: pytest.Monkey
 def test_a_repeated_event_keeps_its_entry_in_the_log(plaza: World) -> None:
     for _ in range(2):
         persist.save([make_event(7, at=1)])
-    assert mysql.fetch_all("SELECT change_by, db_version FROM reaction_log") == [(1, 1)]
+    rows_of_log = mysql.fetch_all("SELECT change_by, db_version, total FROM reaction_log")
+    assert rows_of_log == [(1, 1, 1)]
 
 
 def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:

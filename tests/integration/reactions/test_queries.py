@@ -28,8 +28,8 @@ def test_a_changed_total_is_not_served_from_the_cache(plaza: World) -> None:
     plaza.add(POST)
     for _ in range(100):
         if hot_totals.get(HOT) is None:
-            hot_totals.put(HOT, 5)
-    assert hot_totals.get(HOT) == 5
+            hot_totals.put(HOT, (5, None))
+    assert hot_totals.get(HOT) == (5, None)
     react.react(LIKE, POST, 7, True)
     assert hot_totals.get(HOT) is None
 
@@ -40,7 +40,7 @@ def test_only_exact_totals_are_cached(plaza: World, monkeypatch: pytest.MonkeyPa
     for exact in (False, True):
         monkeypatch.setattr(queries, "_read_counts", lambda *_, e=exact: ([Count(5, False)], e))
         assert queries.read_counts(WANTED, None) == ([Count(5, False)], exact)
-    assert cached == [(HOT, 5)]
+    assert cached == [(HOT, (5, None))]
 
 
 def test_a_state_that_redis_does_not_have_is_read_from_mysql(plaza: World) -> None:

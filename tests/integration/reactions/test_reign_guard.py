@@ -15,7 +15,7 @@ from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.masters import Master
 from plaza.reactions import LIKE, mysql_reactions, persist, queries, react, reign_guard
-from plaza.reactions.model import ReactionEvent
+from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.reactions.reign_guard import MasterDeposed
 from tests.support.consumers import BASE_US, make_event
@@ -172,7 +172,7 @@ def test_a_load_by_the_version_before_is_replaced_once(plaza: World) -> None:
     persist.save([make_event(8, True, BASE_US)])
     node = masters.find_node(keys().meta)
     assert (meta()["reign"], meta()["run_id"]) == (node.reign, node.run_id)
-    assert queries.read_counts([(LIKE, POST)], 8) == ([(2, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
     persist.save([make_event(9, True, BASE_US)])
     assert total() == 3
 

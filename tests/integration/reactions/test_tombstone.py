@@ -7,7 +7,7 @@ import pytest
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react, redis_hydration
-from plaza.reactions.model import TargetDeleted
+from plaza.reactions.model import Count, TargetDeleted
 from plaza.targets import Visibility, markers
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -78,7 +78,7 @@ def test_a_deleted_target_stays_deleted_after_a_hydration(plaza: World) -> None:
     assert (outbox(), total(), meta()["deleted"]) == ({}, 1, 1), "hydrated because of its outbox"
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
-    assert queries.read_counts([(LIKE, POST)], 7)[0] == [(1, True)]
+    assert queries.read_counts([(LIKE, POST)], 7)[0] == [Count(1, True)]
 
 
 def test_a_deleted_cold_target_is_not_hydrated(plaza: World) -> None:
@@ -86,7 +86,7 @@ def test_a_deleted_cold_target_is_not_hydrated(plaza: World) -> None:
     delete()
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
-    assert queries.read_counts([(LIKE, POST)], 7)[0] == [(0, False)]
+    assert queries.read_counts([(LIKE, POST)], 7)[0] == [Count(0, False)]
     assert meta() == {}
 
 

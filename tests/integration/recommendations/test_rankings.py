@@ -524,3 +524,28 @@ def test_without_redis_rankings_come_from_mysql_within_the_budget(
         assert ranked("day") == [(1, 2)]
         with pytest.raises(RedisDown):
             ranked("all")
+
+
+# ---------------------------------------------------------------- hot rankings
+
+
+def test_a_hot_page_of_a_ranking_is_read_from_memory_for_a_second(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_rankings._hot_pages, "_hot_per_s", 2)
+    reaction_rankings.swap_ranking("day", [PostRank(5, 11)], 1)
+    pages = [post_rankings._read("day", None, 3) for _ in range(2)]
+    reaction_rankings.swap_ranking("day", [PostRank(6, 12)], 2)
+    assert [*pages, post_rankings._read("day", None, 3)] == [[PostRank(5, 11)]] * 3
+    assert post_rankings._read("day", None, 4) == [PostRank(6, 12)], "another page"
+    post_rankings._hot_pages.clear()
+    assert post_rankings._read("day", None, 3) == [PostRank(6, 12)]
+
+
+def test_a_ranking_that_is_not_complete_is_not_kept_in_memory(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(post_rankings._hot_pages, "_hot_per_s", 1)
+    assert post_rankings._read("day", None, 3) == []
+    reaction_rankings.swap_ranking("day", [PostRank(5, 11)], 1)
+    assert post_rankings._read("day", None, 3) == [PostRank(5, 11)]

@@ -184,6 +184,7 @@ def test_readers_get_the_old_list_until_it_is_rebuilt(shop: World) -> None:
     assert [recommended() for _ in range(20)] == [[2, 1]] * 20
     assert count_requests(shop) == 1
     shop.queues.drain()
+    recommend._hot_lists.clear()  # the list was read 20 times, and is in memory for 1 s
     assert recommended() == [3, 2, 1]
 
 
@@ -472,3 +473,39 @@ def test_a_rebuild_without_redis_is_retried(shop: World, redis_away: Away) -> No
     with redis_away(), pytest.raises(RedisDown):
         recommend.rebuild_recommendations([RebuildLists([SHOP])])
     assert recommend.refresh_recommendations() == 1, "the list is still stale"
+
+
+# ---------------------------------------------------------------- hot lists
+
+
+def test_a_hot_list_is_read_from_memory_by_all_callers(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_reviews(SHOP, 1, 2)
+    swap([1, 2])
+    monkeypatch.setattr(recommend._hot_lists, "_hot_per_s", 3)
+    for _ in range(3):
+        assert recommended() == [1, 2]
+    swap([2, 1])
+    assert (recommended(), recommended(actor_id=7)) == ([1, 2], [1, 2])
+    recommend._hot_lists.clear()
+    assert recommended() == [2, 1]
+
+
+def test_a_hot_list_that_is_not_built_is_requested_once(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recommend._hot_lists, "_hot_per_s", 1)
+    for _ in range(5):
+        assert recommended() == []
+    assert count_requests(shop) == 1
+
+
+def test_a_hot_list_stays_in_memory_while_redis_is_away(
+    shop: World, monkeypatch: pytest.MonkeyPatch, redis_away: Away
+) -> None:
+    swap([1, 2])
+    monkeypatch.setattr(recommend._hot_lists, "_hot_per_s", 1)
+    listed, _ = recommend._read_list(SHOP)
+    with redis_away():
+        assert recommend._read_list(SHOP) == (listed, 1)

@@ -36,7 +36,7 @@ from plaza.reactions import (
     redis_hydration,
     sorted_lists,
 )
-from plaza.reactions.model import ReactionKey
+from plaza.reactions.model import Count, ReactionKey
 from plaza.recommendations import vote_roll_up
 from plaza.reconciliation import (
     RunReport,
@@ -143,7 +143,7 @@ def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Callable[[], Au
     )
     assert report.is_resolved
     assert report.tally.relations == 10 + 2 + 2 + 2 + 2
-    assert report.tally.targets == 4, "two posts, a review, a followed user"
+    assert report.tally.targets == 5, "two posts, a review and its votes, a followed user"
     assert report.tally.users == 3, "an author and two followers"
     assert report.tally.cached == 5 + 11 + 2, "reactions, users, comments"
     assert report.tally.skipped == 0
@@ -422,6 +422,10 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("counter", "likes_received", "user:1"),
         },
     ),
+    "votes of a review are wrong": (
+        sql("UPDATE content SET votes = 5 WHERE content_type = 'review'"),
+        {("votes", "votes", "review:9")},
+    ),
     "an event was not acknowledged": (
         store_without_acknowledging,
         {
@@ -514,7 +518,7 @@ def test_a_target_with_an_outbox_is_repaired_and_keeps_its_outbox(
     redis.execute("HSET", meta_of(), "base", 99)
     assert reasons(run(crowd)) == {("total", "like", "post:7")}
     assert outbox(POST) == before
-    assert queries.read_counts([(LIKE, POST)], 1) == ([(11, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 1) == ([Count(11, True)], True)
     assert run(crowd).differing == 0
 
     crowd.queues.messages[queues.REACTIONS] = events
@@ -670,7 +674,7 @@ def test_the_number_of_statements_and_round_trips_does_not_grow_with_targets(pla
             assert run(plaza).repaired == size
             taken.append((statements() - before, trips.sent))
     clean, damaged, more_clean, more_damaged = taken
-    assert more_clean[0] == clean[0], "statements"
+    assert more_clean[0] <= clean[0], "statements"
     scans = 2 * len(redis.nodes())
     assert more_clean[1] <= clean[1] + scans, "round trips; SCAN may take some more"
     assert more_damaged[0] <= damaged[0] + 1, "statements"
@@ -740,7 +744,7 @@ def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crow
     before = mysql.fetch_all(rows)
     crowd.queues.drain()
     assert mysql.fetch_all(rows) == before
-    assert queries.read_counts([(LIKE, POST)], 2) == ([(10, True)], True)
+    assert queries.read_counts([(LIKE, POST)], 2) == ([Count(10, True)], True)
 
 
 def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -> None:
@@ -759,7 +763,7 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
     assert redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
     assert counters.read_comments([POST.id]) == {POST.id: 2}
-    assert queries.read_counts([(LIKE, POST)], None) == ([(10, False)], True)
+    assert queries.read_counts([(LIKE, POST)], None) == ([Count(10, False)], True)
 
 
 def test_a_repair_corrects_the_votes_of_a_review(crowd: World) -> None:
@@ -769,6 +773,21 @@ def test_a_repair_corrects_the_votes_of_a_review(crowd: World) -> None:
     votes = "SELECT votes FROM content WHERE content_type = 'review'"
     assert mysql.fetch_all(votes) == [(2,)]
     assert [shop for (shop,) in mysql.fetch_all("SELECT shop_id FROM stale_list")] == [5]
+
+
+def test_votes_whose_events_are_not_rolled_up_are_no_drift(crowd: World) -> None:
+    react.react(LIKE, REVIEW, 8, True)
+    crowd.queues.drain()
+    assert run(crowd).differing == 0
+    vote_roll_up.roll_up_votes()
+    assert run(crowd).differing == 0
+
+
+def test_votes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
+    crowd.add(Target("review", 10), author_id=2)
+    mysql.write("UPDATE content SET votes = 5 WHERE content_id = 10")
+    assert reasons(run(crowd)) == {("votes", "votes", "review:10")}
+    assert run(crowd).differing == 0
 
 
 class Killed(BaseException):
@@ -920,8 +939,12 @@ def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     crowd.queues.drain()
     status, page = ask("reconciliation.list_reconciliations", OPS)
     [items] = page["items"]
-    assert (status, items["id"], items["reasons"]) == (200, begun["id"], {"counter": 1, "total": 1})
-    assert (items["differences"], items["repaired"], items["relations"]) == (2, 2, 18)
+    assert (status, items["id"], items["reasons"]) == (
+        200,
+        begun["id"],
+        {"counter": 1, "total": 1, "votes": 1},
+    )
+    assert (items["differences"], items["repaired"], items["relations"]) == (3, 3, 18)
     assert items["ended_at"].endswith("Z")
     [first] = [e for e in items["examples"] if e["reason"] == "counter"]
     assert (first["metric"], first["type"], first["id"]) == ("like", "review", "9")

@@ -17,7 +17,7 @@ from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops import refresh as shops_refresh
 from plaza.shops.model import FILTER, REMOVED_VERSION, SHOP, ShopJobStep, ShopMissing
 from tests.integration.conftest import Away
-from tests.support.content_api import counting_work
+from tests.support.content_api import as_another_process, counting_work
 from tests.support.plaza import World
 from tests.support.shop_api import (
     BERLIN,
@@ -82,20 +82,25 @@ def test_an_empty_list_of_types_is_valid(plaza: World) -> None:
     assert ask("GET", "/shop-types").body == {"items": [], "next": None}
 
 
-def test_a_cached_shop_takes_one_round_trip_and_no_statement(types: World) -> None:
+def test_a_cached_shop_and_its_score_take_a_round_trip_each_and_no_statement(
+    types: World,
+) -> None:
     shop_id = create()
     ask("GET", f"/shops/{shop_id}")
     with counting_work() as work:
         assert ask("GET", f"/shops/{shop_id}").status == 200
-    assert (work.statements, work.round_trips) == (0, 1)
+    assert (work.statements, work.round_trips) == (0, 2)
 
 
-def test_an_uncached_shop_takes_one_statement(types: World) -> None:
+def test_an_uncached_shop_and_its_score_take_a_statement_each(types: World) -> None:
     shop_id = create()
+    ask("GET", f"/shops/{shop_id}")  # the first reader creates the counter
     types.queues.drain()
+    redis.execute("FLUSHALL")
+    as_another_process()
     with counting_work() as work:
         ask("GET", f"/shops/{shop_id}")
-    assert work.statements == 1
+    assert work.statements == 2
 
 
 @pytest.mark.parametrize("shop_id", ["4711", "abc", "0", "9223372036854775808"])
@@ -178,7 +183,7 @@ def test_a_change_is_read_at_once(types: World) -> None:
     assert changed.status == 200
     assert page(shop_id) is None
     body = ask("GET", f"/shops/{shop_id}").body
-    assert body == changed.body
+    assert body == changed.body | {"reviews": 0, "score_total": 0, "average_score": None}
     assert (body["name"], body["type_id"], body["place"], body["images"]) == (
         "Soup",
         None,
@@ -385,6 +390,7 @@ def test_without_redis_reads_of_mysql_are_limited_and_the_rest_get_503(
     types: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop_id = create()
+    ask("GET", f"/shops/{shop_id}")  # the first reader creates the counter
     at_s = 1_000.0
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: at_s)
     monkeypatch.setattr("plaza.shops.queries._fallback_budget", bucket)
@@ -393,7 +399,7 @@ def test_without_redis_reads_of_mysql_are_limited_and_the_rest_get_503(
             replies = [ask("GET", f"/shops/{shop_id}") for _ in range(500)]
         statuses = [reply.status for reply in replies]
         assert (statuses.count(200), statuses.count(503)) == (40, 460)
-        assert work.statements == 40
+        assert work.statements == 2 * 40, "the shop and its score"
         assert int(replies[-1].headers["retry-after"]) >= 1
         at_s += 1
         assert [ask("GET", f"/shops/{shop_id}").status for _ in range(30)].count(200) == 20

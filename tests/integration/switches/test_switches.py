@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -71,7 +71,7 @@ def _operators(plaza: World) -> None:
 
 
 def change(switches: Switches, version: int = 0) -> None:
-    change_switches.replace_switches(version, switches, "a test", OPERATOR)
+    change_switches.replace_switches(version, asdict(switches), "a test", OPERATOR)
 
 
 def be_new_process() -> None:
@@ -128,6 +128,24 @@ def test_a_change_is_stored_with_who_when_why_and_what_was_before() -> None:
     assert newest["after"]["stopped_sales"] == ["12", "9"]
     assert newest["reason"] == "Voucher 12 is wrong."
     assert page["items"][1]["before"]["cached_lists_only"] is False
+
+
+def test_a_client_of_the_version_before_changes_no_switch_that_it_does_not_know() -> None:
+    """Given switches that are newer than 0.3.0, each unlike its default."""
+    newer = {"readers_held": True, "bell_on": True, "live": True, "live_poll_s": 9}
+    known = asdict(Switches()) | {"stopped_sales": []}
+    body = {"switches": known | newer, "version": 0, "reason": "All of them."}
+    assert ops("PUT", "", body).body["switches"] == known | newer
+    older = {name: value for name, value in known.items() if name not in newer}
+    body = {"switches": older | {"comments_stopped": True}, "version": 1, "reason": "A flood."}
+    changed = ops("PUT", "", body)
+    assert changed.status == 200, changed.body
+    assert changed.body["switches"] == known | newer | {"comments_stopped": True}
+    assert ops("PUT", "", body).body == changed.body
+    for name in older:
+        lacking = {key: value for key, value in older.items() if key != name}
+        refused = ops("PUT", "", {"switches": lacking, "version": 2, "reason": "Which are these?"})
+        assert refused.status == 400, name
 
 
 def test_changes_are_listed_in_pages() -> None:
@@ -381,6 +399,33 @@ def test_read_only_stops_each_route_that_changes_something(plaza: World) -> None
     assert stopped == {route.key for route in DECLARED if route.switch is not None}
     assert len(stopped) > 30
     assert mysql.fetch_all("SELECT COUNT(*) FROM reaction_log") == [(0,)]
+
+
+def held(reply: Reply) -> bool:
+    if reply.status != 503 or reply.problem != "switched-off":
+        return False
+    assert reply.headers["retry-after"] == "5"
+    return True
+
+
+def test_held_readers_are_asked_to_wait_by_each_route_that_reads(plaza: World) -> None:
+    change(replace(LEVELS["warming"], reads_factor=10.0, anonymous_factor=10.0))
+    query = "POST /reactions/query"
+    reading = [route for route in ROUTES if route.method == "GET" or route.name == query]
+    waiting = {route.name for route in reading if held(call(route, operator=7))}
+    assert waiting == {route.key for route in DECLARED if route.is_held}
+    assert {"GET /posts/{post_id}", "GET /feed", "GET /shops/{shop_id}", query} <= waiting
+    assert waiting.isdisjoint({"GET /orders/{order_id}", "GET /openapi.json", "GET /ops/switches"})
+    of_admins = {route.name for route in reading if held(call(route))}
+    assert of_admins == {"GET /totals"}, "admins read, but a route without callers"
+
+
+def test_held_readers_change_what_they_like(plaza: World) -> None:
+    change(LEVELS["warming"])
+    plaza.add(POST)
+    token = new_session.open_session(7)
+    liked = send("PUT", f"/posts/{POST.id}/likes/me", token=token, folder="api/reactions")
+    assert liked.status == 200
 
 
 def test_a_missing_session_is_reported_before_a_switch(plaza: World) -> None:

@@ -73,6 +73,7 @@ def test_a_profile_has_the_card_and_the_totals(people: World) -> None:
                 "nickname": "Ada",
                 "avatar": "https://pics.example/old.png",
                 "followers": 2,
+                "followers_at": None,
                 "following": 1,
                 "posts": 3,
                 "likes_received": 40,

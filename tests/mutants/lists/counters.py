@@ -205,8 +205,8 @@ MUTANTS = [
         [COUNTERS, CLAIMS, FOLLOW_CLAIMS, "tests/integration/follows/test_follows.py"],
         (
             "claims-not-cached",
-            '(f"{{{shard}}}:user:{user_id}:counters", f"{{{shard}}}:user:{user_id}:claims")',
-            '(f"{{{shard}}}:user:{user_id}:counters",)',
+            '                f"{{{shard}}}:user:{user_id}:claims",\n',
+            "",
             "A user with claims and without totals is updated.",
         ),
         (

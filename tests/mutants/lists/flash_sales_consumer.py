@@ -72,7 +72,7 @@ MUTANTS = [
         ),
         (
             "not-acknowledged",
-            "    result = redis_orders.acknowledge(decided.rows)\n",
+            "    result = redis_orders.acknowledge(rows)\n",
             "    result = redis_orders.acknowledge([])\n",
             "Redis gets each decision.",
         ),

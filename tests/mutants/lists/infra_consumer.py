@@ -51,8 +51,8 @@ MUTANTS = [
         ),
         (
             "halves-reversed",
-            "todo += [part[half:], part[:half]]",
-            "todo += [part[:half], part[half:]]",
+            "todo += [(handle, part[half:]), (handle, part[:half])]",
+            "todo += [(handle, part[:half]), (handle, part[half:])]",
             "Halving a batch keeps the order of its messages.",
         ),
         (

@@ -75,10 +75,10 @@ MUTANTS = [
         ),
         (
             "unchanged-not-logged",
-            "mysql_reactions.append_log(cursor, changes, [commit.db_version for commit in commits])\n"
+            "mysql_reactions.append_log(cursor, changes, commits)\n"
             "    if any(change.is_new for change in changes):",
             "if any(change.is_new for change in changes):\n"
-            "        mysql_reactions.append_log(cursor, changes, [c.db_version for c in commits])",
+            "        mysql_reactions.append_log(cursor, changes, commits)",
             "Each event is logged, also one that changes nothing.",
         ),
         (
@@ -215,8 +215,8 @@ MUTANTS = [
         ),
         (
             "released-before-totals",
-            "    cached = counters.find_cached_users(saved.users)\n    if cached:",
-            "    cached = counters.find_cached_users(saved.users)\n"
+            "    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)\n    if cached:",
+            "    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)\n"
             "    counters.release(\n"
             "        (actor, str(c.target), version)\n"
             "        for c in saved.commits\n"
@@ -334,6 +334,12 @@ MUTANTS = [
             "An event is logged once, with its first change.",
         ),
         (
+            "total-before",
+            "                commit.total,\n",
+            "                commit.total - change.delta,\n",
+            "A row of the log has the total after its commit.",
+        ),
+        (
             "row-of-other-kind",
             "            AND r.kind = '{kind}'\n            AND r.actor_id = k.actor_id",
             "            AND r.actor_id = k.actor_id",
@@ -349,10 +355,9 @@ MUTANTS = [
         ),
         (
             "version-before-state",
-            "            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),\n"
-            "            version = GREATEST(reaction.version, VALUES(version))\n",
+            "            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),\n",
             "            version = GREATEST(reaction.version, VALUES(version)),\n"
-            "            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state)\n",
+            "            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),\n",
             "The state is assigned before the version that it depends on.",
         ),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import mutants_of
 
+TOKENS = "tests/integration/reactions/test_order_tokens.py"
 GATE = "tests/integration/reactions/test_gate.py"
 BLOOM = "tests/integration/reactions/test_bloom.py"
 
@@ -32,7 +33,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/lua/gate.lua",
-        [GATE, BLOOM],
+        [GATE, BLOOM, TOKENS],
         (
             "late",
             "if now > tonumber(ARGV[4]) then return {'LATE', now} end",
@@ -121,8 +122,8 @@ MUTANTS = [
         ),
         (
             "nonce-version",
-            "tonumber(entry_version)}",
-            "version}",
+            "tonumber(entry_version), db_version",
+            "version, db_version",
             "A repeat gets the version of the entry.",
         ),
         (
@@ -181,9 +182,8 @@ MUTANTS = [
         ),
         (
             "hint-renewed",
-            "if not at then redis.call('HSET', row_requests, actor,"
-            " redis.call('HGET', meta_key, 'db_version')) end",
-            "redis.call('HSET', row_requests, actor, redis.call('HGET', meta_key, 'db_version'))",
+            "if not at then redis.call('HSET', row_requests, actor, db_version) end",
+            "redis.call('HSET', row_requests, actor, db_version)",
             "A second request of an actor leaves the expected state of the first one valid.",
         ),
         (
@@ -212,9 +212,21 @@ MUTANTS = [
         ),
         (
             "count-replaced",
-            "outbox_count + (is_new and 1 or 0)",
-            "outbox_count + 1",
+            "if is_new then outbox_count = outbox_count + 1 end",
+            "outbox_count = outbox_count + 1",
             "An entry that is replaced is counted once.",
+        ),
+        (
+            "changes-stay",
+            "string.format('%d', (changes or 0) + 1)",
+            "changes or '0'",
+            "A change of the total raises its token.",
+        ),
+        (
+            "repeat-with-old-token",
+            "tonumber(entry_version), db_version, loaded, changes}",
+            "tonumber(entry_version), db_version, loaded, '0'}",
+            "A repeat gets the present total with the present token.",
         ),
         (
             "meta-expires",

@@ -30,26 +30,26 @@ MUTANTS = [
         ),
         (
             "outbox-ignored",
-            "if entry then return {total, string.sub(entry, 1, 1), 0} end",
+            "if entry then return reply(string.sub(entry, 1, 1), 0) end",
             "",
             "The state of an actor is taken from the outbox entry.",
         ),
         (
             "recent-ignored",
-            "if redis.call('ZSCORE', recent, actor) then return {total, '1', 0} end",
+            "if redis.call('ZSCORE', recent, actor) then return reply('1', 0) end",
             "",
             "An actor in recent is on.",
         ),
         (
             "no-rebuild",
-            "request_rebuild(meta_key, filter, meta.base)}",
-            "0}",
+            "request_rebuild(meta_key, filter, meta.base))",
+            "0)",
             "A read of an unknown actor requests a build of the filter.",
         ),
         (
             "base-only",
-            "local total = meta.base + meta.delta",
-            "local total = meta.base",
+            "{meta.base + meta.delta, state,",
+            "{meta.base, state,",
             "The total includes the outbox.",
         ),
         (

@@ -17,6 +17,7 @@ from bench.capacity import (
     ceilings,
     count_page_reads,
     lambda_rate,
+    month_of_screens,
     operations,
     price_of,
     sizes,
@@ -44,6 +45,16 @@ def test_the_price_of_a_million_is_the_sum_of_its_resources() -> None:
     priced = price_of({"http_api": 1, "sqs": 2})
     assert sum(priced.values()) == pytest.approx(1.00 + 2 * 0.40)
     assert list(priced) == ["http_api", "sqs"] or priced["http_api"] < priced["sqs"]
+
+
+def test_screens_cost_by_their_polls_and_less_behind_a_load_balancer() -> None:
+    active, resting = (month_of_screens(VALUES, n, "http-api") for n in (1, 5))
+    assert active == pytest.approx(5 * resting)
+    polls = 1_000 * 730 * 3600 / 5
+    assert active > polls / 1e6 * (PRICES["http_api"].usd + PRICES["lambda_request"].usd) * 1e6
+    assert month_of_screens(VALUES, 1, "load-balancer") < active / 2
+    slower = month_of_screens(VALUES | {"poll_s": 10}, 1, "http-api")
+    assert slower == pytest.approx(active / 2)
 
 
 DEARER = (

@@ -33,7 +33,8 @@ from plaza.users.schemas import UserCard
 # JSON has no text with a part of a surrogate pair, and neither have the stores.
 names = st.text(max_size=20)
 ids = st.integers(1, MAX_ID)
-counts = st.builds(Count, st.integers(0, MAX_ID), st.booleans())
+tokens = st.none() | st.from_regex(r"[0-9A-Za-z_-]{1,64}", fullmatch=True)
+counts = st.builds(Count, st.integers(0, MAX_ID), st.booleans(), tokens)
 cards = st.builds(Card, ids, names, st.none() | names)
 times_us = st.integers(0, MAX_CREATED_US)
 texts = st.builds(
@@ -44,6 +45,7 @@ texts = st.builds(
     parent_id=ids,
     kind=st.sampled_from(["note", "blog"]),
     title=names,
+    order_id=st.none() | ids,
     images=st.lists(names, max_size=9).map(tuple),
     score=st.integers(1, 5),
     id=ids,
@@ -87,7 +89,9 @@ def test_posts_have_the_fields_of_their_schemas(
             "hidden": text.hidden,
             "author": UserCard.of(view.author or Card.unknown(text.author_id)),
             "likes": view.likes.total,
+            "likes_at": view.likes.at,
             "collects": view.collects.total,
+            "collects_at": view.collects.at,
             "comments": view.comments,
             "viewers": view.viewers,
             "mine": None
@@ -125,6 +129,7 @@ def test_comments_and_reviews_have_the_fields_of_their_schemas(
         "hidden": text.hidden,
         "author": UserCard.of(view.author or Card.unknown(text.author_id)),
         "likes": view.likes.total,
+        "likes_at": view.likes.at,
         "mine": None if actor_id is None else TextViewerState(liked=view.likes.viewer_state),
         "exact": view.exact,
     }
@@ -134,7 +139,14 @@ def test_comments_and_reviews_have_the_fields_of_their_schemas(
     )
     review = encoder.encode_review(of_type(view, "review"), actor_id)
     assert Review.model_validate_json(review) == Review.model_validate(
-        fields | {"shop_id": str(text.parent_id), "score": text.score, "images": list(text.images)}
+        fields
+        | {
+            "shop_id": str(text.parent_id),
+            "title": text.title,
+            "verified": text.order_id is not None,
+            "score": text.score,
+            "images": list(text.images),
+        }
     )
 
 

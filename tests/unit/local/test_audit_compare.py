@@ -130,6 +130,8 @@ def test_report_is_clean_when_all_stores_agree(
             "posts": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
             "likes_received": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
             "collects_received": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
+            "reviews": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
+            "scores": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
         },
         "vouchers": 0,
         "sold": 0,

@@ -20,11 +20,22 @@ def test_every_type_has_shops_and_every_shop_a_unique_name_and_place() -> None:
     assert all(abs(shop["place"]["y"] - town.BERLIN[1]) < 0.1 for shop in shops)
 
 
-def test_reviews_are_of_existing_shops() -> None:
-    reviews = town.make_reviews(["a", "b"], [7, 8], random.Random(7))
-    assert len(reviews) == town.REVIEWS
+def test_reviews_are_of_existing_shops_and_one_a_user() -> None:
+    authors = range(town.REVIEWS)
+    reviews = town.make_reviews(["a", "b"], authors, random.Random(7))
+    assert len({(shop, author) for shop, author, _ in reviews}) == len(reviews) == town.REVIEWS
     assert {shop for shop, _, _ in reviews} == {"a", "b"}
-    assert {author for _, author, _ in reviews} <= {7, 8}
+    assert {author for _, author, _ in reviews} <= set(authors)
+
+
+def test_few_users_review_each_shop_once() -> None:
+    reviews = town.make_reviews(["a", "b"], [7, 8], random.Random(7))
+    assert sorted((shop, author) for shop, author, _ in reviews) == [
+        ("a", 7),
+        ("a", 8),
+        ("b", 7),
+        ("b", 8),
+    ]
 
 
 def test_sale_is_open_and_has_units_left_after_the_demo() -> None:

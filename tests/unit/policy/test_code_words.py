@@ -19,6 +19,7 @@ DOCUMENTS = sorted(
 )
 NO_CODE = {"docs", "events", "tests", "bench", "web", "clients"}
 """Folders whose words do not make a word of a document right."""
+PYTHON_CLIENT = ROOT / "clients" / "python" / "src"
 
 WORD = re.compile(r"(?<!\w)[A-Za-z_][A-Za-z0-9_]*")
 SPAN = re.compile(r"`([^`]+)`")
@@ -96,7 +97,7 @@ def words() -> set[str]:
     names: set[str] = set()
     for file in tracked():
         names |= {file.stem, *file.relative_to(ROOT).parts}
-        if file.relative_to(ROOT).parts[0] in NO_CODE:
+        if file.relative_to(ROOT).parts[0] in NO_CODE and not file.is_relative_to(PYTHON_CLIENT):
             continue
         if file.suffix == ".py":
             names.update(words_of_python(file))

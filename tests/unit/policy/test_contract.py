@@ -21,7 +21,7 @@ import pytest
 from cli.paths import CONTRACT
 from plaza.infra.http.requests import PARAMETER_HEADERS
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
-from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, PUBLIC
+from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, PUBLIC
 from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources
@@ -31,10 +31,12 @@ TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 VERBS = re.compile(
-    "(block|cancel|collect|create|delete|follow|get|hide|issue|join|leave|like|link|list|place|purge|query"
-    "|redeem|redrive|replace|resolve|search|send|show|start|sweep|unblock|uncollect|unfollow|unlike"
+    "(appoint|block|cancel|collect|create|delete|follow|get|hide|issue|join|leave|like|link|list|place"
+    "|purge|query"
+    "|redeem|redrive|remove|replace|resolve|search|send|show|start|sweep|unblock|uncollect|unfollow|unlike"
     "|update|withdraw)_.*"
 )
+PATTERN_OF_TOKENS = "^[0-9A-Za-z_-]{1,64}$"
 MAX_SUMMARY_CHARS = 60
 MAX_PATTERN_CHARS = 100
 COINED = re.compile(
@@ -146,7 +148,7 @@ def test_a_path_with_an_id_may_lead_nowhere(operation: Operation) -> None:
 @every_operation
 def test_an_operation_says_whether_it_needs_a_session(operation: Operation) -> None:
     """An empty list needs none; without the field, a reader takes the operation for undecided."""
-    assert operation.spec["security"] in (BEARER, ADMIN, OPTIONAL, PUBLIC)
+    assert operation.spec["security"] in (BEARER, ADMIN, OWNER, MEMBER, OPTIONAL, PUBLIC)
 
 
 @every_operation
@@ -169,6 +171,7 @@ def test_public_operations_are_these() -> None:
         "create_visitor_id",
         "get_contract",
         "get_health",
+        "get_totals",
         "send_code",
     }
 
@@ -195,7 +198,8 @@ def test_browsers_may_read_each_header_of_a_response() -> None:
         for response in operation.spec["responses"].values()
         for name in response.get("headers", {})
     }
-    assert named | {"deprecation", "link", "sunset", "x-request-id"} == exposed
+    of_all = {"age", "deprecation", "link", "sunset", "x-request-id"}  # the edge sets the first
+    assert named | of_all == exposed
 
 
 def test_operation_ids_are_a_verb_and_a_noun_and_unique() -> None:
@@ -314,7 +318,8 @@ def test_patterns_are_short_and_work_in_every_language() -> None:
 
 
 def test_every_schema_has_a_type() -> None:
-    """Generators make ``any`` of what has none. The body of a dead letter may be anything."""
+    """Generators make ``any`` of what has none. The body of a dead letter may be anything. Totals
+    are those of a post, of another text, or of a user; their ``type`` says which."""
     untyped = {
         name
         for name, schema in all_schemas()
@@ -322,9 +327,9 @@ def test_every_schema_has_a_type() -> None:
     }
     assert untyped == set()
     unions = [name for name, schema in all_schemas() if len(schema.get("anyOf", ())) > 2]
-    assert unions == []
+    assert unions == ["TotalsResponse"]
     for name, schema in all_schemas():
-        if "anyOf" in schema:
+        if "anyOf" in schema and name not in unions:
             assert {"type": "null"} in schema["anyOf"], name
 
 
@@ -421,3 +426,29 @@ def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
     ]
     headers = {parameter["name"].lower() for parameter in parameters if parameter["in"] == "header"}
     assert headers == set(PARAMETER_HEADERS)
+
+
+def test_each_total_of_reactions_has_an_order_token_and_no_other_total_has_one() -> None:
+    """Clients order two values of a total by it: docs/live-numbers.md. The ``at`` of the bell
+    orders its states, and the total of a notification may be one of reactions."""
+    checked, of_bell = set(), set()
+    for name, schema in SCHEMAS.items():
+        fields, required = schema.get("properties", {}), {*schema.get("required", ())}
+        totals = {"likes", "collects", "followers"} & {*fields}
+        if name == "NotificationResponse" and "total_at" in fields:
+            totals |= {"total"}
+        tokens = {field for field, spec in fields.items() if PATTERN_OF_TOKENS in str(spec)}
+        if "at" in tokens:
+            of_bell.add(name)
+            tokens.discard("at")
+        assert tokens == {f"{total}_at" for total in totals}, name
+        assert totals | tokens <= required, name
+        assert all({"type": "null"} in fields[token]["anyOf"] for token in tokens), name
+        checked |= totals
+    assert checked - {"total"} == {"likes", "collects", "followers"}
+    assert of_bell == {
+        "BellResponse",
+        "MarkReadRequest",
+        "MarkReadResponse",
+        "NotificationsResponse",
+    }

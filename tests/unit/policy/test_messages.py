@@ -17,6 +17,9 @@ from plaza.content.queues import FanOut
 from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.flash_sales import OrderEvent
 from plaza.infra.derived.cache import CacheDrops
+from plaza.preheat.queues import PreheatStep
+from plaza.push import Notice, PushRequest, Subscription
+from plaza.push.model import PushTask
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
 from plaza.reactions.model import Commit, ReactionEvent, ReactionKey
 from plaza.reactions.queues import BloomBuildStep, Unacknowledged
@@ -24,6 +27,7 @@ from plaza.recommendations import RebuildLists
 from plaza.reconciliation import ComparePart, RepairFindings
 from plaza.shops.model import ShopJobStep, ShopRefresh
 from plaza.targets.queues import TargetRefresh
+from plaza.webhooks.model import DeliveryOutcome, SentEvent, WebhookBatch
 from tests.unit.policy.template import ROOT
 
 QUEUES = load_queues()
@@ -34,6 +38,22 @@ AT_US = 1_743_760_800_000_000
 RESERVED = [OrderEvent(101, 5, 7, 1), OrderEvent(MAX_ID, MAX_ID, MAX_ID, MAX_VERSION)]
 
 VALUES: dict[str, list[Any]] = {
+    "webhooks": [
+        WebhookBatch(
+            MAX_ID,
+            2,
+            "https://example.com/plaza",
+            (3, 2),
+            (SentEvent("like_added_post_11_7_1", '{"id":"a"}', 7, 3),),
+            (8, 3, 1_743_760_800),
+            1_743_761_040,
+        ),
+    ],
+    "deliveries": [
+        DeliveryOutcome(MAX_ID, 2, 1, (8, 3, 1_743_760_800), None),
+        DeliveryOutcome(MAX_ID, 2, 1, (7, 3, None), "HTTP 503"),
+        DeliveryOutcome(MAX_ID, 2, 0, None, "TimeoutError"),
+    ],
     "reactions": [
         ReactionEvent(ReactionKey("post", 11, "like", 7), True, AT_US),
         ReactionEvent(ReactionKey("post", 11, "collect", 7), False, AT_US),
@@ -61,6 +81,27 @@ VALUES: dict[str, list[Any]] = {
     "fanouts": [FanOut(11), FanOut(11, 102), FanOut(MAX_ID, 102, announce=True)],
     "follows": [[(7, 9)], [(7, 9), (8, MAX_ID)]],
     "inboxes": [[Timeline(INBOX, 7)], [Timeline(POSTS, 9), Timeline(POSTS, MAX_ID)]],
+    "preheats": [
+        PreheatStep(AT_US),
+        PreheatStep(AT_US, "rankings"),
+        PreheatStep(
+            AT_US, "targets", ((LIKE, Target("post", 11)), (FOLLOW, Target("user", MAX_ID)))
+        ),
+    ],
+    "pushes": [
+        PushTask(users=(7, MAX_ID)),
+        PushTask(notices=(Notice("order", 7, 71), Notice("report", 8, MAX_ID))),
+        PushTask(ended=((7, bytes(32)),)),
+    ],
+    "push_requests": [
+        PushRequest(
+            7,
+            Subscription("https://fcm.googleapis.com/fcm/send/d1", "B" + "A" * 86, "A" * 22),
+            "A" * 32,
+            '{"kind":"like"}',
+            AT_US // 1_000_000,
+        )
+    ],
     "recommendations": [RebuildLists([5]), RebuildLists([5, MAX_ID])],
     "orders": RESERVED,
     "orders_dlq": RESERVED,

@@ -46,24 +46,34 @@ KINDS = {
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
+    "queue/preheat": Kind(
+        152,
+        "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
+        (SCHEMAS, RESOLVER, "pydantic"),
+    ),
+    "queue/prepare_pushes": Kind(
+        135,
+        "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
+        (SCHEMAS, RESOLVER, "pydantic"),
+    ),
     "queue": Kind(
         110,
         "messages wait, but a burst starts many; one context, and those whose values it stores",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        160,
+        182,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(
-        170,
-        "an operator waits; its verbs concern all contexts that keep something in a store",
+        190,
+        "an operator waits; its verbs concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        135,
-        "it runs once a month, and opens a session and writes a post as requests do",
+        142,
+        "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops": Kind(

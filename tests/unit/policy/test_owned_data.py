@@ -31,23 +31,31 @@ from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, nodes_o
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
     "auth": ({"user"}, "a session has the current role of its user"),
+    "bell": (
+        {"content", "content_counter", "log_gate", "reaction", "user_block"},
+        "what is deleted or blocked does not ring; a repair counts the rows of a group",
+    ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
+    "counters": ({"content"}, "the counter of a shop begins as a count of its reviews"),
+    "event_log": ({"log_gate", "reaction_log"}, "reactions and follows are events, too"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
     "recommendations": (
-        {"content", "content_counter", "reaction_log", "user_counter"},
-        "lists and rankings have live content only; a score counts the likes of the author",
+        {"content", "content_counter", "reaction", "reaction_log", "user_counter"},
+        "lists and rankings have live content only; a score counts the likes that the author "
+        "received, and not the author's own",
     ),
     "reconciliation": (
         {
             *("delayed_comment_count", "content", "content_counter"),
-            *("reaction", "reaction_log", "user_counter"),
+            *("reaction", "reaction_log", "shop_counter", "user_counter"),
         },
         "it compares counters with the rows that they count, and finds changes in the log",
     ),
+    "shops": ({"user"}, "a member of a shop exists when appointed"),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
         {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},
@@ -57,6 +65,7 @@ READERS = {
 
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
+    "event_log": ({"log_gate"}, "a reader of the reaction log waits for its writers"),
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
     "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
@@ -78,17 +87,23 @@ KEYS = {
     "keys:report": "keyspace",
     "keys:scan": "keyspace",
     "limit:*:*": "infra/http/limits",
+    "live:polls": "live",
+    "live:screens:*": "live",
     "outboxes": "reactions",
     "post:*:comments": "counters",
     "post:*:published": "content",
     "post:*:viewers": "content",
     "posts:unsent": "content",
+    "preheat:known": "preheat",
+    "preheat:run": "preheat",
     "ranking:*": "reactions",
     "reach:*:*": "reach",
+    "saves:paid": "infra/queues/save_rate",
     "schedules:runs": "infra/jobs/scheduled_jobs",
     "session:*": "auth",
     "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
+    "shop:*:score": "counters",
     "shop:*:vouchers": "flash_sales",
     "shops:*": "shops",
     "shops:*:*": "shops",
@@ -98,6 +113,7 @@ KEYS = {
     "sign-in:*": "auth",
     "switches:newest": "switches",
     "user:*:*": "feed",
+    "user:*:bell": "bell",
     "user:*:blocks": "blocks",
     "user:*:card": "users",
     "user:*:checkins": "checkins",

@@ -19,8 +19,8 @@ from plaza.reactions import Target
 
 POST = Draft(type="post", author_id=7, body="b", kind="note", title="t", images=("https://a/1",))
 REQUESTS: dict[str, Mapping[str, Any]] = {
-    "post": asdict(POST),
-    "review": asdict(Draft(type="review", author_id=7, body="b", parent_id=5, score=4)),
+    "post": POST.to_request(),
+    "review": Draft(type="review", author_id=7, body="b", parent_id=5, score=4).to_request(),
     "report": {"report": asdict(ReportDraft(7, Target("post", 11), "spam", None))},
     "voucher": {"voucher": asdict(Terms(5, "Dinner", 990, 3, 1, 2, "flash", None))},
     "redemption": {"redemption": {"voucher": "9", "code": "ABCD"}},

@@ -11,8 +11,8 @@ import pytest
 
 from cli.paths import ALARMS, CONTRACT
 from local.stack.functions import load_function
-from plaza.auth.caller_identity import identify
-from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, PUBLIC
+from plaza.auth.caller_identity import identify, identify_poll
+from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -102,7 +102,7 @@ def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
 
 
 # They need what the VPC has no endpoints for, and no store: CodeDeploy and Lambda, the internet.
-OUTSIDE = {"RefreshIssuers", "SmokeVersion"}
+OUTSIDE = {"RefreshIssuers", "SendPushes", "SendWebhooks", "SmokeVersion"}
 
 
 @pytest.mark.parametrize("name", SCHEDULED)
@@ -322,7 +322,7 @@ def test_a_function_outside_of_the_vpc_has_no_login_at_a_store(function: str) ->
 
 def test_a_function_with_requirements_of_its_own_is_built_with_their_hashes() -> None:
     own = {file.parent for file in (ROOT / "functions").glob("*/*/requirements.txt")}
-    assert own == {ROOT / "functions" / "api" / "auth"}
+    assert own == {ROOT / "functions" / name for name in ("api/auth", "queue/send_pushes")}
     for name in FUNCTIONS:
         metadata = template.TEMPLATE["Resources"][name].get("Metadata", {})
         is_made = metadata.get("BuildMethod") == "makefile"
@@ -361,7 +361,11 @@ ARCHIVES = {
     "MaintainLog": {
         "Effect": "Allow",
         "Action": ["s3:GetObject", "s3:PutObject"],
-        "Resource": [{"Fn::Sub": "${LogArchive.Arn}/reaction_log/*"}, _ORDERS],
+        "Resource": [
+            {"Fn::Sub": "${LogArchive.Arn}/reaction_log/*"},
+            {"Fn::Sub": "${LogArchive.Arn}/event_log/*"},
+            _ORDERS,
+        ],
     },
     "FlashSalesApi": {"Effect": "Allow", "Action": "s3:GetObject", "Resource": _ORDERS},
 }
@@ -535,17 +539,24 @@ def test_the_gateway_refuses_no_request_and_invokes_one_function() -> None:
     assert "Auth" not in resources("AWS::Serverless::HttpApi")["Api"]
 
 
-PUBLIC_ROUTES = {"send_code", "create_session", "create_visitor_id", "get_health", "get_contract"}
+PUBLIC_ROUTES = {
+    "send_code",
+    "create_session",
+    "create_visitor_id",
+    "get_health",
+    "get_contract",
+    "get_totals",
+}
 
 
 @pytest.mark.parametrize("folder", [file.parent.name for file in API.glob("*/app.py")])
 def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(folder: str) -> None:
     app = load_function(f"api/{folder}").app
-    assert app.identify is identify
+    assert app.identify is (identify_poll if folder == "totals" else identify)
     for endpoint in app.endpoints.values():
         route = endpoint.route
         is_public = route.func.__name__ in PUBLIC_ROUTES
-        allowed = (PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)
+        allowed = (PUBLIC,) if is_public else (BEARER, ADMIN, OWNER, MEMBER, OPTIONAL)
         assert route.security in allowed, endpoint.key
 
 
@@ -557,6 +568,6 @@ def test_functions_read_no_verdict_of_an_authorizer() -> None:
 def test_every_me_route_requires_a_session() -> None:
     for path, methods in json.loads(CONTRACT.read_text())["paths"].items():
         for method, operation in methods.items():
-            if "/me" in path:
+            if re.search(r"/me(?:/|$)", path):
                 assert operation["security"] == [{"bearer": []}], f"{method} {path}"
                 assert {"401", "503"} <= set(operation["responses"]), f"{method} {path}"

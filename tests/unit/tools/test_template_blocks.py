@@ -94,9 +94,14 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
     [
         ("api/reactions", "", {"reactions", "rebuilds"}, set()),
         ("api/feed", "", {"inboxes", "follows", "rebuilds"}, set()),
-        ("api/flash_sales", "", {"orders", "shops"}, {"orders"}),
+        ("api/flash_sales", "", {"orders", "pushes", "shops"}, {"orders"}),
         ("queue/fan_out_post", "fanouts", {"fanouts", "fanouts_dlq"}, set()),
-        ("queue/decide_dead_orders", "orders_dlq", {"orders_dlq", "orders_dlq_dlq"}, set()),
+        (
+            "queue/decide_dead_orders",
+            "orders_dlq",
+            {"orders_dlq", "orders_dlq_dlq", "pushes"},
+            set(),
+        ),
         (
             "queue/compare_parts",
             "comparisons",
@@ -106,7 +111,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
         (
             "schedule/sweep_outbox",
             "",
-            {"reactions", "checkins", "acknowledgements", "rebuilds"},
+            {"reactions", "checkins", "acknowledgements", "rebuilds", "preheats"},
             {"reactions", "checkins"},
         ),
         ("schedule/finalize_vouchers", "", set(), {"orders"}),

@@ -5,9 +5,12 @@ import { hasEnded, useReader } from "shared/session.ts";
 import { SignIn, SignInDialog } from "shared/sign-in.tsx";
 import { Icon } from "shared/ui.tsx";
 import { Banners } from "./banners.tsx";
+import { Badge, TEXTS } from "./bell.tsx";
 import { OwnSalesOf } from "./own-sales.tsx";
 import { CheckIns } from "./pages/check-ins.tsx";
 import { Home } from "./pages/home.tsx";
+import { Notifications } from "./pages/notifications.tsx";
+import { OwnShopPage } from "./pages/own-shops.tsx";
 import { PostPage, Write } from "./pages/posts.tsx";
 import { Ranking } from "./pages/ranking.tsx";
 import { ShopPage } from "./pages/shop.tsx";
@@ -24,12 +27,18 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/users/:id/following", ({ id = "" }) => <UserList id={id} of="following" />],
   ["/settings", () => <Settings />],
   ["/blocks", () => <Blocks />],
+  ["/notifications", () => <Notifications />],
   ["/shops", (_, { query }) => <Shops query={query} />],
   ["/shops/:id", ({ id = "" }) => <ShopPage id={id} />],
+  ["/own-shops/:id", ({ id = "" }, { query }) => <OwnShopPage id={id} tab={query.get("tab")} />],
   ["/check-ins", (_, { query }) => <CheckIns month={query.get("month")} />],
   ["/sign-in", (_, { query }) => <SignIn then={query.get("then") ?? "/"} />],
 ];
-const NEEDS_SESSION = new Set(["/write", "/settings", "/blocks", "/check-ins"]);
+const NEEDS_SESSION = new Set(["/write", "/settings", "/blocks", "/check-ins", "/notifications"]);
+
+function needsSession(path: string): boolean {
+  return NEEDS_SESSION.has(path) || path.startsWith("/own-shops/");
+}
 
 export function App() {
   const session = useSession();
@@ -37,11 +46,13 @@ export function App() {
   const reader = useReader();
   const then = route.path === "/sign-in" ? "" : `?then=${encodeURIComponent(location.hash.slice(1))}`;
   const own = session === null ? `/sign-in${then}` : `/users/${session.user.id}`;
+  const bell: Link[] = session === null ? [] : [["/notifications", TEXTS.short, "bell", <Badge key="badge" />]];
   const links: Link[] = [
     ["/", session === null ? "Start" : "Feed", "home"],
     ["/ranking", "Ranking", "star"],
     ["/shops", "Shops", "pin"],
     ["/check-ins", "Check in", "calendar"],
+    ...bell,
     [own, session === null ? "Sign in" : "Profile", "person"],
   ];
   const write = session !== null && /^\/(ranking|users\/\d+)?$/.test(route.path) && (
@@ -61,7 +72,7 @@ export function App() {
         notices={<Banners />}
         of={`${reader}${route.path}`}
       >
-        {session === null && !hasEnded() && NEEDS_SESSION.has(route.path) ? <SignIn /> : findPage(PAGES, route)}
+        {session === null && !hasEnded() && needsSession(route.path) ? <SignIn /> : findPage(PAGES, route)}
       </Frame>
       <SignInDialog />
     </OwnSalesOf>

@@ -3,6 +3,7 @@ import { useRead } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { hasEnded, stayOut, useReader, withSession } from "shared/session.ts";
 import { type Position, useOwnSales } from "./own-sales.tsx";
+import type { Voucher } from "./types.ts";
 
 const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
@@ -14,11 +15,21 @@ export function formatEnd(position: Position): string {
 export function Banners() {
   useReader();
   const offers = [...useOwnSales().positions.values()].filter((position) => position.status === "offered");
+  const ids = offers.map((offer) => offer.voucher_id).sort();
+  const { data: vouchers } = useRead(
+    `vouchers ${ids}`,
+    async (signal): Promise<{ items: Voucher[] }> =>
+      ids.length === 0 ? { items: [] } : plaza.get("/vouchers", { query: { ids }, signal }),
+  );
   return (
     <aside class="banners" aria-label="Notices">
       {hasEnded() && <Ended />}
       {offers.map((position) => (
-        <Offer key={position.voucher_id} position={position} />
+        <Offer
+          key={position.voucher_id}
+          position={position}
+          voucher={vouchers?.items.find((voucher) => voucher.id === position.voucher_id)}
+        />
       ))}
     </aside>
   );
@@ -44,11 +55,7 @@ function Ended() {
   );
 }
 
-function Offer({ position }: { position: Position }) {
-  const path = { voucher_id: position.voucher_id };
-  const { data: voucher } = useRead(`voucher ${position.voucher_id}`, (signal) =>
-    plaza.get("/vouchers/{voucher_id}", { path, signal }),
-  );
+function Offer({ position, voucher }: { position: Position; voucher: Voucher | undefined }) {
   const show = (event: Event) => {
     const sale = document.getElementById(`sale-${position.voucher_id}`);
     if (sale === null) return; // on another page

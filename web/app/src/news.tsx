@@ -1,7 +1,7 @@
 /** How many posts the feed has that are not shown yet; a click shows them. */
 import type { Pages } from "shared/hooks.ts";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { currentEntry, refresh, wasLeft } from "shared/router.ts";
 import type { PostPreview } from "./types.ts";
 
@@ -12,7 +12,7 @@ export function News({ of: { items, isLoading } }: { of: Pages<PostPreview> }) {
   // A feed that Back shows was read some time ago.
   const afterMs = wasLeft(currentEntry()) ? 0 : EVERY_MS;
   const query = { limit: HEAD };
-  const head = useLive((signal) => plaza.get("/feed", { query, signal, ...ONCE }), EVERY_MS, afterMs).data;
+  const head = useRepeated((signal) => plaza.get("/feed", { query, signal, ...ONCE }), EVERY_MS, afterMs).data;
   const known = new Set(items?.map(({ id }) => id));
   const newest = items?.[0]?.created_at ?? "";
   const unseen = head?.items.filter(({ id, created_at }) => !known.has(id) && created_at >= newest) ?? [];

@@ -4,9 +4,13 @@ import { useRef, useState } from "preact/hooks";
 import { usePages, useRead } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { NotSignedIn, withSession } from "shared/session.ts";
-import { ConfirmButton, Empty, List, Problem } from "shared/ui.tsx";
+import { Ago, ConfirmButton, Empty, List, Problem } from "shared/ui.tsx";
+import { PRICE } from "./types.ts";
 
 export type Order = Schemas["OrderResponse"];
+type Details = Schemas["OrderDetails"];
+
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 
 export const ORDER_STATUS: Record<Order["status"], string> = {
   pending: "being decided",
@@ -42,7 +46,7 @@ export function useOwnOrders() {
 export function Orders() {
   const orders = usePages("/users/me/orders");
   const change = (order: Order) =>
-    orders.change((items) => items.map((item) => (item.order_id === order.order_id ? order : item)));
+    orders.change((items) => items.map((item) => (item.order_id === order.order_id ? { ...item, ...order } : item)));
   return (
     <List
       of={orders}
@@ -57,8 +61,8 @@ export function Orders() {
   );
 }
 
-function OneOrder({ order, change }: { order: Order; change: (order: Order) => void }) {
-  const { order_id, status } = order;
+function OneOrder({ order, change }: { order: Details; change: (order: Order) => void }) {
+  const { order_id, status, voucher } = order;
   const [code, setCode] = useState("");
   const [error, setError] = useState<unknown>();
   const path = { order_id };
@@ -75,10 +79,22 @@ function OneOrder({ order, change }: { order: Order; change: (order: Order) => v
     });
   };
   return (
-    <article class={`card order ${status}`} aria-label={`Order ${order_id}`}>
-      <p>
-        <span>Order {order_id}</span>
+    <article class={`card order ${status}`} aria-label={`Order of ${voucher?.title ?? "a voucher"}`}>
+      <header>
+        <h2>{voucher?.title ?? `Order ${order_id}`}</h2>
         <b>{ORDER_STATUS[status]}</b>
+      </header>
+      {voucher !== null && (
+        <p>
+          <a href={`#/shops/${voucher.shop.id}`}>{voucher.shop.name}</a>
+          <span>{PRICE.format(voucher.price_cents / 100)}</span>
+        </p>
+      )}
+      <p>
+        <small>
+          Ordered <Ago at={order.created_at} />
+        </small>
+        <small>{describeUse(order)}</small>
       </p>
       <p class="redemption" role="status">
         {code !== "" && (
@@ -106,4 +122,11 @@ function OneOrder({ order, change }: { order: Order; change: (order: Order) => v
       )}
     </article>
   );
+}
+
+/** Returns when an order was used, or until when it can be. */
+function describeUse({ status, used_at, voucher }: Details): string {
+  if (used_at !== null) return `Used on ${DAY.format(new Date(used_at))}`;
+  if (status !== "success" || voucher === null || voucher.expires_at === null) return "";
+  return `Valid until ${DAY.format(new Date(voucher.expires_at))}`;
 }

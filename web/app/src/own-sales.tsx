@@ -3,8 +3,8 @@ import { ProblemError, type Schemas } from "plaza-client";
 import { type ComponentChildren, createContext } from "preact";
 import { useContext, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useSession } from "shared/hooks.ts";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { say } from "shared/toast.tsx";
 
 export type Position = Schemas["WaitlistResponse"];
@@ -70,7 +70,7 @@ function Reader({ positions, set, everyMs }: ReaderProps) {
   const isRead = useRef(false);
   const latest = useRef(positions);
   latest.current = positions;
-  useLive(async (signal) => {
+  useRepeated(async (signal) => {
     const before = latest.current;
     const read = await readPositions(isRead.current ? [...before.keys()] : [], signal);
     isRead.current = true;

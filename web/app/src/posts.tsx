@@ -1,10 +1,10 @@
 /** A post as it is shown in lists. */
 import type { ComponentChildren } from "preact";
 import { plaza } from "shared/plaza.ts";
-import { Ago, Count, Icon } from "shared/ui.tsx";
+import { Ago, Icon } from "shared/ui.tsx";
 import { UserLink } from "./people.tsx";
 import { pictureUrl } from "./pictures.ts";
-import { CollectButton, LikeButton } from "./reactions.tsx";
+import { CollectButton, CommentCount, LikeButton } from "./reactions.tsx";
 import type { PostPreview } from "./types.ts";
 
 export function PostActions({ post }: { post: PostPreview }) {
@@ -14,7 +14,7 @@ export function PostActions({ post }: { post: PostPreview }) {
       <a class="reaction" href={`#/posts/${post.id}`}>
         <Icon name="comment" />
         <span class="hidden">Comments</span>
-        <Count of={post.comments} />
+        <CommentCount post={post} />
       </a>
       <CollectButton post={post} />
     </div>

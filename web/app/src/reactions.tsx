@@ -2,8 +2,8 @@
 
 import type { Collectable, Followable, Likeable } from "plaza-client";
 import { ProblemError, type Reaction, type ReactionState } from "plaza-client";
-import { useEffect } from "preact/hooks";
-import { useReaction, useSession } from "shared/hooks.ts";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useReaction, useSession, useWhileShown } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { sayRefusal } from "shared/toast.tsx";
@@ -24,10 +24,13 @@ function toggle(make: () => Reaction): void {
 }
 
 function ReactionButton(props: { label: string; icon: IconName; make: () => Reaction; of: object }) {
-  const [state] = useReaction(props.make, [props.of]);
+  const [state, reaction] = useReaction(props.make, [props.of]);
+  const button = useRef<HTMLButtonElement>(null);
   useRefusal(state);
+  useWhileShown(button, () => plaza.live(reaction), [reaction]);
   return (
     <button
+      ref={button}
       type="button"
       class={`reaction ${props.icon}`}
       aria-pressed={state.active}
@@ -69,6 +72,27 @@ export function FollowButton({ user, name }: { user: Followable; name: string })
 
 /** The followers of a user, which the caller's own follow changes at once. */
 export function Followers({ user }: { user: Followable }) {
-  const [{ total }] = useReaction(() => plaza.follow(user), [user]);
-  return <Total of={total} singular="follower" plural="followers" />;
+  const [{ total }, reaction] = useReaction(() => plaza.follow(user), [user]);
+  const shown = useRef<HTMLSpanElement>(null);
+  useWhileShown(shown, () => plaza.live(reaction), [reaction]);
+  return (
+    <span ref={shown}>
+      <Total of={total} singular="follower" plural="followers" />
+    </span>
+  );
+}
+
+/** The number of comments of a post, as it was read until a newer one is reported. */
+export function CommentCount({ post }: { post: { id: string; comments: number } }) {
+  const [reported, setReported] = useState<number>();
+  const shown = useRef<HTMLSpanElement>(null);
+  useEffect(() => setReported(undefined), [post]);
+  useWhileShown(shown, () => plaza.live({ type: "post", id: post.id }, ({ comments }) => setReported(comments)), [
+    post,
+  ]);
+  return (
+    <span ref={shown}>
+      <Count of={reported ?? post.comments} />
+    </span>
+  );
 }

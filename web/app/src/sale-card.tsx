@@ -8,9 +8,7 @@ import { formatEnd } from "./banners.tsx";
 import { ORDER_STATUS, type Order } from "./orders.tsx";
 import { type Position, useOwnSales } from "./own-sales.tsx";
 import { type Sale, useSale } from "./sale.ts";
-import type { Voucher } from "./types.ts";
-
-export const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "EUR" });
+import { PRICE, type Voucher } from "./types.ts";
 
 const REASONS: Record<NonNullable<Schemas["OrderResponse"]["reason"]>, string> = {
   "sold-out": "Another buyer was faster: all units are sold.",

@@ -2,8 +2,8 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useNow } from "shared/hooks.ts";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 
 type Status = Schemas["SaleStatusResponse"];
 
@@ -32,7 +32,7 @@ function learnTime({ now }: Status): void {
 /** Follows the status of a sale; faster shortly before it opens or closes, not after its end. */
 export function useSale(voucherId: string, kind: "flash" | "ordinary"): Sale {
   const [everyMs, setEvery] = useState(EVERY_MS[kind]);
-  const { data, error, reload } = useLive(async (signal) => {
+  const { data, error, reload } = useRepeated(async (signal) => {
     const path = { voucher_id: voucherId };
     const status = await plaza.get("/vouchers/{voucher_id}/status", { path, signal, ...ONCE });
     learnTime(status);

@@ -1,7 +1,7 @@
 /** The live audit: whether Redis, the counters and the rows of the most active targets agree. */
 import type { Schemas } from "plaza-client";
-import { ONCE } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE } from "shared/repeated.ts";
 import { Badge, formatNumber, Table, type Tone } from "./parts.tsx";
 import { Runbook } from "./runbooks.tsx";
 

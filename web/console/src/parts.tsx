@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useNow } from "shared/hooks.ts";
-import type { Live } from "shared/live.ts";
+import type { Repeated } from "shared/repeated.ts";
 import { Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Runbook } from "./runbooks.tsx";
 
@@ -42,7 +42,7 @@ export function LiveTitle({
   children,
 }: {
   text: string;
-  live: Live<unknown>;
+  live: Repeated<unknown>;
   children?: ComponentChildren;
 }) {
   return (
@@ -58,7 +58,7 @@ export function LiveTitle({
   );
 }
 
-function Freshness({ live: { at, error } }: { live: Live<unknown> }) {
+function Freshness({ live: { at, error } }: { live: Repeated<unknown> }) {
   const now = useNow(at !== undefined);
   if (at === undefined) return null;
   const ageS = Math.max(0, Math.round((now - at) / 1000));
@@ -71,7 +71,7 @@ const MIN_STALE_MS = 10_000;
 const MISSED_READS = 3;
 
 interface DatedProps<T> {
-  live: Live<T>;
+  live: Repeated<T>;
   children: (data: T, isStale: boolean) => ComponentChildren;
 }
 

@@ -8,6 +8,11 @@ const OF_QUEUE: Record<string, string> = {
   orders: "orders-late",
   orders_dlq: "orders-undecided",
   comparisons: "reconciliation-stopped",
+  preheats: "preheat",
+  pushes: "pushes",
+  push_requests: "pushes",
+  webhooks: "webhook-disabled",
+  deliveries: "webhook-disabled",
   repairs: "drift",
 };
 

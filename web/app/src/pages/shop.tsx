@@ -1,17 +1,21 @@
+import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useDraft } from "shared/drafts.ts";
 import { useForm, usePages, useRead } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say } from "shared/toast.tsx";
-import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title, Total } from "shared/ui.tsx";
 import { useOwnOrders } from "../orders.tsx";
 import { UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
-import { PRICE, SaleCard } from "../sale-card.tsx";
-import type { Review } from "../types.ts";
+import { SaleCard } from "../sale-card.tsx";
+import { PRICE, type Review } from "../types.ts";
+
+const SCORE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+const MAX_ORDERS = 100;
 
 export function ShopPage({ id }: { id: string }) {
   const path = { shop_id: id };
@@ -38,16 +42,35 @@ export function ShopPage({ id }: { id: string }) {
           <li key={detail}>{detail}</li>
         ))}
         {shop.avg_price_cents !== null && <li>about {PRICE.format(shop.avg_price_cents / 100)}</li>}
+        {shop.average_score !== null && (
+          <li>
+            <b>{SCORE.format(shop.average_score)}</b> of 5 in{" "}
+            <Total of={shop.reviews} singular="review" plural="reviews" />
+          </li>
+        )}
       </ul>
       {vouchers.items?.map((voucher) => (
         <SaleCard key={voucher.id} voucher={voucher} order={orders.find(voucher.id)} setOrder={orders.add} />
       ))}
-      <Reviews shopId={id} />
+      <Reviews shopId={id} changed={reload} />
     </>
   );
 }
 
-function Reviews({ shopId }: { shopId: string }) {
+/** The orders that the caller used in a shop, newest first; none for an anonymous caller. */
+function useUsedOrders(shopId: string) {
+  const { data } = useRead(
+    `used orders of ${shopId}`,
+    async (signal): Promise<Schemas["OrderDetails"][]> =>
+      plaza.session === null
+        ? []
+        : (await plaza.get("/users/me/orders", { query: { limit: MAX_ORDERS }, signal })).items,
+  );
+  return (data ?? []).filter((order) => order.status === "used" && order.voucher?.shop.id === shopId);
+}
+
+function Reviews({ shopId, changed }: { shopId: string; changed: () => void }) {
+  const used = useUsedOrders(shopId);
   const [isNewest, setNewest] = useState(true);
   const draft = useDraft(`review of shop ${shopId}`);
   const path = { shop_id: shopId };
@@ -55,9 +78,16 @@ function Reviews({ shopId }: { shopId: string }) {
   const form = useForm(async (data) => {
     const image = String(data.get("images")).trim();
     const images = image === "" ? [] : [image];
-    const body = { score: Number(data.get("score")), body: String(data.get("body")), images };
+    const body = {
+      score: Number(data.get("score")),
+      title: String(data.get("title")).trim() || null,
+      body: String(data.get("body")),
+      images,
+      order_id: String(data.get("order_id") ?? "") || null,
+    };
     const written = await withSession(() => plaza.post("/shops/{shop_id}/reviews", { path, body }));
     reviews.change((items) => [written, ...items]);
+    changed();
     draft.clear();
     draft.form.ref.current?.reset();
     say("Your review is published.");
@@ -89,7 +119,21 @@ function Reviews({ shopId }: { shopId: string }) {
             </label>
           ))}
         </fieldset>
+        <Field form={form} name="title" label="Header" help="May be empty." />
         <Field form={form} name="body" label="Your review" rows={3} />
+        {used.length > 0 && (
+          <div class="field">
+            <label for="reviewed-order">About</label>
+            <select id="reviewed-order" name="order_id">
+              {used.map((order) => (
+                <option key={order.order_id} value={order.order_id}>
+                  {order.voucher?.title}
+                </option>
+              ))}
+              <option value="">the shop, without an order</option>
+            </select>
+          </div>
+        )}
         <Field form={form} name="images" label="Image" type="url" help="An https address; may be empty." />
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>
@@ -100,10 +144,18 @@ function Reviews({ shopId }: { shopId: string }) {
   );
 }
 
-function OneReview({ review }: { review: Review }) {
+export function OneReview({ review }: { review: Review }) {
   return (
     <article class="remark">
-      <UserLink user={review.author} note={<Ago at={review.created_at} />} />
+      <UserLink
+        user={review.author}
+        note={
+          <>
+            <Ago at={review.created_at} />
+            {review.verified && " · verified order"}
+          </>
+        }
+      />
       <p class="score" aria-label={`${review.score} of 5`} role="img">
         {[1, 2, 3, 4, 5].map((score) => (
           <span key={score} class={score <= review.score ? "full" : ""}>
@@ -111,6 +163,7 @@ function OneReview({ review }: { review: Review }) {
           </span>
         ))}
       </p>
+      {review.title !== null && <h3>{review.title}</h3>}
       <p class="body">{review.body}</p>
       <Images of={review.images} />
       <div class="actions">

@@ -9,15 +9,18 @@ import { ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Tota
 import { Orders } from "../orders.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
+import { endPushes, PushSettings } from "../push.tsx";
 import { FollowButton, Followers } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import { useWritten } from "../written.ts";
+import { OwnShops } from "./own-shops.tsx";
 
 const OWN_TABS = [
   { label: "Posts", value: "posts" },
   { label: "Likes", value: "likes" },
   { label: "Collects", value: "collects" },
   { label: "Orders", value: "orders" },
+  { label: "Shops", value: "shops" },
 ];
 
 export function Profile({ id, tab }: { id: string; tab: string | null }) {
@@ -91,6 +94,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
       {shown === "likes" && <Reacted path="/users/me/likes" what="like" key="likes" />}
       {shown === "collects" && <Reacted path="/users/me/collects" what="collect" key="collects" />}
       {shown === "orders" && <Orders />}
+      {shown === "shops" && <OwnShops />}
     </>
   );
 }
@@ -238,6 +242,7 @@ export function Settings() {
   });
   const signOut = async () => {
     try {
+      await endPushes().catch(() => undefined);
       await plaza.signOut();
     } catch {
       say("Signed out here. Plaza could not be reached to end the session there.");
@@ -277,6 +282,7 @@ export function Settings() {
           </button>
         </form>
       )}
+      <PushSettings />
       <p class="section">
         <a class="button quiet" href="#/blocks">
           Blocked users

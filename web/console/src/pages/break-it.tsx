@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { useLive } from "shared/live.ts";
+import { useRepeated } from "shared/repeated.ts";
 import { Problem } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
 import {
@@ -21,8 +21,8 @@ const MAX_SAMPLES = 120;
 
 /** Breaks a local stack under a crowd of likes; the audit comes back to zero. */
 export function BreakIt() {
-  const control = useLive(readControl, EVERY_MS);
-  const audit = useLive(readAudit, EVERY_MS);
+  const control = useRepeated(readControl, EVERY_MS);
+  const audit = useRepeated(readAudit, EVERY_MS);
   const samples = useSamples(audit.data);
   const action = useAction();
   const auditing = useAction();

@@ -1,11 +1,11 @@
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
 import { Runbook } from "../runbooks.tsx";
 
 /** The hottest and the largest keys of Redis. */
 export function Keys() {
-  const keys = useLive((signal) => plaza.ops.getKeys({ signal, ...ONCE }));
+  const keys = useRepeated((signal) => plaza.ops.getKeys({ signal, ...ONCE }));
   return (
     <>
       <LiveTitle text="Keys of Redis" live={keys} />

@@ -1,6 +1,6 @@
 import type { Schemas } from "plaza-client";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Ago } from "shared/ui.tsx";
 import { AuditedTargets, readAudit, Verdict } from "../audit.tsx";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Stat, Table, useAction } from "../parts.tsx";
@@ -15,7 +15,7 @@ const MAX_SWEEPS = 20;
 
 /** Whether all is well: the audit, the stores, what waits, the last hour, the visitors, the last reconciliation. */
 export function Overview() {
-  const audit = useLive(readAudit);
+  const audit = useRepeated(readAudit);
   return (
     <>
       <LiveTitle text="Overview" live={audit} />
@@ -36,8 +36,8 @@ export function Overview() {
 
 /** The stores, and whether functions have stopped asking them. */
 function Stores() {
-  const health = useLive((signal) => plaza.get("/ops/health", { signal, ...ONCE }));
-  const breakers = useLive((signal) => plaza.get("/ops/breakers", { signal, ...ONCE }));
+  const health = useRepeated((signal) => plaza.get("/ops/health", { signal, ...ONCE }));
+  const breakers = useRepeated((signal) => plaza.get("/ops/breakers", { signal, ...ONCE }));
   return (
     <>
       <Shown live={health}>
@@ -85,7 +85,7 @@ async function sweep(): Promise<string> {
 
 /** What waits: in queues, in outboxes, in the binlog, and how the schedules fare. */
 function Lag() {
-  const lag = useLive((signal) => plaza.get("/ops/lag", { signal, ...ONCE }));
+  const lag = useRepeated((signal) => plaza.get("/ops/lag", { signal, ...ONCE }));
   const action = useAction();
   const sweepNow = () =>
     action.run(async () => {
@@ -172,7 +172,10 @@ function Schedules({ schedules }: { schedules: Schemas["ScheduleResponse"][] }) 
 }
 
 function LastRun() {
-  const runs = useLive((signal) => plaza.get("/ops/reconciliations", { query: { limit: 5 }, signal, ...ONCE }), 15_000);
+  const runs = useRepeated(
+    (signal) => plaza.get("/ops/reconciliations", { query: { limit: 5 }, signal, ...ONCE }),
+    15_000,
+  );
   if (runs.data === undefined) return null;
   const run = runs.data.items.find(({ ended_at }) => ended_at !== null);
   return (
@@ -197,6 +200,8 @@ function LastRun() {
 const PLOTS: [title: string, gauges: [name: string, label: string][]][] = [
   ["Reactions saved a minute", [["reactions_saved_per_min", "reactions"]]],
   ["Orders a minute", [["orders_per_min", "orders"]]],
+  ["Polls of live numbers a minute", [["polls_per_min", "polls"]]],
+  ["Screens that poll", [["screens", "screens"]]],
   [
     "Messages",
     [
@@ -231,7 +236,7 @@ const PLOTS: [title: string, gauges: [name: string, label: string][]][] = [
 
 function LastHour() {
   const query = { minutes: PLOTTED_MINUTES };
-  const read = useLive((signal) => plaza.get("/ops/series", { query, signal, ...ONCE }), 20_000);
+  const read = useRepeated((signal) => plaza.get("/ops/series", { query, signal, ...ONCE }), 20_000);
   return (
     <>
       <h2 class="section">The last hour</h2>
@@ -256,7 +261,7 @@ function LastHour() {
 /** The visitors of each day, and of this week and all days together, each counted once. */
 function Reach() {
   const query = { days: REACH_DAYS };
-  const reach = useLive((signal) => plaza.get("/ops/reach", { query, signal, ...ONCE }), 60_000);
+  const reach = useRepeated((signal) => plaza.get("/ops/reach", { query, signal, ...ONCE }), 60_000);
   return (
     <>
       <h2 class="section">Visitors</h2>

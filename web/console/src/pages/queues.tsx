@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
 import { usePages } from "shared/hooks.ts";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Ago, ConfirmButton, Empty, List, Title } from "shared/ui.tsx";
 import {
   type Action,
@@ -19,7 +19,7 @@ import { Runbook, runbookOf } from "../runbooks.tsx";
 export const readQueues = (signal: AbortSignal) => plaza.get("/ops/queues", { signal, ...ONCE });
 
 export function Queues() {
-  const queues = useLive(readQueues);
+  const queues = useRepeated(readQueues);
   return (
     <>
       <LiveTitle text="Queues" live={queues} />

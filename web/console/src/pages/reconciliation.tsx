@@ -1,6 +1,6 @@
 import type { Schemas } from "plaza-client";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Ago, Empty } from "shared/ui.tsx";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, Time, useAction } from "../parts.tsx";
 import { Runbook } from "../runbooks.tsx";
@@ -9,7 +9,7 @@ type Run = Schemas["ReconciliationResponse"];
 
 /** The last runs, what they found and repaired, and a button that starts one. */
 export function Reconciliation() {
-  const runs = useLive((signal) => plaza.ops.listReconciliations({}, { signal, ...ONCE }), 3000);
+  const runs = useRepeated((signal) => plaza.ops.listReconciliations({}, { signal, ...ONCE }), 3000);
   const action = useAction();
   const start = () =>
     action.run(async () => {

@@ -1,6 +1,6 @@
 import type { Schemas } from "plaza-client";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Empty, Tabs } from "shared/ui.tsx";
 import { Badge, formatNumber, LiveTitle, Shown, Time } from "../parts.tsx";
 
@@ -22,7 +22,7 @@ export function Sales({ state }: { state: string | null }) {
 
 function SalesOf({ state }: { state: (typeof STATES)[number] }) {
   const query = { state, limit: MAX_SHOWN };
-  const sales = useLive((signal) => plaza.ops.listSales(query, { signal, ...ONCE }), 2000);
+  const sales = useRepeated((signal) => plaza.ops.listSales(query, { signal, ...ONCE }), 2000);
   return (
     <>
       <LiveTitle text="Flash sales" live={sales} />

@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
 import { useForm } from "shared/hooks.ts";
-import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
+import { ONCE, useRepeated } from "shared/repeated.ts";
 import { say } from "shared/toast.tsx";
 import { Ago, Field, Problem } from "shared/ui.tsx";
 import { Badge, LiveTitle, Shown, Table } from "../parts.tsx";
@@ -15,13 +15,14 @@ const LEVELS: Record<Level, string> = {
   relieved: "Relieved",
   essential: "Essential",
   read_only: "Read only",
+  warming: "Warming",
 };
 const nameOf = (level: Level | null) => (level === null ? "No level" : LEVELS[level]);
 
 /** The level of degradation, its switches and their changes; another level needs a reason. */
 export function Switches() {
-  const current = useLive((signal) => plaza.get("/ops/switches", { signal, ...ONCE }));
-  const changes = useLive((signal) => plaza.get("/ops/switches/changes", { signal, ...ONCE }));
+  const current = useRepeated((signal) => plaza.get("/ops/switches", { signal, ...ONCE }));
+  const changes = useRepeated((signal) => plaza.get("/ops/switches/changes", { signal, ...ONCE }));
   const reload = () => {
     current.reload();
     changes.reload();

@@ -11,6 +11,7 @@ from plaza import idempotency
 from plaza.accounts import mysql_store
 from plaza.accounts.model import Erasure
 from plaza.auth import session_end
+from plaza.bell import erasure as bell_erasure
 from plaza.blocks import erasure as blocks_erasure
 from plaza.checkins import erasure as checkins_erasure
 from plaza.content import erasure as content_erasure
@@ -19,7 +20,9 @@ from plaza.flash_sales import erasure as sales_erasure
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.moderation import erasure as moderation_erasure
+from plaza.push import erasure as push_erasure
 from plaza.reactions import erasure as reactions_erasure
+from plaza.shops import erasure as shops_erasure
 from plaza.users import erasure as users_erasure
 
 MAX_RUN_S = 40
@@ -53,6 +56,7 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     """Run a pass; return whether it reached its end before the deadline."""
     user_id = erasure.user_id
     erased = session_end.erase(user_id)  # first: a session could write again
+    erased += shops_erasure.erase(user_id)  # before the user: a member exists when appointed
     erased += users_erasure.erase(user_id)
     erased += idempotency.delete_of_user(user_id)
     erased += blocks_erasure.erase(user_id)
@@ -60,6 +64,8 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     erased += content_erasure.erase(user_id, deadline)
     erased += reactions_erasure.erase(user_id, deadline)
     erased += sales_erasure.erase(user_id, deadline)
+    erased += bell_erasure.erase(user_id, deadline)
+    erased += push_erasure.erase(user_id)
     erased += checkins_erasure.erase(user_id)
     feed_erasure.erase(user_id)
     if deadline.has_passed:

@@ -84,6 +84,12 @@ def identify(header: str | None, address: str, route: str, acts_for: str | None 
     return _take(bucket_of_user(caller.user_id, route), caller)
 
 
+def identify_poll(_: str | None, address: str, __: str) -> Caller:
+    """Return an anonymous caller, limited by the bucket of polls for its network: as ``identify``,
+    for routes that read no token and that screens call all the time. One round trip."""
+    return _take(limits.polls_bucket(address), Caller())
+
+
 def bucket_of_user(user_id: int, route: str) -> Bucket:
     """Return the bucket of a user for ``route``, such as ``PUT /posts/{post_id}/likes/me``."""
     config, switches = auth_settings(), current_switches()

@@ -14,7 +14,7 @@ import string
 from datetime import datetime
 from typing import NamedTuple
 
-SCOPES = frozenset({"read", "act", "moderate"})
+SCOPES = frozenset({"read", "act", "moderate", "events"})
 NAME_PATTERN = r"[a-z][a-z-]{0,31}"
 MAX_REQUESTS_PER_S = 10_000
 BURST = 5
@@ -41,7 +41,10 @@ MODERATION = frozenset(
         for kind in ("post", "comment", "review")
     }
 )
-"""The routes of moderators. All other routes of admins are closed to keys."""
+"""The routes of moderators. All other routes of admins but ``EVENTS`` are closed to keys."""
+
+EVENTS = "GET /ops/events"
+"""The route of what happened to all users, which a key reads for none of them."""
 
 _ID_CHARS = string.ascii_letters + string.digits
 _BEARER = re.compile(r"bearer +sk_([A-Za-z0-9]{16})_([A-Za-z0-9_-]{43})", re.IGNORECASE)
@@ -90,6 +93,8 @@ def scope_of(route: str) -> str:
     """Return the scope that a route needs, such as ``PUT /posts/{post_id}/likes/me``."""
     if route in MODERATION:
         return "moderate"
+    if route == EVENTS:
+        return "events"
     return "read" if route.startswith("GET ") or route in READS_BY_POST else "act"
 
 

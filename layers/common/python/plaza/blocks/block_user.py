@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plaza.bell import moves
 from plaza.blocks import mysql_store, redis_store
 from plaza.blocks.model import MAX_BLOCKS, BlockLimit, SelfBlock
 from plaza.infra.mysql import mysql
@@ -30,9 +31,11 @@ def block(user_id: int, actor_id: int) -> bool:
     react.require_existing(Target("user", user_id))
 
     def work(cursor: Cursor) -> bool:
+        moves.lock(cursor, actor_id)
         is_new = mysql_store.insert(cursor, actor_id, user_id)
         if is_new and mysql_store.count(cursor, actor_id) > MAX_BLOCKS:
             raise BlockLimit(f"You block {MAX_BLOCKS} users. Unblock one first.")
+        moves.recount_blocks(cursor, actor_id)
         return is_new
 
     announce.announce_write("user", actor_id)
@@ -46,8 +49,15 @@ def block(user_id: int, actor_id: int) -> bool:
 def unblock(user_id: int, actor_id: int) -> bool:
     """Unblock a user; return False if the user was not blocked. Follows stay ended. Raises
     MysqlDown, RedisDown."""
+
+    def work(cursor: Cursor) -> bool:
+        moves.lock(cursor, actor_id)
+        was_blocked = mysql_store.delete(cursor, actor_id, user_id)
+        moves.recount_blocks(cursor, actor_id)
+        return was_blocked
+
     announce.announce_write("user", actor_id)
-    was_blocked = mysql_store.delete(actor_id, user_id)
+    was_blocked = mysql.run_in_transaction(work)
     _drop_projections([actor_id])
     return was_blocked
 

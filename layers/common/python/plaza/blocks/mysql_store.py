@@ -33,10 +33,10 @@ def count(cursor: Cursor, blocker_id: int) -> int:
     return int(blocks)
 
 
-def delete(blocker_id: int, blocked_id: int) -> bool:
+def delete(cursor: Cursor, blocker_id: int, blocked_id: int) -> bool:
     """Delete a block; return False if there is none."""
     statement = "DELETE FROM user_block WHERE blocker_id = %s AND blocked_id = %s"
-    return mysql.write(statement, (blocker_id, blocked_id)) == 1
+    return cursor.execute(statement, (blocker_id, blocked_id)) == 1
 
 
 def delete_of_user(blocker_id: int) -> int:

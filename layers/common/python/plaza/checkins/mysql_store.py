@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from plaza.checkins.model import CheckInEvent, DayRange, StoredCheckIns, next_month
@@ -51,6 +51,18 @@ def read_days(user_id: int) -> list[date]:
     """Return all days of a user. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all("SELECT day FROM checkin WHERE user_id = %s", (user_id,))
     return [day for (day,) in rows]
+
+
+def read_days_from(begins: Mapping[int, date]) -> dict[int, set[date]]:
+    """Return user -> days from a day on. One statement. Raises MysqlDown."""
+    arms = [
+        f"SELECT user_id, day FROM checkin WHERE user_id = {user_id:d} AND day >= '{first}'"
+        for user_id, first in begins.items()
+    ]
+    days: dict[int, set[date]] = {user_id: set() for user_id in begins}
+    for user_id, day in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        days[user_id].add(day)
+    return days
 
 
 def delete(user_id: int) -> int:

@@ -21,10 +21,11 @@ have acknowledged days that the current one never received.
 from __future__ import annotations
 
 import random
+import re
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,10 +35,13 @@ from plaza.infra.redis.commands import Argument, Call
 from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime.codec import MAX_ID
 
 TTL_S = 40 * 86_400
 LEASE_TTL_S = 10
 _DAYS = 31  # index of the lowest bit
+_HEAD = re.compile(r"\{\d+\}:user:([1-9]\d{0,18}):checkins", re.ASCII)
+_MONTH = re.compile(r"[12]\d{3}-(?:0[1-9]|1[0-2])", re.ASCII)
 
 _LUA = Path(__file__).with_name("lua")
 ADD_TO_OUTBOX = load_script(_LUA / "add_to_outbox.lua")
@@ -80,6 +84,17 @@ class CheckInState(NamedTuple):
     last: date | None
     streak: int
     days: Sequence[int]
+
+
+class CachedCheckIns(NamedTuple):
+    """All that Redis has of a user: the streak that ends on ``last``, the hydrated ``months`` and
+    their ``days``, and the days of the outbox."""
+
+    last: date | None
+    streak: int
+    months: Sequence[date]
+    days: Sequence[date]
+    outbox: frozenset[date]
 
 
 class CheckInLease(NamedTuple):
@@ -201,6 +216,82 @@ def forget(user_id: int, days: Iterable[date]) -> None:
     months = {keys.month(day) for day in days}
     deletions = redis.delete_commands([keys.head, keys.outbox, keys.lease, keys.sweep, *months])
     redis.pipeline([*deletions, ("ZREM", keys.outboxes, user_id)])
+
+
+def owner_of_key(key: str) -> int | None:
+    """Return the user whose streak ``key`` has, None for any other key. No round trip."""
+    match = _HEAD.fullmatch(key)
+    if match is None or int(match[1]) > MAX_ID:
+        return None
+    user_id = int(match[1])
+    return user_id if CheckInKeys(user_id).head == key else None
+
+
+def read_cached(user_ids: Sequence[int]) -> dict[int, CachedCheckIns]:
+    """Return what Redis has of users, without those that are not hydrated under the reign of their
+    node. Two round trips. Raises RedisDown."""
+    replies = redis.pipeline(
+        [
+            command
+            for keys in map(CheckInKeys, user_ids)
+            for command in (("HGETALL", keys.head), ("HKEYS", keys.outbox))
+        ]
+    )
+    heads: dict[int, dict[str, str]] = {}
+    outboxes: dict[int, frozenset[date]] = {}
+    for user_id, fields, outbox in zip(user_ids, replies[::2], replies[1::2], strict=True):
+        head = dict(fields) if isinstance(fields, dict) else _pair(fields)
+        if head.get("reign") == masters.find_node(CheckInKeys(user_id).head).reign:
+            heads[user_id] = head
+            outboxes[user_id] = frozenset(day for day in map(_read_day, outbox) if day)
+    months = [
+        (user_id, date.fromisoformat(f"{name}-01"))
+        for user_id, head in heads.items()
+        for name in sorted(head)
+        if _MONTH.fullmatch(name)
+    ]
+    bits_of = redis.pipeline(
+        [
+            ("BITFIELD", CheckInKeys(user_id).month(first), "GET", "u32", 0)
+            for user_id, first in months
+        ]
+    )
+    hydrated: dict[int, list[date]] = {user_id: [] for user_id in heads}
+    days: dict[int, list[date]] = {user_id: [] for user_id in heads}
+    for (user_id, first), [bits] in zip(months, bits_of, strict=True):
+        if bits >> _DAYS:
+            hydrated[user_id].append(first)
+            days[user_id] += (first + timedelta(days=day - 1) for day in _state_of(0, 0, bits).days)
+    return {
+        user_id: CachedCheckIns(
+            _read_day(head.get("last", "")),
+            int(streak) if (streak := head.get("streak", "")).isdecimal() else -1,
+            hydrated[user_id],
+            days[user_id],
+            outboxes[user_id],
+        )
+        for user_id, head in heads.items()
+    }
+
+
+def drop(user_ids: Iterable[int]) -> None:
+    """Drop the streaks of users, so that their months are hydrated again, too, and the leases to
+    hydrate them. The outboxes stay. One round trip. Raises RedisDown."""
+    keys = [key for of in map(CheckInKeys, user_ids) for key in (of.head, of.lease)]
+    redis.pipeline(redis.delete_commands(keys))
+
+
+def _read_day(text: str) -> date | None:
+    """Return a day that is stored as a number, None for 0 and for what Plaza does not write."""
+    try:
+        return date.fromordinal(int(text)) if text != "0" else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _pair(reply: Sequence[str]) -> dict[str, str]:
+    parts = iter(reply)
+    return dict(zip(parts, parts, strict=True))
 
 
 def _state_of(last: int, streak: int, bits: int) -> CheckInState:

@@ -1,7 +1,7 @@
 """Posts, comments on posts and reviews of shops: create, read, list, edit, hide, delete.
 
 Other contexts use ``queries``, ``queues`` for the fan-out of posts, ``erasure`` and
-``export`` for accounts.
+``export`` for accounts, operators ``import_texts``.
 """
 
 from plaza.content.model import (
@@ -23,6 +23,7 @@ __all__ = [
     "count_fitting",
     "erasure",
     "export",
+    "import_texts",
     "queries",
     "queues",
 ]

@@ -9,9 +9,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from plaza import counters, idempotency
+from plaza import counters, idempotency, switches
+from plaza.bell import moves
 from plaza.content import mysql_store, publish, queries, refresh
-from plaza.content.model import ContentView, Draft, NotAuthor, StoredText, Text
+from plaza.content.model import (
+    AlreadyReviewed,
+    ContentView,
+    Draft,
+    NotAuthor,
+    OrderUnusable,
+    StoredText,
+    Text,
+)
+from plaza.counters import shop_totals
+from plaza.event_log import append_events
+from plaza.event_log.model import EventDraft
+from plaza.flash_sales import used_orders
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.derived import ids
 from plaza.infra.mysql import mysql
@@ -26,13 +39,14 @@ from plaza.users import cards
 def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentView:
     """Store ``draft`` and return its view, or the view of the text that ``attempt``'s key created.
 
-    Raises NotFound or Gone for the parent; ContentDeleted for a text that the key created and that
-    was deleted since; KeyReused; MysqlDown and RedisDown, after which the same key is safe to
-    repeat.
+    Raises NotFound or Gone for the parent; OrderUnusable, AlreadyReviewed; ContentDeleted for a
+    text that the key created and that was deleted since; KeyReused; MysqlDown and RedisDown, after
+    which the same key is safe to repeat.
     """
     if attempt and (created := idempotency.find(draft.author_id, attempt)):
         return _read_created(draft.author_id, Target(*created))
     queries.require_parent(draft)
+    _require_used_order(draft)
     author = cards.read_cards([draft.author_id]).get(draft.author_id)
     target = Target(draft.type, ids.new_id())
     announced = announce.announce_write(*target)
@@ -80,7 +94,10 @@ def hide(target: Target, moderator_id: int) -> None:
     MysqlDown."""
 
     def work(cursor: Cursor, text: Text) -> Text:
-        return text if text.hidden else mysql_store.set_hidden(cursor, target, moderator_id)
+        if text.hidden:
+            return text
+        _append(cursor, "hidden", text, moderator_id)
+        return mysql_store.set_hidden(cursor, target, moderator_id)
 
     _change(target, work)
     record("content_hidden", {"content_hidden": 1}, target=str(target), operator_id=moderator_id)
@@ -90,7 +107,10 @@ def show(target: Target, moderator_id: int) -> None:
     """Show a hidden text again. Safe to repeat. Raises as ``hide``."""
 
     def work(cursor: Cursor, text: Text) -> Text:
-        return mysql_store.set_hidden(cursor, target, None) if text.hidden else text
+        if not text.hidden:
+            return text
+        _append(cursor, "shown", text, moderator_id)
+        return mysql_store.set_hidden(cursor, target, None)
 
     _change(target, work)
     record("content_shown", target=str(target), operator_id=moderator_id)
@@ -112,6 +132,15 @@ def delete(target: Target, actor_id: int) -> None:
     queries.require_not_deleted(target, deleted)
 
 
+def _require_used_order(draft: Draft) -> None:
+    """Raise OrderUnusable unless the order of a review, if it has one, was used by its author in
+    the shop: for ever, so no lock is needed. One statement. Raises MysqlDown."""
+    if draft.order_id is not None and draft.parent_id is not None:
+        order = draft.order_id, draft.author_id, draft.parent_id
+        if not used_orders.is_used(*order):
+            raise OrderUnusable(f"You have used no order {draft.order_id} in this shop.")
+
+
 def _require_author(text: Text, actor_id: int) -> None:
     if text.author_id != actor_id:
         raise NotAuthor(f"{text.type.capitalize()} {text.id} belongs to another user.")
@@ -121,6 +150,7 @@ def _change(target: Target, work: Callable[[Cursor, Text], Text]) -> Text:
     """Run ``work`` on a locked live text in one transaction, project and return its result."""
 
     def locked(cursor: Cursor) -> Text:
+        _pass_gate(cursor, target.type)
         stored = mysql_store.lock(cursor, target)
         if stored is None:
             raise queries.missing(target)
@@ -140,38 +170,82 @@ def _write(
     attempt: IdempotentRequest | None,
     announced: bool = False,
 ) -> Text | None:
-    """Insert the text; return None if the attempt's key is already taken. The counter is last, so
-    that its row is locked for the shortest time."""
+    """Insert the text; return None if the attempt's key is already taken. The counter and the bell
+    are last, so that their rows are locked for the shortest time."""
+    post_author = 0
+    _pass_gate(cursor, draft.type)
     if attempt and not idempotency.claim(cursor, draft.author_id, attempt, target):
         return None
     if draft.type == "comment" and draft.parent_id is not None:
-        queries.require_existing(
-            Target("post", draft.parent_id), mysql_store.lock_post(cursor, draft.parent_id)
-        )
+        existence, post_author = mysql_store.lock_post(cursor, draft.parent_id)
+        queries.require_existing(Target("post", draft.parent_id), existence)
     if draft.type == "review" and draft.parent_id is not None:
         queries.require_existing(
             Target("shop", draft.parent_id), mysql_store.lock_shop(cursor, draft.parent_id)
         )
+        if not mysql_store.take_review_slot(cursor, target.id, draft):
+            raise AlreadyReviewed
     text = mysql_store.insert(cursor, target.id, draft)
+    _append(cursor, "created", text, text.author_id)
     _count(cursor, text, 1, announced)
+    if text.type == "comment" and text.parent_id is not None:
+        _ring(cursor, text, text.parent_id, post_author, announced)
     return text
 
 
+def _pass_gate(cursor: Cursor, content_type: str) -> None:
+    """Pass the gate of the event log, which has comments only."""
+    if content_type == "comment":
+        append_events.pass_gate(cursor)
+
+
+def _append(cursor: Cursor, state: str, text: Text, actor_id: int) -> None:
+    """Append what happened to a comment to the event log."""
+    if text.type == "comment" and text.parent_id is not None:
+        event = EventDraft(f"comment.{state}", actor_id, ("post", text.parent_id), text.id)
+        append_events.append(cursor, [event])
+
+
+def _ring(cursor: Cursor, comment: Text, post_id: int, post_author: int, announced: bool) -> None:
+    """Ring for the author of the post. As ``_count``, an announced comment does not wait."""
+    position = moves.ring_comment(
+        cursor,
+        post_author,
+        post_id,
+        comment.author_id,
+        rings=switches.current().bell_on,
+        wait=not announced,
+    )
+    if position != 0:
+        mysql_store.set_bell_positions(cursor, {comment.id: position})
+
+
 def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
+    _pass_gate(cursor, text.type)
     if not mysql_store.mark_deleted(cursor, text.target):
         return False
+    _append(cursor, "deleted", text, text.author_id)
+    if text.type == "review":
+        mysql_store.release_review_slot(cursor, text.id)
     _count(cursor, text, -1, announced)
+    if text.type == "comment" and text.parent_id is not None:
+        recipient, rang_at = mysql_store.read_ring(cursor, text.id)
+        if rang_at:
+            moves.take_back_comment(cursor, recipient, text.parent_id, text.author_id, rang_at)
     return True
 
 
 def _count(cursor: Cursor, draft: Draft, delta: int, announced: bool = False) -> None:
-    """Add ``delta`` to the counter of posts or comments.
+    """Add ``delta`` to the counter of posts, comments or reviews.
 
     A comment does not wait for the counter of its post, which consumers of likes may lock for
     longer than a request may take: if the write is ``announced``, its refresh adds the delta.
     """
     if draft.type == "post":
         counters.add_to_users(cursor, {(draft.author_id,): {"posts_total": delta}})
+    elif draft.type == "review" and draft.parent_id is not None:
+        change = counters.ShopCounter(delta, delta * (draft.score or 0))
+        shop_totals.add(cursor, draft.parent_id, change)
     elif draft.type == "comment" and draft.parent_id is not None:
         post = "post", draft.parent_id
         if announced and isinstance(draft, Text) and not counters.try_lock_content(cursor, post):

@@ -15,6 +15,7 @@ from typing import Any
 from plaza.content.model import ContentView, Text, cut_preview
 from plaza.content.reaction_lists import ListedReaction
 from plaza.infra.mysql.sql import from_us
+from plaza.reactions.model import Count
 from plaza.users import Card
 
 _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -76,7 +77,9 @@ def _encode_counts(view: ContentView, actor_id: int | None) -> str:
     viewers = "null" if view.viewers is None else view.viewers
     return (
         f',"author":{_encode_author(view)},"likes":{view.likes.total}'
-        f',"collects":{view.collects.total},"comments":{view.comments},"viewers":{viewers}'
+        f',"likes_at":{_encode_token(view.likes)},"collects":{view.collects.total}'
+        f',"collects_at":{_encode_token(view.collects)},"comments":{view.comments}'
+        f',"viewers":{viewers}'
         f',"mine":{mine},"exact":{_BOOL[view.exact]}'
     )
 
@@ -86,8 +89,13 @@ def _encode_likes(view: ContentView, actor_id: int | None) -> str:
     mine = "null" if actor_id is None else f'{{"liked":{_BOOL[view.likes.viewer_state]}}}'
     return (
         f',"author":{_encode_author(view)},"likes":{view.likes.total}'
+        f',"likes_at":{_encode_token(view.likes)}'
         f',"mine":{mine},"exact":{_BOOL[view.exact]}'
     )
+
+
+def _encode_token(count: Count) -> str:
+    return "null" if count.at is None else f'"{count.at}"'
 
 
 def _encode_author(view: ContentView) -> str:
@@ -118,7 +126,8 @@ def _encode_comment(text: Text) -> str:
 
 @lru_cache(maxsize=500)
 def _encode_review(text: Text) -> str:
-    fields = {"shop_id": str(text.parent_id or 0), "score": text.score or 0, "body": text.body}
+    fields = {"shop_id": str(text.parent_id or 0), "score": text.score or 0, "title": text.title}
+    fields |= {"body": text.body, "verified": text.order_id is not None}
     return _encode_constant(text, fields)
 
 

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring_ascii
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import category
 
 from plaza.infra.runtime.codec import or_deleted, record_codec
-from plaza.infra.runtime.errors import Forbidden, Gone, NotFound, Unavailable
+from plaza.infra.runtime.errors import (
+    Conflict,
+    Forbidden,
+    Gone,
+    NotFound,
+    Unavailable,
+)
 from plaza.reactions import Target
 from plaza.reactions.model import Count
 from plaza.users import Card
@@ -43,6 +49,22 @@ class ContentListsBusy(Unavailable):
     """This process has used up its budget of list pages read from MySQL."""
 
 
+class OrderUnusable(Conflict):
+    """The order of a review is no used order of its author in the shop."""
+
+    slug = "not-reviewable"
+    title = "Order cannot be reviewed"
+    example = "You have used no order 121007125353431041 in this shop."
+
+
+class AlreadyReviewed(Conflict):
+    """The author has a review of this order, or one of this shop without an order."""
+
+    slug = "already-reviewed"
+    title = "Already reviewed"
+    example = "You have reviewed this shop. Delete that review, or name an order that you used."
+
+
 class NotAuthor(Forbidden):
     """The caller is not the author."""
 
@@ -50,8 +72,8 @@ class NotAuthor(Forbidden):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A text before it is stored. ``parent_id`` is the post of a comment or the shop of a review;
-    ``kind`` and ``title`` are of posts, ``images`` of posts and reviews, ``score`` (1 to 5) is of
-    reviews."""
+    ``kind`` is of posts, ``title`` and ``images`` of posts and reviews; ``score`` (1 to 5) and
+    ``order_id``, the used order that it is about, are of reviews."""
 
     type: str
     author_id: int
@@ -61,6 +83,15 @@ class Draft:
     title: str | None = None
     images: tuple[str, ...] = ()
     score: int | None = None
+    order_id: int | None = None
+
+    def to_request(self) -> dict[str, Any]:
+        """Return the fields that the digest of an idempotent request has: without those that a
+        version before did not have, while they have their default."""
+        fields = asdict(self)
+        if self.order_id is None:
+            del fields["order_id"]
+        return fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +114,24 @@ class Text(Draft):
         return not self.hidden or self.author_id == reader_id
 
 
-TEXT = or_deleted(record_codec("content_texts", Text))
+_ORDER = "order "
+_FIELDS_OF_BEFORE = tuple(field.name for field in fields(Text) if field.name != "order_id")
+
+
+def _pack(text: Text) -> dict[str, Any]:
+    """Return the fields of a text that the version before knows; it cannot read others. The order
+    of a review is in its kind, which only posts have."""
+    packed = {name: getattr(text, name) for name in _FIELDS_OF_BEFORE}
+    return packed if text.order_id is None else packed | {"kind": f"{_ORDER}{text.order_id}"}
+
+
+def _unpack(text: Text) -> Text:
+    if text.kind is None or not text.kind.startswith(_ORDER):
+        return text
+    return replace(text, kind=None, order_id=int(text.kind.removeprefix(_ORDER)))
+
+
+TEXT = or_deleted(record_codec("content_texts", Text, {"order_id"}, pack=_pack, unpack=_unpack))
 
 
 class StoredText(NamedTuple):

@@ -3,7 +3,7 @@ what readers see raises ``version``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from plaza.content.model import Draft, ListPosition, StoredText, Text
@@ -16,16 +16,18 @@ from plaza.targets import Existence
 
 _COLUMNS = (
     "content_type, content_id, author_id, created_at, deleted_at IS NOT NULL,"
-    " parent_id, kind, title, body, images, score, version, edited_at, hidden_at IS NOT NULL"
+    " parent_id, kind, title, body, images, score, version, edited_at, hidden_at IS NOT NULL,"
+    " order_id"
 )
 _MAX_DRAINED = 1_000
 
 
-def lock_post(cursor: Cursor, post_id: int) -> Existence:
-    """Return whether the post exists, with a shared lock on it until the commit."""
+def lock_post(cursor: Cursor, post_id: int) -> tuple[Existence, int]:
+    """Return (whether the post exists, its author or 0), with a shared lock on it until the
+    commit."""
     cursor.execute(
         """
-        SELECT deleted_at IS NOT NULL
+        SELECT deleted_at IS NOT NULL, author_id
         FROM content
         WHERE content_type = 'post'
           AND content_id = %s
@@ -33,7 +35,8 @@ def lock_post(cursor: Cursor, post_id: int) -> Existence:
         """,
         (post_id,),
     )
-    return _read_existence(cursor)
+    row = cursor.fetchone()
+    return _existence(row), int(row[1]) if row else 0
 
 
 def lock_shop(cursor: Cursor, shop_id: int) -> Existence:
@@ -41,7 +44,7 @@ def lock_shop(cursor: Cursor, shop_id: int) -> Existence:
     cursor.execute(
         "SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s LOCK IN SHARE MODE", (shop_id,)
     )
-    return _read_existence(cursor)
+    return _existence(cursor.fetchone())
 
 
 def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
@@ -49,8 +52,8 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
     cursor.execute(
         """
         INSERT INTO content (content_type, content_id, author_id, created_at, parent_id, kind,
-            title, body, images, score, request_id)
-        VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s, %s)
+            title, body, images, score, order_id, request_id)
+        VALUES (%s, %s, %s, UTC_TIMESTAMP(6), %s, %s, %s, %s, %s, %s, %s, %s)
         """,
         (
             draft.type,
@@ -62,10 +65,29 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
             draft.body,
             TEXT_LIST.encode(draft.images) if draft.images else None,
             draft.score,
+            draft.order_id,
             current_request_id(),
         ),
     )
     return _read_back(cursor, Target(draft.type, content_id))
+
+
+def take_review_slot(cursor: Cursor, review_id: int, draft: Draft) -> bool:
+    """Store that a review is the one of its order, or of its author and shop without an order;
+    return False if there is one. One statement."""
+    taken = cursor.execute(
+        """
+        INSERT IGNORE INTO review_slot (shop_id, author_id, order_id, review_id)
+        VALUES (%s, %s, %s, %s)
+        """,
+        (draft.parent_id, draft.author_id, draft.order_id or 0, review_id),
+    )
+    return taken == 1
+
+
+def release_review_slot(cursor: Cursor, review_id: int) -> None:
+    """Let the author of a deleted review write another one. One statement."""
+    cursor.execute("DELETE FROM review_slot WHERE review_id = %s", (review_id,))
 
 
 def lock(cursor: Cursor, target: Target) -> StoredText | None:
@@ -133,6 +155,106 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
         )
         == 1
     )
+
+
+def set_bell_positions(cursor: Cursor, positions: Mapping[int, int | None]) -> None:
+    """Store the positions of comments in the bell of the author of their post; None: the refresh
+    decides. One statement."""
+    cases = " ".join(
+        f"WHEN {comment_id:d} THEN {'NULL' if position is None else int(position)}"
+        for comment_id, position in sorted(positions.items())
+    )
+    cursor.execute(
+        f"""
+        UPDATE content
+        SET bell_position = CASE content_id {cases} END
+        WHERE content_type = 'comment'
+          AND content_id IN ({sql.render_ids(sorted(positions))})
+        """
+    )
+
+
+def read_ring(cursor: Cursor, comment_id: int) -> tuple[int, int]:
+    """Return (author of the post of a comment, position of the comment in that author's bell, 0 if
+    it did not ring). One statement."""
+    cursor.execute(
+        """
+        SELECT post.author_id, COALESCE(comment.bell_position, 0)
+        FROM content AS comment
+        JOIN content AS post
+            ON  post.content_type = 'post'
+            AND post.content_id = comment.parent_id
+        WHERE comment.content_type = 'comment'
+          AND comment.content_id = %s
+        """,
+        (comment_id,),
+    )
+    row = cursor.fetchone()
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def find_pending_rings(comment_ids: Iterable[int]) -> dict[tuple[int, int], list[int]]:
+    """Return (post, its author) -> the comments that the refresh has to ring. One statement. Raises
+    MysqlDown."""
+    numbers = sql.render_ids(comment_ids)
+    if not numbers:
+        return {}
+    rows = mysql.fetch_all(
+        f"""
+        SELECT post.content_id, post.author_id, comment.content_id
+        FROM content AS comment FORCE INDEX (PRIMARY)
+        STRAIGHT_JOIN content AS post FORCE INDEX (PRIMARY)
+            ON  post.content_type = 'post'
+            AND post.content_id = comment.parent_id
+        WHERE comment.content_type = 'comment'
+          AND comment.content_id IN ({numbers})
+          AND comment.bell_position IS NULL
+          AND comment.deleted_at IS NULL
+        ORDER BY post.content_id
+        """
+    )
+    comments: dict[tuple[int, int], list[int]] = {}
+    for post_id, author_id, comment_id in rows:
+        comments.setdefault((post_id, author_id), []).append(comment_id)
+    return comments
+
+
+def lock_pending_rings(cursor: Cursor, comment_ids: Iterable[int]) -> dict[int, int]:
+    """Return comment -> author of the comments that still have to ring, locked until the commit.
+    One statement."""
+    cursor.execute(
+        f"""
+        SELECT content_id, author_id
+        FROM content FORCE INDEX (PRIMARY)
+        WHERE content_type = 'comment'
+          AND content_id IN ({sql.render_ids(comment_ids)})
+          AND bell_position IS NULL
+          AND deleted_at IS NULL
+        ORDER BY content_id FOR UPDATE
+        """
+    )
+    return dict(cursor.fetchall())
+
+
+def find_recipients(comment_ids: Iterable[int]) -> list[int]:
+    """Return the authors of the posts of the comments that rang. One statement. Raises
+    MysqlDown."""
+    numbers = sql.render_ids(comment_ids)
+    if not numbers:
+        return []
+    rows = mysql.fetch_all(
+        f"""
+        SELECT DISTINCT post.author_id
+        FROM content AS comment FORCE INDEX (PRIMARY)
+        STRAIGHT_JOIN content AS post FORCE INDEX (PRIMARY)
+            ON  post.content_type = 'post'
+            AND post.content_id = comment.parent_id
+        WHERE comment.content_type = 'comment'
+          AND comment.content_id IN ({numbers})
+          AND comment.bell_position > 0
+        """
+    )
+    return [author_id for (author_id,) in rows]
 
 
 def delay_count(cursor: Cursor, post_id: int, comment_id: int, delta: int) -> None:
@@ -224,11 +346,12 @@ def blank_deleted_of_author(author_id: int) -> int:
     return mysql.write(
         """
         UPDATE content
-        SET title = NULL, body = NULL, images = NULL, score = NULL, request_id = NULL
+        SET title = NULL, body = NULL, images = NULL, score = NULL, order_id = NULL,
+            request_id = NULL
         WHERE content_type IN ('post', 'comment', 'review')
           AND author_id = %s
           AND deleted_at IS NOT NULL
-          AND COALESCE(title, body, images, score, request_id) IS NOT NULL
+          AND COALESCE(title, body, images, score, order_id, request_id) IS NOT NULL
         LIMIT 1000
         """,
         (author_id,),
@@ -246,6 +369,32 @@ def read_of_parent(
     """Return a page of a post's comments or a shop's reviews, newest first if ``latest``. One
     statement. Raises MysqlDown."""
     return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
+
+
+def read_commenters(post_ids: Iterable[int], count: int) -> dict[int, list[int]]:
+    """Return post -> authors of its newest comments that are not hidden, newest first, each once.
+    One statement. Raises MysqlDown."""
+    arms = [
+        f"""
+        (
+            SELECT parent_id, author_id, created_at, content_id
+            FROM content FORCE INDEX (by_parent)
+            WHERE content_type = 'comment'
+              AND parent_id = {post_id:d}
+              AND deleted_at IS NULL
+              AND hidden_at IS NULL
+            ORDER BY created_at DESC, content_id DESC LIMIT {count:d}
+        )
+        """
+        for post_id in post_ids
+    ]
+    authors: dict[int, list[int]] = {}
+    rows = mysql.fetch_all(" UNION ALL ".join(arms))
+    for post_id, author_id, *_ in sorted(rows, key=lambda row: row[2:], reverse=True):
+        of_post = authors.setdefault(post_id, [])
+        if author_id not in of_post:
+            of_post.append(author_id)
+    return authors
 
 
 def read_positions(
@@ -308,8 +457,7 @@ def _read_back(cursor: Cursor, target: Target) -> Text:
     return _stored(row).text
 
 
-def _read_existence(cursor: Cursor) -> Existence:
-    row = cursor.fetchone()
+def _existence(row: tuple[Any, ...] | None) -> Existence:
     if row is None:
         return Existence.MISSING
     return Existence.DELETED if row[0] else Existence.LIVE
@@ -317,7 +465,7 @@ def _read_existence(cursor: Cursor) -> Existence:
 
 def _stored(row: tuple[Any, ...]) -> StoredText:
     (content_type, content_id, author_id, created_at, deleted, parent_id, kind, title, body,
-     images, score, version, edited_at, hidden) = row  # fmt: skip
+     images, score, version, edited_at, hidden, order_id) = row  # fmt: skip
     is_post = content_type == "post"
     text = Text(
         type=content_type,
@@ -330,6 +478,7 @@ def _stored(row: tuple[Any, ...]) -> StoredText:
         body=body or "",
         images=TEXT_LIST.decode(images) if images else (),
         score=score,
+        order_id=order_id,
         version=version,
         edited_us=sql.to_us(edited_at) if edited_at else None,
         hidden=bool(hidden),

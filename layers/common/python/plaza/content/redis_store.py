@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from plaza.content.model import DELETED_VERSION, TEXT, ListPosition, StoredText, Text
+from plaza.counters import shop_totals
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import NEVER_STALE, CachedValue, CacheEntry
 from plaza.infra.derived.projections import key_of
@@ -70,13 +71,14 @@ def list_key(text_type: str, owner_id: int, latest: bool) -> str:
 
 
 def drop_lists(texts: Iterable[Text]) -> None:
-    """Drop the first pages that ``texts`` enter or leave. One round trip. Raises RedisDown."""
+    """Drop the first pages that ``texts`` enter or leave, and the totals of shops that reviews
+    change. One round trip. Raises RedisDown."""
     owners = {
         (text.type, text.author_id if text.parent_id is None else text.parent_id) for text in texts
     }
-    cache.drop_first_pages(
-        list_key(*owner, latest) for owner in sorted(owners) for latest in (True, False)
-    )
+    keys = [list_key(*owner, latest) for owner in sorted(owners) for latest in (True, False)]
+    keys += [shop_totals.key(shop_id) for text_type, shop_id in owners if text_type == "review"]
+    cache.drop_first_pages(keys)
 
 
 def store_texts(stored: Iterable[StoredText]) -> None:

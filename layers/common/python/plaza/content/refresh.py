@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from plaza import counters
+from plaza.bell import moves
+from plaza.bell import queries as bell_queries
 from plaza.blocks import block_user
 from plaza.content import mysql_store, publish, redis_store
 from plaza.content.model import StoredText
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.observability import record
+from plaza.push import announce as push_announce
 from plaza.reactions import Target, react
+from plaza.switches import refresh as switches_refresh
 from plaza.targets import Visibility, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
 from plaza.users import cards
@@ -33,6 +38,7 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     _apply_delayed_counts(
         {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
     )
+    _ring_pending([t.id for t, deleted in stored.values() if t.type == "comment" and not deleted])
     project_texts(stored.values())
     publish.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
@@ -60,10 +66,32 @@ def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
         )
 
 
+def _ring_pending(comment_ids: Sequence[int]) -> None:
+    """Ring for comments that were written while the bell of the post's author was locked. One
+    statement, and one transaction a post that has any. Raises MysqlDown."""
+
+    def work(cursor: Cursor, post_id: int, author_id: int, ids: Sequence[int], rings: bool) -> int:
+        author_of = mysql_store.lock_pending_rings(cursor, ids)
+        if author_of:
+            authors = list(author_of.values())
+            positions = moves.ring_comments(cursor, author_id, post_id, authors, rings=rings)
+            mysql_store.set_bell_positions(cursor, dict(zip(author_of, positions, strict=True)))
+        return len(author_of)
+
+    pending = mysql_store.find_pending_rings(comment_ids)
+    rings = switches_refresh.read().bell_on if pending else False
+    for (post_id, author_id), ids in pending.items():
+        rang = mysql.run_in_transaction(
+            partial(work, post_id=post_id, author_id=author_id, ids=ids, rings=rings)
+        )
+        record("delayed_comments_rang", {"delayed_comments_rang": rang}, post_id=post_id)
+
+
 def project_texts(stored: Iterable[StoredText]) -> None:
     """Project texts that were created, changed or deleted; tombstones and the visibility for the
-    gate are written first. At most two statements and eight round trips to Redis. Raises RedisDown,
-    MysqlDown."""
+    gate are written first. Groups of deleted texts are read. At most six statements, a transaction
+    for each author of deleted texts with an open group, and nine round trips to Redis. Raises
+    RedisDown, MysqlDown."""
     texts = list(stored)
     live = [text for text, deleted in texts if not deleted]
     if deleted := [text.target for text, deleted in texts if deleted]:
@@ -73,6 +101,7 @@ def project_texts(stored: Iterable[StoredText]) -> None:
         react.set_visibility(
             {t.target: Visibility(t.version, t.author_id if t.hidden else None) for t in changed}
         )
+    moves.clear((text.type, text.id, text.author_id) for text, is_deleted in texts if is_deleted)
     redis_store.store_texts(texts)
     redis_store.drop_lists(text for text, _ in texts)
     markers.mark_all_created([text.target for text in live])
@@ -80,3 +109,8 @@ def project_texts(stored: Iterable[StoredText]) -> None:
         sorted({text.author_id for text, _ in texts if text.type == "post"}),
         sorted({text.parent_id for text, _ in texts if text.type == "comment" and text.parent_id}),
     )
+    recipients = mysql_store.find_recipients(t.id for t, _ in texts if t.type == "comment")
+    recipients += [text.author_id for text, is_deleted in texts if is_deleted]
+    if recipients:
+        bell_queries.refresh_projections(sorted(set(recipients)))
+        push_announce.announce_rings(set(recipients))

@@ -10,7 +10,14 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.content.model import MAX_PREVIEW, Draft
 from plaza.content.reaction_lists import FIRST_LIKERS, ListedLiker
-from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.http.schemas import (
+    ACCEPT_INTEGRAL_FLOAT,
+    ORDER_EXAMPLE,
+    IdText,
+    OrderToken,
+    RequestModel,
+    ResponseModel,
+)
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions.schemas import TargetType
@@ -77,7 +84,9 @@ POST_EXAMPLE: dict[str, Any] = {
     "hidden": False,
     "author": _AUTHOR_EXAMPLE,
     "likes": 42,
+    "likes_at": ORDER_EXAMPLE,
     "collects": 7,
+    "collects_at": ORDER_EXAMPLE,
     "comments": 3,
     "viewers": 310,
     "mine": {"liked": True, "collected": False},
@@ -89,7 +98,9 @@ PREVIEW_EXAMPLE = {k: v for k, v in POST_EXAMPLE.items() if k != "body"} | {
 }
 _NEW_POST_EXAMPLE = POST_EXAMPLE | {
     "likes": 0,
+    "likes_at": None,
     "collects": 0,
+    "collects_at": None,
     "comments": 0,
     "viewers": 0,
     "mine": {"liked": False, "collected": False},
@@ -102,6 +113,7 @@ _COMMENT_EXAMPLE: dict[str, Any] = {
     "hidden": False,
     "author": _AUTHOR_EXAMPLE,
     "likes": 4,
+    "likes_at": ORDER_EXAMPLE,
     "mine": {"liked": True},
     "exact": True,
 }
@@ -109,16 +121,19 @@ _REVIEW_EXAMPLE: dict[str, Any] = {
     "id": "9200001",
     "shop_id": "9000001",
     "score": 5,
+    "title": "My morning",
     "body": "Good coffee",
+    "verified": True,
     "images": ["https://images.example/3.jpg"],
     "created_at": "2026-11-22T12:10:00.123456Z",
     "hidden": False,
     "author": _AUTHOR_EXAMPLE,
     "likes": 4,
+    "likes_at": ORDER_EXAMPLE,
     "mine": {"liked": True},
     "exact": True,
 }
-_UNLIKED: dict[str, Any] = {"likes": 0, "mine": {"liked": False}}
+_UNLIKED: dict[str, Any] = {"likes": 0, "likes_at": None, "mine": {"liked": False}}
 
 
 class PostRequest(RequestModel):
@@ -206,7 +221,13 @@ class ReviewRequest(RequestModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"score": 5, "body": "Good coffee", "images": ["https://images.example/3.jpg"]}
+                {
+                    "score": 5,
+                    "title": "My morning",
+                    "body": "Good coffee",
+                    "images": ["https://images.example/3.jpg"],
+                    "order_id": None,
+                }
             ]
         }
     )
@@ -214,8 +235,18 @@ class ReviewRequest(RequestModel):
     score: Annotated[
         int, Field(ge=1, le=5, description="Stars: 1 is worst, 5 is best."), ACCEPT_INTEGRAL_FLOAT
     ]
+    title: Annotated[Title | None, Field(description="A header; null for none.")] = None
     body: ShortBody
     images: NineImages = Field(default_factory=list)
+    order_id: Annotated[
+        IdText | None,
+        Field(
+            description=(
+                "An order that the caller used in the shop: the review is verified. One review an "
+                "order, and one without an order."
+            )
+        ),
+    ] = None
 
     def to_draft(self, author_id: int, shop_id: int) -> Draft:
         """Returns the draft of ``author_id``."""
@@ -225,7 +256,9 @@ class ReviewRequest(RequestModel):
             parent_id=shop_id,
             body=self.body,
             images=tuple(self.images),
+            title=self.title,
             score=self.score,
+            order_id=None if self.order_id is None else int(self.order_id),
         )
 
 
@@ -254,7 +287,9 @@ class _AnyPost(ResponseModel):
     hidden: Hidden
     author: UserCard
     likes: Likes
+    likes_at: OrderToken
     collects: Annotated[int, Field(description="Number of collects.")]
+    collects_at: OrderToken
     comments: Annotated[int, Field(description="Number of comments.")]
     viewers: Annotated[
         int | None,
@@ -327,6 +362,7 @@ class Comment(ResponseModel):
     hidden: Hidden
     author: UserCard
     likes: Likes
+    likes_at: OrderToken
     mine: Annotated[
         TextViewerState | None, Field(description="The caller's state; null without a session.")
     ]
@@ -343,12 +379,17 @@ class Review(ResponseModel):
     id: str
     shop_id: str
     score: Annotated[int, Field(description="Stars, 1 to 5.")]
+    title: Annotated[str | None, Field(description="Its header; null without one.")]
     body: str
+    verified: Annotated[
+        bool, Field(description="Whether it is about an order that its author used in the shop.")
+    ]
     images: Images
     created_at: CreatedAt
     hidden: Hidden
     author: UserCard
     likes: Likes
+    likes_at: OrderToken
     mine: Annotated[
         TextViewerState | None, Field(description="The caller's state; null without a session.")
     ]

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_store, redis_store
-from plaza.counters.model import USER_COLUMNS, USER_COUNTER, Claim, ContentCounter, UserCounter
+from plaza.counters.model import (
+    USER_COLUMNS,
+    USER_COUNTER,
+    Claim,
+    ContentCounter,
+    ShopCounter,
+    UserCounter,
+)
 from plaza.counters.mysql_store import (
     add_to_content,
     add_to_users,
@@ -41,6 +48,7 @@ __all__ = [
     "USER_COUNTER",
     "Claim",
     "ContentCounter",
+    "ShopCounter",
     "UserCounter",
     "add_to_content",
     "add_to_users",
@@ -63,6 +71,7 @@ __all__ = [
     "refresh_projections",
     "release",
     "run_in_transaction",
+    "shop_totals",
     "try_lock_content",
     "unclaim",
     "user_key",

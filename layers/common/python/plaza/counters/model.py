@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from plaza.infra.runtime.codec import Codec, json_codec, record_codec
+from plaza.infra.runtime.codec import Codec, json_codec, list_codec, record_codec
 
 
 class UserCounter(NamedTuple):
@@ -23,6 +23,16 @@ CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total
 USER_COLUMNS = UserCounter._fields[:-1]  # all but the version
 USER_COUNTER = record_codec("user_totals", UserCounter)
 COMMENT_TOTAL: Codec[int] = json_codec("comment_totals", int)
+
+
+class ShopCounter(NamedTuple):
+    """The number of a shop's reviews and the sum of their scores; or a change of both."""
+
+    reviews_total: int
+    score_total: int
+
+
+SHOP_COUNTER = list_codec("shop_totals", ShopCounter)
 
 
 class Claim(NamedTuple):

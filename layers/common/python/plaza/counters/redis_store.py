@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Claim, UserCounter
@@ -94,8 +94,9 @@ def _projections_of(totals: Mapping[int, UserCounter]) -> list[Projection]:
     ]
 
 
-def find_cached_users(user_ids: Iterable[int]) -> set[int]:
-    """Return the users that have totals, a fence or claims in Redis, and others of their shards.
+def find_cached_users(user_ids: Iterable[int], also: Callable[[int], str]) -> set[int]:
+    """Return the users that have totals, a fence or claims in Redis, or the key ``also``, and
+    others of their shards.
 
     A consumer that calls it after its commit need not update the rest: who reads their totals from
     MySQL later reads the committed ones. One command for each shard.
@@ -106,7 +107,11 @@ def find_cached_users(user_ids: Iterable[int]) -> set[int]:
         shard = shard_of(f"user:{user_id}")
         users.setdefault(shard, []).append(user_id)
         keys.setdefault(shard, ["EXISTS"]).extend(
-            (f"{{{shard}}}:user:{user_id}:counters", f"{{{shard}}}:user:{user_id}:claims")
+            (
+                f"{{{shard}}}:user:{user_id}:counters",
+                f"{{{shard}}}:user:{user_id}:claims",
+                also(user_id),
+            )
         )
     counts = redis.pipeline([tuple(of_shard) for of_shard in keys.values()])
     return {

@@ -6,13 +6,13 @@ Ids are rendered into the statements as numbers, because lists have up to 5,000 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
 from plaza.content import ListPosition
-from plaza.feed.model import FeedEntry, Followee
+from plaza.feed.model import INBOX, POSTS, FeedEntry, Followee, Timeline
 from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.runtime import clock
@@ -21,6 +21,9 @@ from plaza.infra.runtime import clock
 _WINDOWS = (1, 4, 16, 64, 256, None)
 # MariaDB turns a longer list into a join, which cannot use the time in the index.
 _AUTHORS_PER_ARM = 500
+# Timelines exceed their cap by a quarter; one more is a difference in any case.
+_MAX_INBOX = Timeline(INBOX, 0).cap * 5 // 4 + 1
+_MAX_STAR_POSTS = Timeline(POSTS, 0).cap * 5 // 4 + 1
 _BY_AUTHOR = """
     SELECT created_at, content_id, author_id
     FROM content FORCE INDEX (by_author)
@@ -36,6 +39,15 @@ class PublishedPost(NamedTuple):
     entry: FeedEntry
     followers_total: int
     announced: bool | None
+
+
+class RecordedInbox(NamedTuple):
+    """What an inbox must have: ``posts`` of followed users, and ``stars``. ``left_out``: authors
+    whose follow, or who as a star, changed so recently that the inbox may not have it yet."""
+
+    posts: list[FeedEntry]
+    stars: set[int]
+    left_out: set[int]
 
 
 class FollowState(NamedTuple):
@@ -141,6 +153,87 @@ def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int]
         (reader_id, author_id): FollowState(state == 1, star == 1)
         for reader_id, author_id, state, star in rows
     }
+
+
+def read_inboxes(floors_us: Mapping[int, int], until_us: int) -> dict[int, RecordedInbox]:
+    """Return reader -> the posts above the reader's floor, stars, and what changed after
+    ``until_us``. One statement. Raises MysqlDown."""
+    arms = []
+    for reader_id, floor_us in floors_us.items():
+        followed = f"r.actor_id = {reader_id:d} AND r.kind = 'follow'"
+        arms += [
+            f"""
+            (
+                SELECT 'post', r.actor_id, c.author_id, c.content_id, c.created_at
+                FROM reaction AS r FORCE INDEX (by_actor)
+                STRAIGHT_JOIN content AS c FORCE INDEX (by_author)
+                    ON c.content_type = 'post'
+                    AND c.author_id = r.target_id
+                    AND c.deleted_at IS NULL
+                    AND c.created_at > '{sql.from_us(floor_us):%Y-%m-%d %H:%M:%S.%f}'
+                LEFT JOIN star AS s ON s.user_id = r.target_id
+                WHERE {followed}
+                  AND r.state = 1
+                  AND s.user_id IS NULL
+                ORDER BY c.created_at DESC LIMIT {_MAX_INBOX:d}
+            )
+            """,
+            f"""
+            SELECT IF(s.announced = 1, 'star', 'new'), r.actor_id, r.target_id, 0, NULL
+            FROM reaction AS r FORCE INDEX (by_actor)
+            STRAIGHT_JOIN star AS s ON s.user_id = r.target_id
+            WHERE {followed}
+              AND r.state = 1
+            """,
+            f"""
+            SELECT 'new', r.actor_id, r.target_id, 0, NULL
+            FROM reaction AS r FORCE INDEX (by_actor)
+            WHERE {followed}
+              AND r.state IN (0, 1)
+              AND r.version > {until_us:d}
+            """,
+        ]
+    inboxes = {reader_id: RecordedInbox([], set(), set()) for reader_id in floors_us}
+    for what, reader_id, author_id, post_id, created_at in (
+        mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
+    ):
+        inbox = inboxes[reader_id]
+        match what:
+            case "post":
+                inbox.posts.append(_entry(created_at, post_id, author_id))
+            case "star":
+                inbox.stars.add(author_id)
+            case "new":
+                inbox.left_out.add(author_id)
+    return {
+        reader_id: RecordedInbox(
+            [post for post in inbox.posts if post.author_id not in inbox.left_out],
+            inbox.stars - inbox.left_out,
+            inbox.left_out,
+        )
+        for reader_id, inbox in inboxes.items()
+    }
+
+
+def read_posts_above(floors_us: Mapping[int, int]) -> dict[int, list[FeedEntry]]:
+    """Return author -> the newest posts above the author's floor. One statement. Raises
+    MysqlDown."""
+    arms = [
+        f"""
+        (
+            {_BY_AUTHOR}
+              AND author_id = {author_id:d}
+              AND created_at > '{sql.from_us(floor_us):%Y-%m-%d %H:%M:%S.%f}'
+            {_NEWEST_FIRST} LIMIT {_MAX_STAR_POSTS:d}
+        )
+        """
+        for author_id, floor_us in floors_us.items()
+    ]
+    posts: dict[int, list[FeedEntry]] = {author_id: [] for author_id in floors_us}
+    for row in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        entry = _entry(*row)
+        posts[entry.author_id].append(entry)
+    return posts
 
 
 def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedEntry]]:

@@ -21,6 +21,7 @@ posts, and pushes add the newer ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -43,6 +44,7 @@ DEPTH_TTL_S = 60
 MAX_TIMELINES_PER_CALL = 16
 MAX_STARS_PER_CALL = 500
 _MAX_PUSHES_PER_TRIP = 2_000
+_POST = re.compile(r"\d{19}:[1-9]\d{0,18}", re.ASCII)
 
 _LUA = Path(__file__).with_name("lua")
 READ_PAGE = load_script(_LUA / "read_page.lua")
@@ -88,6 +90,26 @@ def read_pages(
         [Call(READ_PAGE, (key(t),), (*begin, count, *durations)) for t in timelines]
     )
     return [_parse_page(*reply) for reply in replies]
+
+
+def read_whole(timelines: Sequence[Timeline]) -> dict[Timeline, TimelinePage]:
+    """Return all entries of the timelines that are built, also those below the floor, and change no
+    expiry. One round trip. Raises RedisDown."""
+    replies = redis.pipeline([("ZRANGE", key(t), 0, -1, "WITHSCORES") for t in timelines])
+    whole: dict[Timeline, TimelinePage] = {}
+    for timeline, reply in zip(timelines, replies, strict=True):
+        pairs = iter(reply)
+        scores = {member: int(float(score)) for member, score in zip(pairs, pairs, strict=True)}
+        if "built" in scores and "floor" in scores:
+            stars = [member for member in scores if member.startswith("star:")]
+            posts = [
+                part
+                for member, score in scores.items()
+                if _POST.fullmatch(member)
+                for part in (member, str(score))
+            ]
+            whole[timeline] = _parse_page(-scores["floor"], 0, stars, posts)
+    return whole
 
 
 def depth_key(user_id: int) -> str:

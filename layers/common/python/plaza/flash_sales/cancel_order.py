@@ -8,6 +8,7 @@ the next load of the sale return the unit.
 
 from __future__ import annotations
 
+from plaza.event_log import append_events
 from plaza.flash_sales import mysql_orders, mysql_vouchers, queries, redis_orders
 from plaza.flash_sales.model import (
     CANCELLED,
@@ -32,7 +33,7 @@ _REFUSALS = {
 
 
 def cancel_order(order_id: int, buyer_id: int) -> Order:
-    """Cancel a pending or unused order of a buyer; return it. One transaction of at most six
+    """Cancel a pending or unused order of a buyer; return it. One transaction of at most eight
     statements. Safe to repeat.
 
     Raises NotCancellable; OrderMissing and NotReady as ``queries.read_order``; after MysqlDown and
@@ -48,6 +49,7 @@ def cancel_order(order_id: int, buyer_id: int) -> Order:
 
 def _cancel(cursor: Cursor, row: OrderRow) -> bool:
     """Cancel an order; return False if it was cancelled before."""
+    append_events.pass_gate(cursor)
     mysql_vouchers.lock(cursor, [row.voucher_id])
     stored = mysql_orders.read_and_lock(cursor, row.order_id)
     if stored is not None:
@@ -64,5 +66,6 @@ def _cancel(cursor: Cursor, row: OrderRow) -> bool:
     else:
         mysql_orders.cancel(cursor, row)
     mysql_orders.add_cancelled(cursor, row)
+    mysql_orders.append_to_log(cursor, [row])
     mysql_vouchers.count_cancelled(cursor, row.voucher_id, units=int(stored is not None))
     return True

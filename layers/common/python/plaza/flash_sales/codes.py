@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from plaza import idempotency
+from plaza.event_log import append_events
 from plaza.flash_sales import mysql_orders, queries
 from plaza.flash_sales.model import (
     EXPIRED,
@@ -28,6 +29,7 @@ from plaza.infra.http.limits import Attempt, Window
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis.errors import RedisDown
+from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 
 # Without I, L, O and U (Crockford's base 32), so that a code can be read aloud.
@@ -90,12 +92,14 @@ def redeem_code(
         raise NotUsable("This order has expired.")
 
     def write(cursor: Cursor) -> bool:
+        append_events.pass_gate(cursor)
         if attempt and not idempotency.claim(
             cursor, redeemer_id, attempt, ("redemption", row.order_id)
         ):
             return False
         if not mysql_orders.use(cursor, row.order_id, digest, redeemer_id):
             raise AlreadyUsed("This order was used or cancelled at this moment.")
+        mysql_orders.append_to_log(cursor, [row._replace(used_us=clock.now_us())])
         return True
 
     if not mysql.run_in_transaction(write):

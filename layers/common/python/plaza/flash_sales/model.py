@@ -51,7 +51,7 @@ class VoucherMissing(NotFound):
 
 
 class VoucherWithdrawn(Gone):
-    """The voucher was withdrawn by an admin, or because its shop was deleted."""
+    """The voucher was withdrawn by its owner or an admin, or because its shop was deleted."""
 
 
 class OrderMissing(NotFound):
@@ -118,6 +118,14 @@ class NotUsable(Conflict):
     example = "This order has expired."
 
 
+class NotChangeable(Conflict):
+    """Orders depend on what would be changed."""
+
+    slug = "not-changeable"
+    title = "Voucher cannot be changed"
+    example = "The price of a voucher is fixed once its sale has begun."
+
+
 class AlreadyUsed(Conflict):
     """The order with this code was used before."""
 
@@ -156,10 +164,12 @@ class NotReady(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a voucher, which never change. Times are microseconds since 1970.
+    """The terms of a voucher. Times are microseconds since 1970.
 
-    An ordinary voucher may open at ``ALWAYS_OPEN_US`` and close at ``NEVER_CLOSES_US``.
-    ``expires_us``: until when its orders can be used; None: without an end.
+    The title may change, the price until the voucher opens, and ``expires_us`` to a later time
+    until it has passed; the others never do. An ordinary voucher may open at ``ALWAYS_OPEN_US`` and
+    close at ``NEVER_CLOSES_US``. ``expires_us``: until when its orders can be used;
+    None: without an end.
     """
 
     shop_id: int
@@ -174,8 +184,8 @@ class Terms:
 
 class Voucher(NamedTuple):
     """A voucher as stored in MySQL. ``stock``: the units that no success has; ``generation``: as in
-    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted; ``withdrawn``: that, or an
-    admin withdrew it; ``cancelled``: the number of its cancelled orders."""
+    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted; ``withdrawn``: that, or it
+    was withdrawn itself; ``cancelled``: the number of its cancelled orders."""
 
     id: int
     terms: Terms
@@ -230,16 +240,42 @@ class Order(NamedTuple):
     reason: str | None = None
 
 
+class VoucherSummary(NamedTuple):
+    """What an order shows of its voucher and its shop. ``expires_us``: as in ``Terms``."""
+
+    id: int
+    title: str
+    price_cents: int
+    expires_us: int | None
+    shop_id: int
+    shop_name: str
+
+
+class OrderView(NamedTuple):
+    """An order with its times, microseconds since 1970, and its voucher.
+
+    ``decided_us``: None while it is pending; ``used_us``: None unless it was used; ``voucher``:
+    None while MySQL is unavailable.
+    """
+
+    order: Order
+    decided_us: int | None = None
+    used_us: int | None = None
+    voucher: VoucherSummary | None = None
+
+
 class OrderRow(NamedTuple):
     """A decided order; ``reason`` is None for a success. ``request_id`` is stored for operators
-    and never read back. ``used`` and ``expired`` are read with the row where it is shown."""
+    and never read back. ``expired`` and the times, microseconds since 1970, are read with the row
+    where it is shown."""
 
     order_id: int
     voucher_id: int
     buyer_id: int
     reason: str | None
     request_id: str | None = None
-    used: bool = False
+    decided_us: int | None = None
+    used_us: int | None = None
     expired: bool = False
 
     @property
@@ -260,8 +296,23 @@ class OrderRow(NamedTuple):
             return Order(self.order_id, self.voucher_id, CANCELLED)
         if not self.is_success:
             return Order(self.order_id, self.voucher_id, FAILED, self.reason)
-        status = USED if self.used else EXPIRED if self.expired else SUCCESS
+        status = SUCCESS if self.used_us is None else USED
+        if status == SUCCESS and self.expired:
+            status = EXPIRED
         return Order(self.order_id, self.voucher_id, status)
+
+    @property
+    def view(self) -> OrderView:
+        return OrderView(self.order, self.decided_us, self.used_us)
+
+
+class RedeemedOrder(NamedTuple):
+    """An order that was used; ``used_us``: microseconds since 1970."""
+
+    order_id: int
+    voucher_id: int
+    used_us: int
+    used_by: int
 
 
 class ArchivedOrder(NamedTuple):
@@ -278,11 +329,14 @@ class ArchivedOrder(NamedTuple):
     used_by: int | None
 
     @property
-    def order(self) -> Order:
+    def view(self) -> OrderView:
         """The order as its buyer reads it."""
-        used = self.used_us is not None
-        row = OrderRow(*self[:4], used=used, expired=not used)
-        return row.order
+        return OrderRow(
+            *self[:4],
+            decided_us=self.decided_us,
+            used_us=self.used_us,
+            expired=self.used_us is None,
+        ).view
 
 
 class WaitlistPosition(NamedTuple):

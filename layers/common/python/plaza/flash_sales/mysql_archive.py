@@ -74,6 +74,23 @@ def read_digest(buyer_id: int, order_id: int) -> str | None:
     return str(rows[0][0]) if rows else None
 
 
+def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> dict[int, str]:
+    """Return order -> digest of a page of a buyer's archived orders, newest first."""
+    where, args = "", [buyer_id]
+    if before_id is not None:
+        where, args = " AND order_id < %s", [buyer_id, before_id]
+    rows = mysql.fetch_all(
+        f"""
+        SELECT order_id, digest
+        FROM archived_order FORCE INDEX (PRIMARY)
+        WHERE buyer_id = %s{where}
+        ORDER BY order_id DESC LIMIT {limit:d}
+        """,
+        args,
+    )
+    return {order_id: str(digest) for order_id, digest in rows}
+
+
 def _order(row: tuple[Any, ...]) -> ArchivedOrder:
     order_id, voucher_id, buyer_id, reason, request_id, decided_at, used_at, used_by = row
     used_us = None if used_at is None else sql.to_us(used_at)

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from plaza.flash_sales.model import OrderEvent, OrderRow
+from plaza.event_log import append_events
+from plaza.event_log.model import EventDraft
+from plaza.flash_sales.model import OrderEvent, OrderRow, RedeemedOrder
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
 _MAX_COUNTED = 200_000
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
 _EXPIRED = "(SELECT COALESCE(expires_at <= UTC_TIMESTAMP(6), 0) FROM voucher WHERE id = voucher_id)"
-_SHOWN = f"{_COLUMNS}, used_at IS NOT NULL, {_EXPIRED}"
+_SHOWN = f"{_COLUMNS}, decided_at, used_at, {_EXPIRED}"
 
 
 def read_existing(
@@ -31,13 +33,7 @@ def read_existing(
     buyers: dict[int, set[int]] = {}
     for event in events:
         buyers.setdefault(event.voucher_id, set()).add(event.buyer_id)
-    arms = [
-        f"""
-        SELECT 0, {_COLUMNS}
-        FROM voucher_order FORCE INDEX (PRIMARY)
-        WHERE order_id IN ({sql.render_ids({event.order_id for event in events})})
-        """
-    ]
+    arms = _select_decided(events)
     arms += [
         f"""
         SELECT 1, {_COLUMNS}
@@ -47,14 +43,6 @@ def read_existing(
         """
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
-    arms.append(
-        f"""
-        SELECT 0, {_COLUMNS}
-        FROM archived_order FORCE INDEX (PRIMARY)
-        WHERE buyer_id IN ({sql.render_ids({event.buyer_id for event in events})})
-          AND order_id IN ({sql.render_ids({event.order_id for event in events})})
-        """
-    )
     cursor.execute(" UNION ALL ".join(arms))
     existing, holders = {}, []
     for is_holder, *columns in cursor.fetchall():
@@ -64,6 +52,31 @@ def read_existing(
         else:
             existing[row.order_id] = row
     return existing, holders
+
+
+def read_decided(events: Collection[OrderEvent]) -> dict[int, OrderRow]:
+    """Return order id -> row, for events with a row or in the archive. One statement, without
+    locks. Raises MysqlDown."""
+    rows = mysql.fetch_all(" UNION ALL ".join(_select_decided(events)))
+    return {row.order_id: row for row in (OrderRow(*columns) for _, *columns in rows)}
+
+
+def _select_decided(events: Collection[OrderEvent]) -> list[str]:
+    """Return the parts of a UNION: 0 and the row of each of ``events``, also in the archive."""
+    order_ids = sql.render_ids({event.order_id for event in events})
+    return [
+        f"""
+        SELECT 0, {_COLUMNS}
+        FROM voucher_order FORCE INDEX (PRIMARY)
+        WHERE order_id IN ({order_ids})
+        """,
+        f"""
+        SELECT 0, {_COLUMNS}
+        FROM archived_order FORCE INDEX (PRIMARY)
+        WHERE buyer_id IN ({sql.render_ids({event.buyer_id for event in events})})
+          AND order_id IN ({order_ids})
+        """,
+    ]
 
 
 def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
@@ -86,6 +99,24 @@ def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
             request_id)
         VALUES {values}
         """
+    )
+
+
+def append_to_log(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
+    """Append the event of each order that was decided, cancelled or used, such as
+    ``order.success``. One statement; the transaction has passed the gate of the log."""
+    append_events.append(
+        cursor,
+        [
+            EventDraft(
+                f"order.{row.order.status}",
+                row.buyer_id,
+                ("voucher", row.voucher_id),
+                row.order_id,
+                None if row.is_cancelled else row.reason,
+            )
+            for row in rows
+        ],
     )
 
 
@@ -317,8 +348,8 @@ def read_by_code(voucher_id: int, code_sha256: bytes) -> OrderRow | None:
 
 
 def use(cursor: Cursor, order_id: int, code_sha256: bytes, redeemer_id: int) -> bool:
-    """Use an order once; return False if it was used, cancelled or has another code. It locks no
-    voucher, so it does not wait for a sale. One statement."""
+    """Use an order once, and list it as redeemed; return False if it was used, cancelled or has
+    another code. It locks no voucher, so it does not wait for a sale. Three statements."""
     used = cursor.execute(
         """
         UPDATE voucher_order
@@ -330,7 +361,47 @@ def use(cursor: Cursor, order_id: int, code_sha256: bytes, redeemer_id: int) -> 
         """,
         (redeemer_id, order_id, code_sha256),
     )
-    return used > 0
+    if not used:
+        return False
+    # A statement of its own: INSERT ... SELECT would lock the voucher.
+    cursor.execute(
+        """
+        SELECT v.shop_id, o.used_at, o.order_id, o.voucher_id, o.used_by
+        FROM voucher_order AS o
+        JOIN voucher AS v ON v.id = o.voucher_id
+        WHERE o.order_id = %s
+        """,
+        (order_id,),
+    )
+    cursor.execute(
+        """
+        INSERT INTO redemption (shop_id, used_at, order_id, voucher_id, used_by)
+        VALUES (%s, %s, %s, %s, %s)
+        """,
+        cursor.fetchone(),
+    )
+    return True
+
+
+def read_redeemed(shop_id: int, before: tuple[int, int] | None, limit: int) -> list[RedeemedOrder]:
+    """Return a page of the used orders of a shop, newest first, before (time, order) of the page
+    before. One statement. Raises MysqlDown."""
+    where = ""
+    args: list[object] = [shop_id]
+    if before is not None:
+        at = sql.from_us(before[0])
+        where = " AND (used_at < %s OR used_at = %s AND order_id < %s)"
+        args += [at, at, before[1]]
+    rows = mysql.fetch_all(
+        f"""
+        SELECT order_id, voucher_id, used_at, used_by
+        FROM redemption
+        WHERE shop_id = %s{where}
+        ORDER BY used_at DESC, order_id DESC LIMIT {limit:d}
+        """,
+        args,
+    )
+    return [RedeemedOrder(order, voucher, sql.to_us(at), by) for order, voucher, at, by in rows]
 
 
 def read_used_at(order_id: int) -> int | None:
@@ -340,6 +411,39 @@ def read_used_at(order_id: int) -> int | None:
     return sql.to_us(rows[0][0]) if rows and rows[0][0] else None
 
 
+def is_used(order_id: int, buyer_id: int, shop_id: int) -> bool:
+    """Return whether a buyer used an order in a shop; of an archived one only if ``redemption``
+    lists it, as it does since it exists. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT 1
+        FROM voucher_order AS o
+        JOIN voucher AS v ON v.id = o.voucher_id
+        WHERE o.order_id = %s
+          AND o.buyer_id = %s
+          AND o.used_at IS NOT NULL
+          AND v.shop_id = %s
+        UNION ALL
+        SELECT 1
+        FROM redemption AS r
+        JOIN archived_order AS a ON a.order_id = r.order_id
+        WHERE r.order_id = %s
+          AND r.shop_id = %s
+          AND a.buyer_id = %s
+        """,
+        (order_id, buyer_id, shop_id, order_id, shop_id, buyer_id),
+    )
+    return bool(rows)
+
+
 def _row(columns: tuple[Any, ...]) -> OrderRow:
-    order_id, voucher_id, buyer_id, reason, used, expired = columns
-    return OrderRow(order_id, voucher_id, buyer_id, reason, used=bool(used), expired=bool(expired))
+    order_id, voucher_id, buyer_id, reason, decided_at, used_at, expired = columns
+    return OrderRow(
+        order_id,
+        voucher_id,
+        buyer_id,
+        reason,
+        decided_us=sql.to_us(decided_at),
+        used_us=None if used_at is None else sql.to_us(used_at),
+        expired=bool(expired),
+    )

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from plaza.flash_sales.model import SaleState, Terms, Voucher, VoucherMissing, VoucherWithdrawn
+from plaza.flash_sales.model import (
+    SaleState,
+    Terms,
+    Voucher,
+    VoucherMissing,
+    VoucherSummary,
+    VoucherWithdrawn,
+)
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
@@ -50,8 +57,39 @@ def check_shop(shop_id: int) -> None:
 
 def read(voucher_id: int) -> Voucher | None:
     """Return a voucher, None if it does not exist. Raises MysqlDown."""
-    rows = mysql.fetch_all(f"SELECT {_COLUMNS} FROM voucher WHERE id = %s", (voucher_id,))
-    return _voucher(rows[0]) if rows else None
+    return read_all([voucher_id]).get(voucher_id)
+
+
+def read_all(voucher_ids: Collection[int]) -> dict[int, Voucher]:
+    """Return the vouchers that exist. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM voucher WHERE id IN ({sql.render_ids(voucher_ids)})"
+    )
+    return {voucher.id: voucher for voucher in map(_voucher, rows)}
+
+
+def read_summaries(voucher_ids: Collection[int]) -> dict[int, VoucherSummary]:
+    """Return what orders show of these vouchers, also of deleted shops. One statement. Raises
+    MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT v.id, v.title, v.price_cents, v.expires_at, v.shop_id, shop.name
+        FROM voucher AS v
+        JOIN shop ON shop.id = v.shop_id
+        WHERE v.id IN ({sql.render_ids(voucher_ids)})
+        """
+    )
+    return {
+        voucher_id: VoucherSummary(
+            voucher_id,
+            title,
+            price_cents,
+            None if expires is None else sql.to_us(expires),
+            shop_id,
+            shop_name,
+        )
+        for voucher_id, title, price_cents, expires, shop_id, shop_name in rows
+    }
 
 
 def count() -> int:
@@ -164,6 +202,26 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
         voucher_id: None if withdrawn else stock
         for voucher_id, stock, withdrawn in cursor.fetchall()
     }
+
+
+def lock_one(cursor: Cursor, voucher_id: int) -> Voucher | None:
+    """Return a voucher, locked until the commit; None if it does not exist. One statement."""
+    cursor.execute(f"SELECT {_COLUMNS} FROM voucher WHERE id = %s FOR UPDATE", (voucher_id,))
+    row = cursor.fetchone()
+    return _voucher(row) if row else None
+
+
+def change(cursor: Cursor, voucher_id: int, terms: Terms) -> None:
+    """Store the title, the price and the expiry of a voucher. One statement."""
+    cursor.execute(
+        "UPDATE voucher SET title = %s, price_cents = %s, expires_at = %s WHERE id = %s",
+        (
+            terms.title,
+            terms.price_cents,
+            None if terms.expires_us is None else sql.from_us(terms.expires_us),
+            voucher_id,
+        ),
+    )
 
 
 def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plaza.flash_sales import model, mysql_orders, mysql_vouchers, redis_orders
+from plaza.event_log import append_events
+from plaza.flash_sales import model, mysql_orders, mysql_vouchers, outcomes, redis_orders
 from plaza.flash_sales.model import OrderEvent, OrderMismatch, OrderRow
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.queues import save_rate
+from plaza.infra.queues.retries import at_step
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 
@@ -21,6 +24,7 @@ __all__ = [
     "ORDERS",
     "ORDERS_DLQ",
     "DecidedBatch",
+    "acknowledge_decided",
     "decide",
     "decide_dead_letters",
     "decide_spilled",
@@ -29,6 +33,7 @@ __all__ = [
 ]
 
 _SPILLED_PAGE = 500
+_ACKNOWLEDGE = "acknowledge"
 
 
 class DecidedBatch(NamedTuple):
@@ -42,12 +47,14 @@ class DecidedBatch(NamedTuple):
 
 @ORDERS.consumer
 def persist_orders(events: Sequence[OrderEvent]) -> None:
-    """Decide a batch: successes while stock remains. One transaction of at most four statements.
+    """Decide a batch: successes while stock remains. One transaction of at most six statements.
 
-    Safe to repeat. Raises MysqlDown; RedisDown, NotReady if Redis was not updated: retry the batch;
-    OrderMismatch after all events but those with the id of another order are stored.
+    Safe to repeat. Raises MysqlDown; Busy as ``save_rate``: retry the batch; RedisDown, NotReady if
+    Redis was not updated: it resumes with the acknowledgement; OrderMismatch after all events but
+    those with the id of another order are stored.
     """
-    decided = decide(events)
+    save_rate.wait_for_turn(len(events))
+    decided = mysql.run_in_transaction(lambda cursor: _write(cursor, events))
     record(
         "orders_saved",
         {
@@ -56,7 +63,26 @@ def persist_orders(events: Sequence[OrderEvent]) -> None:
         },
         vouchers=len({row.voucher_id for row in decided.rows}),
     )
-    _release_mismatched(decided.mismatched)
+    outcomes.announce_orders(decided.rows)
+    with at_step(_ACKNOWLEDGE):
+        _acknowledge(decided.rows)
+        _release_mismatched(decided.mismatched)
+
+
+@ORDERS.resumes_at(_ACKNOWLEDGE)
+def acknowledge_decided(events: Sequence[OrderEvent]) -> None:
+    """Acknowledge a batch that is decided, as its rows are now. One statement without locks.
+
+    Safe to repeat. Raises MysqlDown, RedisDown, NotReady: retry the acknowledgement; OrderMismatch
+    as ``persist_orders``. Events that have no row any more, after a restore, are decided.
+    """
+    existing = mysql_orders.read_decided(events)
+    lost = [event for event in events if event.order_id not in existing]
+    if lost:
+        persist_orders(lost)
+    _acknowledge(list(existing.values()))
+    _, mismatched = model.split_mismatched(events, existing)
+    _release_mismatched(mismatched)
 
 
 @ORDERS_DLQ.consumer
@@ -95,13 +121,18 @@ def send_mismatched(mismatched: Sequence[OrderEvent]) -> None:
 def decide(events: Sequence[OrderEvent]) -> DecidedBatch:
     """Decide and acknowledge a batch. Safe to repeat. Raises MysqlDown, RedisDown, NotReady."""
     decided = mysql.run_in_transaction(lambda cursor: _write(cursor, events))
-    result = redis_orders.acknowledge(decided.rows)
+    outcomes.announce_orders(decided.rows)
+    _acknowledge(decided.rows)
+    return decided
+
+
+def _acknowledge(rows: Sequence[OrderRow]) -> None:
+    result = redis_orders.acknowledge(rows)
     if result.adopted or result.returned:
         record(
             "stock_corrected",
             {"orders_adopted": result.adopted, "units_returned": result.returned},
         )
-    return decided
 
 
 def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
@@ -121,12 +152,14 @@ def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
 
 
 def _write(cursor: Cursor, events: Sequence[OrderEvent]) -> DecidedBatch:
+    append_events.pass_gate(cursor)
     stocks = mysql_vouchers.lock(cursor, {event.voucher_id for event in events})
     existing, holders = mysql_orders.read_existing(cursor, events)
     matching, mismatched = model.split_mismatched(events, existing)
     new = model.decide(matching, existing, holders, stocks)
     if new:
         mysql_orders.insert(cursor, new)
+        mysql_orders.append_to_log(cursor, new)
     if taken := model.count_units(new):
         mysql_vouchers.take_stock(cursor, taken)
     return DecidedBatch([*existing.values(), *new], len(new), mismatched)

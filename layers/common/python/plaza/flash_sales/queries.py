@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby, takewhile
 
 from plaza.flash_sales import (
     mysql_archive,
@@ -23,9 +24,12 @@ from plaza.flash_sales.model import (
     Order,
     OrderMissing,
     OrderRow,
+    OrderView,
+    RedeemedOrder,
     Voucher,
     VoucherAvailability,
     VoucherMissing,
+    VoucherSummary,
     VoucherWithdrawn,
     may_be_pending,
 )
@@ -35,6 +39,7 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.process import LocalCache
 from plaza.shops import queries as shop_queries
@@ -44,10 +49,17 @@ _list_budget = TokenBucket(rate_per_s=50, burst=200)
 _MAX_PAGE_SIZE = 100
 _vouchers: LocalCache[int, Voucher | None] = LocalCache(max_entries=1_000, ttl_s=1)
 _UNKNOWN_RETRY_S = 5
+MAX_OBJECTS_PER_PAGE = 3
+"""Objects of the archive that a page of orders reads, tens of milliseconds each."""
 
 
 def read_order(order_id: int, buyer_id: int) -> Order:
-    """Return an order of a buyer.
+    """Return an order of a buyer: costs and errors as ``read_view``, without the voucher."""
+    return _find(order_id, buyer_id).order
+
+
+def read_view(order_id: int, buyer_id: int) -> OrderView:
+    """Return an order of a buyer with its times and its voucher.
 
     * Pending: from Redis. An order with a pointer has its second copy, so it is pending until it
       has a row, even if Redis lost it.
@@ -55,13 +67,25 @@ def read_order(order_id: int, buyer_id: int) -> Order:
       success of Redis.
     * Archived: from S3.
 
-    At most three round trips and a statement; for an id older than a month a statement more, for
-    an archived order two calls of S3 more.
+    At most three round trips and a statement; another one for a voucher that this process did not
+    read within a minute; for an id older than a month a statement more, for an archived order two
+    calls of S3 more.
 
     Raises OrderMissing, also for another buyer's order.
     Raises NotReady for a young id that neither store has: the pointer may be lost.
     Raises RedisDown, MysqlDown, ObjectsDown, ArchiveUnreadable.
     """
+    [view] = _add_vouchers([_find(order_id, buyer_id)])
+    return view
+
+
+def _add_vouchers(views: Sequence[OrderView]) -> list[OrderView]:
+    """Return ``views`` with their vouchers, up to a minute old. At most one statement."""
+    vouchers = voucher_lookup.find_summaries({view.order.voucher_id for view in views})
+    return [view._replace(voucher=vouchers.get(view.order.voucher_id)) for view in views]
+
+
+def _find(order_id: int, buyer_id: int) -> OrderView:
     redis_error: RedisDown | None = None
     voucher_id: int | None = None
     success: Order | None = None
@@ -70,7 +94,7 @@ def read_order(order_id: int, buyer_id: int) -> Order:
         if voucher_id is not None:
             pending = redis_orders.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
             if pending is not None and pending.status == PENDING:
-                return pending
+                return OrderView(pending)
             success = pending
     except RedisDown as error:
         redis_error = error
@@ -79,14 +103,14 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     except MysqlDown:
         if success is None:
             raise
-        return success
+        return OrderView(success)
     if row is not None and row.buyer_id == buyer_id:
-        return row.order
+        return row.view
     age_s = clock.now_s() - ids.created_at_s(order_id)
     if row is None and age_s > MIN_ARCHIVED_AGE_S:
         digest = mysql_archive.read_digest(buyer_id, order_id)
         if digest is not None:
-            return _read_archived(order_id, digest)
+            return _read_object([order_id], digest)[order_id]
     if voucher_id is not None:
         return _order_of_pointer(order_id, voucher_id, buyer_id, row)
     if row is None and redis_error is not None:
@@ -98,22 +122,31 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     raise OrderMissing(f"Order {order_id} does not exist.")
 
 
-def _read_archived(order_id: int, digest: str) -> Order:
+def _read_object(order_ids: Sequence[int], digest: str) -> dict[int, OrderView]:
+    """Return archived orders of one object. Two calls of S3. Raises ObjectsDown,
+    ArchiveUnreadable."""
     from plaza.flash_sales import s3_archive  # imports botocore
     from plaza.infra.aws.archive import ArchiveCorrupt
 
     try:
-        return s3_archive.find(order_id, digest).order
+        orders = s3_archive.find_all(order_ids, digest)
+        return {order_id: order.view for order_id, order in orders.items()}
     except ArchiveCorrupt as error:
-        month = s3_archive.month_of(order_id)
+        month = s3_archive.month_of(order_ids[0])
         record("archive_corrupt", day=month, what=str(error))
         raise ArchiveUnreadable(f"The archive of {month} cannot be read.") from error
 
 
-def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
-    """Return (a page of a buyer's orders that are not archived, newest first; its last id, None on
-    the last page). Three round trips and one statement; one more for orders with a pointer that are
-    found in neither: as in ``read_order`` they are pending. Raises MysqlDown, RedisDown.
+def list_orders(
+    buyer_id: int, before_id: int | None, limit: int
+) -> tuple[list[OrderView], int | None]:
+    """Return (a page of a buyer's orders, newest first; its last id, None on the last page).
+
+    Three round trips and three statements; one more for orders with a pointer that are found in
+    neither: as in ``read_view`` they are pending. Archived orders cost two calls of S3 an object:
+    a page ends before a fourth object, and before all archived orders if one cannot be read.
+
+    Raises MysqlDown, RedisDown; ObjectsDown, ArchiveUnreadable if a page begins with such an order.
     """
     pointers = redis_pointers.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
@@ -121,15 +154,43 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
     pending = redis_orders.find_orders(buyer_id, voucher_ids) if voucher_ids else {}
     # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
-    orders = pending | {row.order_id: row.order for row in rows}
-    orders |= _read_pointed(
-        buyer_id, {i: voucher_ids[i] for i in voucher_ids.keys() - orders.keys()}
-    )
-    page = [orders[order_id] for order_id in sorted(orders, reverse=True)[:limit]]
-    return page, page[-1].id if len(orders) > limit else None
+    views = {order_id: OrderView(order) for order_id, order in pending.items()}
+    views |= {row.order_id: row.view for row in rows}
+    views |= _read_pointed(buyer_id, {i: voucher_ids[i] for i in voucher_ids.keys() - views.keys()})
+    # After the rows: an order that is archived in between is then in the archive.
+    archived = mysql_archive.read_of_buyer(buyer_id, before_id, limit + 1)
+    order_ids = sorted({*views, *archived}, reverse=True)
+    digests = {i: archived[i] for i in order_ids[:limit] if i not in views}
+    page = _fit_objects(order_ids[:limit], digests)
+    try:
+        views |= _read_objects({i: digests[i] for i in page if i in digests})
+    except Unavailable:  # of S3
+        page = list(takewhile(lambda order_id: order_id in views, page))
+        if not page:
+            raise
+    last = page[-1] if len(order_ids) > len(page) else None
+    return _add_vouchers([views[order_id] for order_id in page]), last
 
 
-def _read_pointed(buyer_id: int, pointers: Mapping[int, int]) -> dict[int, Order]:
+def _fit_objects(order_ids: Sequence[int], digests: Mapping[int, str]) -> list[int]:
+    """Return the first of ``order_ids`` for which ``MAX_OBJECTS_PER_PAGE`` objects are read."""
+    objects: set[str] = set()
+    for count, order_id in enumerate(order_ids):
+        objects |= {digests[order_id]} if order_id in digests else set()
+        if len(objects) > MAX_OBJECTS_PER_PAGE:
+            return list(order_ids[:count])
+    return list(order_ids)
+
+
+def _read_objects(digests: Mapping[int, str]) -> dict[int, OrderView]:
+    """Return archived orders (id -> digest of the object)."""
+    views: dict[int, OrderView] = {}
+    for digest, of_object in groupby(sorted(digests, key=digests.__getitem__), digests.get):
+        views |= _read_object(list(of_object), str(digest))
+    return views
+
+
+def _read_pointed(buyer_id: int, pointers: Mapping[int, int]) -> dict[int, OrderView]:
     """Return orders (id -> voucher) of which Redis has the pointer alone. One statement."""
     rows = mysql_orders.read_by_ids(pointers) if pointers else {}
     return {
@@ -138,12 +199,14 @@ def _read_pointed(buyer_id: int, pointers: Mapping[int, int]) -> dict[int, Order
     }
 
 
-def _order_of_pointer(order_id: int, voucher_id: int, buyer_id: int, row: OrderRow | None) -> Order:
+def _order_of_pointer(
+    order_id: int, voucher_id: int, buyer_id: int, row: OrderRow | None
+) -> OrderView:
     if row is None:
-        return Order(order_id, voucher_id, PENDING)
+        return OrderView(Order(order_id, voucher_id, PENDING))
     if row.buyer_id != buyer_id:  # the id belongs to another order
-        return Order(order_id, voucher_id, FAILED, "timed-out")
-    return row.order
+        return OrderView(Order(order_id, voucher_id, FAILED, "timed-out"), row.decided_us)
+    return row.view
 
 
 def list_vouchers(
@@ -158,23 +221,63 @@ def list_vouchers(
     if vouchers and vouchers[0].shop_deleted:
         mysql_vouchers.check_shop(shop_id)
     page = vouchers[:limit]
-    offered = _read_availability([voucher for voucher in page if not voucher.withdrawn])
+    offered = read_availability([voucher for voucher in page if not voucher.withdrawn])
     return offered, page[-1].id if len(vouchers) > limit else None
 
 
 def read_voucher(voucher_id: int) -> VoucherAvailability:
     """Return a voucher and its units left. One round trip if this process read the voucher within
     1 s. Raises VoucherMissing, VoucherWithdrawn, NotReady, MysqlDown."""
-    voucher = _vouchers.get_or_load(voucher_id, lambda: voucher_lookup.find_voucher(voucher_id))
+    voucher = _read_recent([voucher_id])[voucher_id]
     if voucher is None:
         raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
     if voucher.withdrawn:
         raise VoucherWithdrawn(f"Voucher {voucher_id} was withdrawn.")
-    [availability] = _read_availability([voucher])
+    [availability] = read_availability([voucher])
     return availability
 
 
-def _read_availability(vouchers: Sequence[Voucher]) -> list[VoucherAvailability]:
+def read_vouchers(voucher_ids: Iterable[int]) -> list[VoucherAvailability]:
+    """Return the vouchers that exist and are not withdrawn, in the order of their ids, and their
+    units left. Three round trips and a statement at most. Raises NotReady, MysqlDown."""
+    vouchers = _read_recent(voucher_ids).values()
+    return read_availability([v for v in vouchers if v is not None and not v.withdrawn])
+
+
+def read_shop_id(voucher_id: int) -> int:
+    """Return the shop of a voucher, also of a withdrawn one. At most two round trips and a
+    statement; none if this process read the voucher within 1 s. Raises VoucherMissing, NotReady,
+    MysqlDown."""
+    voucher = _read_recent([voucher_id])[voucher_id]
+    if voucher is None:
+        raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
+    return voucher.terms.shop_id
+
+
+def list_redeemed(
+    shop_id: int, before: tuple[int, int] | None, limit: int
+) -> tuple[list[tuple[RedeemedOrder, VoucherSummary | None]], tuple[int, int] | None]:
+    """Return (a page of the used orders of a shop with their vouchers, newest first; time and id
+    of the last one, None on the last page). Two statements at most. Raises MysqlDown."""
+    orders = mysql_orders.read_redeemed(shop_id, before, limit + 1)
+    page = orders[:limit]
+    vouchers = voucher_lookup.find_summaries({order.voucher_id for order in page})
+    last = (page[-1].used_us, page[-1].order_id) if len(orders) > limit else None
+    return [(order, vouchers.get(order.voucher_id)) for order in page], last
+
+
+def _read_recent(voucher_ids: Iterable[int]) -> dict[int, Voucher | None]:
+    """Return vouchers, in order, from this process if it read them within 1 s; None: missing."""
+    unique = list(dict.fromkeys(voucher_ids))
+    cached = _vouchers.get_all(unique)
+    if missing := [voucher_id for voucher_id in unique if voucher_id not in cached]:
+        rows = voucher_lookup.find_vouchers(missing)
+        _vouchers.put_all(rows)
+        cached |= rows
+    return {voucher_id: cached[voucher_id] for voucher_id in unique}
+
+
+def read_availability(vouchers: Sequence[Voucher]) -> list[VoucherAvailability]:
     """Return the units left of each voucher. One round trip."""
     try:
         counts = redis_sales.read_counts([voucher.id for voucher in vouchers]) if vouchers else {}

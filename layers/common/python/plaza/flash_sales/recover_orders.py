@@ -106,6 +106,18 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     return tally.resent + tally.decided
 
 
+def prepare_sales(max_s: float) -> int:
+    """Load the sales that run or open soon and are not in Redis, for ``max_s``; return how many.
+    Safe to repeat. Raises MysqlDown, RedisDown."""
+    deadline, prepared = Deadline.in_s(max_s), 0
+    for vouchers in _read_pages(deadline):
+        now_us = clock.now_us()
+        prepared += _load_missing(
+            [v.id for v in vouchers if v.terms.closes_us > now_us and not v.withdrawn]
+        )
+    return prepared
+
+
 def _recover_pending(
     tally: _Tally, resend_after_s: float, too_old_s: float, deadline: Deadline
 ) -> None:
@@ -184,14 +196,18 @@ def _prepare_sales(vouchers: Sequence[Voucher], _: Deadline) -> None:
         for voucher in vouchers
         if voucher.terms.opens_us > now_us and not voucher.withdrawn
     ]
-    if not upcoming:
-        return
-    sales = redis_sales.find_sales(upcoming)
-    missing = [voucher_id for voucher_id in upcoming if voucher_id not in sales]
+    _load_missing(upcoming)
+
+
+def _load_missing(voucher_ids: Sequence[int]) -> int:
+    """Load the sales that are not in Redis; return how many."""
+    sales = redis_sales.find_sales(voucher_ids)
+    missing = [voucher_id for voucher_id in voucher_ids if voucher_id not in sales]
     for voucher_id in missing:
         _load(voucher_id)
     if missing:
         record("sales_prepared", prepared=len(missing))
+    return len(missing)
 
 
 def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:

@@ -117,6 +117,30 @@ def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
     return [int(buyer_id) for buyer_id in members]
 
 
+def find_offered(sales: Sequence[SaleGeneration], since_us: int) -> dict[int, list[int]]:
+    """Return voucher -> at most 500 buyers whose offers end after ``since_us``. One round trip.
+    Raises RedisDown."""
+    replies = redis.pipeline(
+        [
+            ("ZRANGEBYSCORE", offers_key(sale), since_us, "+inf", "LIMIT", 0, MAX_LEAVING)
+            for sale in sales
+        ]
+    )
+    return {
+        sale.voucher_id: [int(buyer_id) for buyer_id in buyer_ids]
+        for sale, buyer_ids in zip(sales, replies, strict=True)
+    }
+
+
+def read_offers(pairs: Sequence[tuple[SaleGeneration, int]]) -> list[int | None]:
+    """Return when the offers of (sale, buyer) pairs end, None for none. One round trip. Raises
+    RedisDown."""
+    replies = redis.pipeline(
+        [("ZSCORE", offers_key(sale), str(buyer_id)) for sale, buyer_id in pairs]
+    )
+    return [None if until_us is None else int(float(until_us)) for until_us in replies]
+
+
 def _position_commands(sale: SaleGeneration, buyer: str) -> list[Command]:
     return [("ZRANK", waitlist_key(sale), buyer), ("ZSCORE", offers_key(sale), buyer)]
 

@@ -10,7 +10,7 @@ the digest of the one that was compared with MySQL before the order was deleted 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -52,20 +52,23 @@ def put(orders: Sequence[ArchivedOrder]) -> ArchivedPage:
     return ArchivedPage(stored.sha256[:DIGEST_CHARS], _decode(stored.key, text))
 
 
-def find(order_id: int, digest: str) -> ArchivedOrder:
-    """Return an order from the object with a digest. Two calls; one if this process listed the
-    month within a minute, three if the object is newer. Raises ArchiveCorrupt, ObjectsDown."""
-    folder = _folder(month_of(order_id))
+def find_all(order_ids: Iterable[int], digest: str) -> dict[int, ArchivedOrder]:
+    """Return orders of one month from the object with a digest. Two calls; one if this process
+    listed the month within a minute, three if the object is newer. Raises ArchiveCorrupt,
+    ObjectsDown."""
+    expected = set(order_ids)
+    folder = _folder(month_of(min(expected)))
     key = _keys.get_or_load(folder, lambda: _list(folder)).get(digest)
     if key is None:  # the object may be newer than the list
         _keys.drop(folder)
         key = _keys.get_or_load(folder, lambda: _list(folder)).get(digest)
     if key is None:
         raise ArchiveCorrupt(f"{folder}: no object {digest}")
-    for order in _decode(key, archive.read_text(key, digest)):
-        if order.order_id == order_id:
-            return order
-    raise ArchiveCorrupt(f"{key}: no order {order_id}")
+    stored = _decode(key, archive.read_text(key, digest))
+    orders = {order.order_id: order for order in stored if order.order_id in expected}
+    if missing := expected - orders.keys():
+        raise ArchiveCorrupt(f"{key}: no order {min(missing)}")
+    return orders
 
 
 def _list(folder: str) -> dict[str, str]:

@@ -7,12 +7,28 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from plaza.flash_sales import model
-from plaza.flash_sales.model import MAX_STOCK, SaleState, Terms, VoucherAvailability
+from plaza.flash_sales.model import (
+    MAX_STOCK,
+    OrderView,
+    RedeemedOrder,
+    SaleState,
+    Terms,
+    VoucherAvailability,
+    VoucherSummary,
+)
 from plaza.flash_sales.sale_report import SaleReport
 from plaza.flash_sales.sale_status import SaleStatus
+from plaza.infra.derived import ids
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
 from plaza.infra.mysql.sql import from_us, to_us
@@ -50,6 +66,22 @@ _CLOSES = "End of the sale; null for an ordinary voucher without one."
 _EXPIRES = "Until when an order can be used; null: without an end."
 _TIME = "Time of RFC 3339 with its offset, from 2000 to 2999."
 
+_Title = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description=LINE_RULE,
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    AfterValidator(check_line),
+]
+_Price = Annotated[
+    int,
+    Field(ge=0, le=10_000_000_000, description="Price of one unit in cents."),
+    ACCEPT_INTEGRAL_FLOAT,
+]
+
 _VOUCHER_EXAMPLE: dict[str, Any] = {
     "shop_id": "9000001",
     "kind": "flash",
@@ -69,21 +101,8 @@ class VoucherRequest(RequestModel):
 
     shop_id: IdText
     kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)] = "flash"
-    title: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=200,
-            description=LINE_RULE,
-            json_schema_extra={"pattern": VISIBLE},
-        ),
-        AfterValidator(check_line),
-    ]
-    price_cents: Annotated[
-        int,
-        Field(ge=0, le=10_000_000_000, description="Price of one unit in cents."),
-        ACCEPT_INTEGRAL_FLOAT,
-    ]
+    title: _Title
+    price_cents: _Price
     stock: Annotated[
         int, Field(ge=1, le=MAX_STOCK, description="Number of units."), ACCEPT_INTEGRAL_FLOAT
     ]
@@ -116,6 +135,38 @@ class VoucherRequest(RequestModel):
             kind=self.kind,
             expires_us=expires_us,
         )
+
+
+class VoucherUpdateRequest(RequestModel):
+    """The fields of a voucher to change: at least one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "examples": [{"title": "50% off all cakes and pies"}],
+        }
+    )
+
+    # A field that is not sent is not in ``changes``; its default is never used.
+    title: _Title = Field(default_factory=str)
+    price_cents: _Price = Field(default_factory=int)
+    expires_at: Annotated[
+        Time,
+        Field(description=f"Not earlier than it was, and only until it has passed. {_TIME}"),
+    ] = Field(default_factory=lambda: datetime.max.replace(tzinfo=UTC))
+
+    @model_validator(mode="after")
+    def _require_a_field(self) -> VoucherUpdateRequest:
+        if not self.model_fields_set:
+            raise ValueError("send title, price_cents or expires_at")
+        return self
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields that were sent, by attribute of ``Terms``."""
+        sent = self.model_dump(exclude_unset=True)
+        expires_at = sent.pop("expires_at", None)
+        return sent | ({"expires_us": _us(expires_at)} if expires_at else {})
 
 
 def _us(at: datetime | None) -> int | None:
@@ -229,6 +280,80 @@ class OrderResponse(ResponseModel):
                 "voucher_id": str(order.voucher_id),
                 "status": order.status,
                 "reason": order.reason,
+            }
+        )
+
+
+class OrderedShop(ResponseModel):
+    """The shop that an order can be used in."""
+
+    id: str
+    name: Annotated[str, Field(description="Its name, up to a minute old.")]
+
+
+class OrderedVoucher(ResponseModel):
+    """The voucher of an order."""
+
+    title: str
+    price_cents: Annotated[int, Field(description="Price of one unit in cents.")]
+    expires_at: Annotated[datetime | None, Field(description=_EXPIRES)]
+    shop: OrderedShop
+
+    @classmethod
+    def of(cls, voucher: VoucherSummary) -> OrderedVoucher:
+        """Returns ``voucher`` as the API sends it."""
+        return cls(
+            title=voucher.title,
+            price_cents=voucher.price_cents,
+            expires_at=_at(voucher.expires_us),
+            shop=OrderedShop(id=str(voucher.shop_id), name=voucher.shop_name),
+        )
+
+
+class OrderDetails(OrderResponse):
+    """An order with its times, its voucher and its shop."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _ORDER_EXAMPLE
+                | {
+                    "status": "used",
+                    "reason": None,
+                    "created_at": "2030-11-29T12:00:04Z",
+                    "decided_at": "2030-11-29T12:00:05.120000Z",
+                    "used_at": "2030-12-03T18:04:09Z",
+                    "voucher": {
+                        "title": "50% off all cakes",
+                        "price_cents": 1_500,
+                        "expires_at": "2031-03-31T00:00:00Z",
+                        "shop": {"id": "9000001", "name": "Corner Coffee"},
+                    },
+                }
+            ]
+        }
+    )
+
+    created_at: Annotated[datetime, Field(description="When it was placed, to the second.")]
+    decided_at: Annotated[
+        datetime | None,
+        Field(description="When it succeeded or failed. Null: pending, or it cannot be read now."),
+    ]
+    used_at: Annotated[datetime | None, Field(description="When the shop redeemed its code.")]
+    voucher: Annotated[
+        OrderedVoucher | None, Field(description="Null while it cannot be read: read it again.")
+    ]
+
+    @classmethod
+    def of_view(cls, view: OrderView) -> OrderDetails:
+        """Returns ``view`` as the API sends it."""
+        return cls.model_validate(
+            OrderResponse.of(view.order).model_dump()
+            | {
+                "created_at": from_us(ids.created_at_s(view.order.id) * 1_000_000),
+                "decided_at": _at(view.decided_us),
+                "used_at": _at(view.used_us),
+                "voucher": view.voucher and OrderedVoucher.of(view.voucher),
             }
         )
 
@@ -448,3 +573,40 @@ class RedemptionResponse(ResponseModel):
     order_id: str
     voucher_id: str
     used_at: Annotated[datetime, Field(description="When the order was used.")]
+
+
+class RedeemedOrderResponse(ResponseModel):
+    """An order that was used in the shop."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _ORDER_EXAMPLE
+                | {
+                    "title": "50% off all cakes",
+                    "used_at": "2030-12-03T18:04:09Z",
+                    "used_by": "42",
+                }
+            ]
+        }
+    )
+
+    order_id: str
+    voucher_id: str
+    title: Annotated[
+        str | None,
+        Field(description="Of the voucher; null while it cannot be read: read it again."),
+    ]
+    used_at: Annotated[datetime, Field(description="When its code was redeemed.")]
+    used_by: Annotated[str, Field(description="Id of the user who redeemed its code.")]
+
+    @classmethod
+    def of(cls, order: RedeemedOrder, voucher: VoucherSummary | None) -> RedeemedOrderResponse:
+        """Returns ``order`` as the API sends it."""
+        return cls(
+            order_id=str(order.order_id),
+            voucher_id=str(order.voucher_id),
+            title=voucher and voucher.title,
+            used_at=from_us(order.used_us),
+            used_by=str(order.used_by),
+        )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.flash_sales import load_sale, mysql_waitlist, redis_sales, redis_waitlist
+from plaza.flash_sales import load_sale, mysql_waitlist, outcomes, redis_sales, redis_waitlist
 from plaza.flash_sales.model import (
     MAX_WAITING,
     AlreadyOrdered,
@@ -114,7 +114,7 @@ def leave_waitlist(voucher_id: int, buyer_id: int) -> None:
 
 def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     """End offers that were not accepted in time, at most 500 a sale, offer units in stock to
-    the next buyers, and add buyers that Redis lacks.
+    the next buyers, announce new offers, and add buyers that Redis lacks.
 
     A round trip and a statement for all; a few for each sale with a waitlist, or one for each 1,000
     buyers if Redis lacks some. Raises RedisDown, MysqlDown.
@@ -122,17 +122,21 @@ def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     stored = mysql_waitlist.count([voucher.id for voucher in vouchers])
     counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     ended = offered = rejoined = 0
+    offering = []
     for voucher_id, counts in counts_by_id.items():
         if deadline.has_passed:
             break
         sale = SaleGeneration(voucher_id, counts.generation, counts.initial_stock)
         if counts.live and counts.waiting + counts.offered < stored.get(voucher_id, 0):
             rejoined += _rejoin(sale, deadline)
+        if counts.offered or counts.waiting:
+            offering.append(sale)
         if counts.offered and (buyer_ids := redis_waitlist.find_ended(sale, clock.now_us())):
             offered += _end_offers(sale, buyer_ids)
             ended += len(buyer_ids)
         if counts.waiting and counts.stock > 0:
             offered += redis_waitlist.leave(sale, [])
+    outcomes.announce_offers(offering)
     if ended or offered or rejoined:
         record(
             "waitlists_recovered",

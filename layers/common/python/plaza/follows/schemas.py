@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.follows.model import Person
-from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions.model import Outcome
 from plaza.users.schemas import UserCard, UserViewerState
@@ -25,10 +25,20 @@ class FollowResponse(ResponseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"following": True, "followers": 43, "changed": True},
-                {"following": True, "followers": None, "changed": None},
-                {"following": False, "followers": 42, "changed": True},
-                {"following": False, "followers": None, "changed": None},
+                {
+                    "following": True,
+                    "followers": 43,
+                    "followers_at": ORDER_EXAMPLE,
+                    "changed": True,
+                },
+                {"following": True, "followers": None, "followers_at": None, "changed": None},
+                {
+                    "following": False,
+                    "followers": 42,
+                    "followers_at": ORDER_EXAMPLE,
+                    "changed": True,
+                },
+                {"following": False, "followers": None, "followers_at": None, "changed": None},
             ]
         }
     )
@@ -37,6 +47,7 @@ class FollowResponse(ResponseModel):
     followers: Annotated[
         int | None, Field(description="Followers of the user; null while provisional.")
     ]
+    followers_at: OrderToken
     changed: Annotated[
         bool | None,
         Field(description="Whether this request changed `following`; null while provisional."),
@@ -45,7 +56,12 @@ class FollowResponse(ResponseModel):
     @classmethod
     def of(cls, outcome: Outcome) -> FollowResponse:
         """Returns ``outcome`` as the API sends it."""
-        return cls(following=outcome.on, followers=outcome.total, changed=outcome.changed)
+        return cls(
+            following=outcome.on,
+            followers=outcome.total,
+            followers_at=outcome.at,
+            changed=outcome.changed,
+        )
 
 
 class FollowListItem(ResponseModel):

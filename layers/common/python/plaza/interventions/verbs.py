@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import wraps
 from typing import Annotated, Any, Literal
 
@@ -28,18 +29,21 @@ from plaza.infra.runtime.settings import settings
 from plaza.interventions import mysql_server, redis_flush, sweep_now
 from plaza.interventions.model import Refused
 from plaza.operations import queue_admin
+from plaza.preheat import start_preheat
 from plaza.reactions import gauges, rankings, reaction_log, sorted_lists
 from plaza.reactions.model import IndexNeeded
 from plaza.recommendations import watermarks
 from plaza.switches import change_switches
 from plaza.users import roles
+from plaza.webhooks import operate_webhooks as webhooks
+from plaza.webhooks.model import MAX_URL_CHARS
 
 OPERATOR = "operate"
 SMOKE_SESSION_S = 900
 SMOKE_NICKNAME = "smoke test"
 _MAX_SESSIONS_S = 40.0
 _MAX_SORT_S = 40.0
-_NOT_LOGGED = {"document", "reason"}  # texts
+_NOT_LOGGED = {"document", "reason", "url"}  # texts, and what may have a password of a receiver
 
 
 def _check_digits(value: object) -> object:
@@ -137,6 +141,73 @@ def erase_now(*, user_id: Id) -> Result:
     return {"user_id": user_id, "state": erasures.request_erasure(user_id).state}
 
 
+# ---------------------------------------------------------------------- webhooks
+
+_Url = Annotated[str, Field(pattern=r"^https?://[!-~]+$", max_length=MAX_URL_CHARS)]
+_Types = Annotated[str, Field(pattern=r"^[a-z.,]*$", max_length=500)]
+_Time = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?Z$")]
+
+
+def _split(types: str) -> list[str]:
+    return [word for word in types.split(",") if word]
+
+
+@verb
+def make_webhook(*, url: _Url, types: _Types = "") -> Result:
+    """Make a webhook that gets events from now on, of types such as like.added,comment.created or
+    of all; its secret is shown this once."""
+    webhook_id, secret = webhooks.make_webhook(url, _split(types), operator_id=OPERATOR)
+    return {"webhook_id": str(webhook_id), "secret": secret}
+
+
+@verb
+def list_webhooks() -> Result:
+    """List the webhooks: their states, and why events are not received."""
+    return {"webhooks": webhooks.list_webhooks()}
+
+
+@verb
+def change_webhook(
+    *, webhook_id: Id, url: _Url | None = None, types: _Types | None = None
+) -> Result:
+    """Change the URL or the types of a webhook; its secret stays."""
+    of_types = None if types is None else _split(types)
+    webhooks.change_webhook(webhook_id, url, of_types, operator_id=OPERATOR)
+    return {"webhook_id": str(webhook_id)}
+
+
+@verb
+def end_webhook(*, webhook_id: Id) -> Result:
+    """End a webhook for ever."""
+    webhooks.end_webhook(webhook_id, operator_id=OPERATOR)
+    return {"webhook_id": str(webhook_id)}
+
+
+@verb
+def rotate_webhook_secret(*, webhook_id: Id) -> Result:
+    """Make another secret of a webhook; the one before signs for a day more."""
+    secret = webhooks.rotate_secret(webhook_id, operator_id=OPERATOR)
+    return {"webhook_id": str(webhook_id), "secret": secret}
+
+
+@verb
+def replay_webhook(*, webhook_id: Id, since: _Time) -> Result:
+    """Send all events since a time again, of the last eight days."""
+    try:
+        at = datetime.fromisoformat(since)
+    except ValueError:
+        raise Refused("since: it is no time") from None
+    begin = webhooks.replay(webhook_id, at, operator_id=OPERATOR)
+    return {"webhook_id": str(webhook_id), "since": f"{begin:%Y-%m-%dT%H:%M:%SZ}"}
+
+
+@verb
+def enable_webhook(*, webhook_id: Id) -> Result:
+    """Enable a webhook that was disabled; it goes on where it stopped."""
+    webhooks.enable_webhook(webhook_id, operator_id=OPERATOR)
+    return {"webhook_id": str(webhook_id)}
+
+
 # ---------------------------------------------------------------------- keys of servers
 
 
@@ -144,7 +215,9 @@ def erase_now(*, user_id: Id) -> Result:
 def make_server_key(
     *,
     name: Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,31}$")],
-    scopes: Annotated[str, Field(pattern=r"^(read|act|moderate)(,(read|act|moderate))*$")],
+    scopes: Annotated[
+        str, Field(pattern=r"^(read|act|moderate|events)(,(read|act|moderate|events))*$")
+    ],
     requests_per_s: Annotated[int, Field(ge=1, le=MAX_REQUESTS_PER_S)] = 100,
 ) -> Result:
     """Make a key of a server, with scopes such as read,act; it is shown this once. A name has two
@@ -278,6 +351,12 @@ def flush_redis(*, environment: str, force: bool = False) -> Result:
 
 
 @verb
+def preheat() -> Result:
+    """Start Preheat, which loads what readers will ask for, and ends the level `warming`."""
+    return {"started": start_preheat.start_preheat(OPERATOR)}
+
+
+@verb
 def show_switches() -> Result:
     """Show the switches in Redis and in MySQL, as documents for set-switches."""
     stored, newest = change_switches.show()
@@ -291,7 +370,7 @@ def set_switches(
     user_id: Id,
     reason: Annotated[str, Field(min_length=1, max_length=500)],
     document: Annotated[str, Field(max_length=10_000)] | None = None,
-    level: Literal["normal", "relieved", "essential", "read_only"] = "normal",
+    level: Literal["normal", "relieved", "essential", "read_only", "warming"] = "normal",
 ) -> Result:
     """Set the switches of a document, or of a level without one, after MySQL was restored."""
     try:
@@ -342,6 +421,13 @@ def list_verbs() -> dict[str, Verb]:
         make_server_key,
         end_server_key,
         list_server_keys,
+        make_webhook,
+        list_webhooks,
+        change_webhook,
+        end_webhook,
+        rotate_webhook_secret,
+        replay_webhook,
+        enable_webhook,
         list_transactions,
         end_transaction,
         explain,
@@ -353,6 +439,7 @@ def list_verbs() -> dict[str, Verb]:
         sweep,
         recover_orders,
         flush_redis,
+        preheat,
         show_switches,
         set_switches,
         show_sale,

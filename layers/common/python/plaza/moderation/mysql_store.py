@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from plaza.infra.mysql import mysql, sql
@@ -39,6 +40,14 @@ def read(report_id: int) -> Report | None:
     """Return a report, None if it does not exist."""
     rows = mysql.fetch_all(f"SELECT {_COLUMNS} FROM report WHERE id = %s", (report_id,))
     return _report(rows[0]) if rows else None
+
+
+def read_all(report_ids: Collection[int]) -> list[Report]:
+    """Return the reports that exist, of at least one id."""
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM report WHERE id IN ({sql.render_ids(report_ids)})"
+    )
+    return [_report(row) for row in rows]
 
 
 def lock(cursor: Cursor, report_id: int) -> Report | None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from plaza import idempotency
 from plaza.content import queries
+from plaza.event_log import append_events
+from plaza.event_log.model import EventDraft
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.derived import ids
 from plaza.infra.mysql import mysql
@@ -19,6 +23,7 @@ from plaza.moderation.model import (
     ReportMissing,
     ReportResolved,
 )
+from plaza.push import Notice, announce
 from plaza.reactions import react
 
 
@@ -31,11 +36,16 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
     report_id = ids.new_id()
 
     def work(cursor: Cursor) -> Report | None:
+        append_events.pass_gate(cursor)
         resource = ("report", report_id)
         if attempt and not idempotency.claim(cursor, draft.reporter_id, attempt, resource):
             return None
         if not mysql_store.insert(cursor, report_id, draft):
             raise AlreadyReported(f"You have an open report of {_describe(draft)}.")
+        event = EventDraft(
+            "report.created", draft.reporter_id, draft.target, report_id, draft.reason
+        )
+        append_events.append(cursor, [event])
         return mysql_store.lock(cursor, report_id)
 
     report = mysql.run_in_transaction(work)
@@ -72,8 +82,9 @@ def list_open(
 
 
 def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
-    """Resolve an open report and return it; a repeat with the same outcome changes nothing. Raises
-    ReportMissing, ReportResolved, MysqlDown."""
+    """Resolve an open report and return it; a repeat with the same outcome changes nothing, and
+    announces the outcome to the reporter again. Raises ReportMissing, ReportResolved,
+    MysqlDown."""
 
     def lock(cursor: Cursor) -> Report:
         report = mysql_store.lock(cursor, report_id)
@@ -82,17 +93,27 @@ def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
         return report
 
     def work(cursor: Cursor) -> Report:
+        append_events.pass_gate(cursor)
         report = lock(cursor)
         if report.outcome is None:
             mysql_store.resolve(cursor, report_id, outcome, operator_id)
+            event = EventDraft("report.resolved", operator_id, report.target, report_id, outcome)
+            append_events.append(cursor, [event])
             report = lock(cursor)
         if report.outcome != outcome:
             raise ReportResolved(f"Report {report_id} was resolved as {report.outcome}.")
         return report
 
     report = mysql.run_in_transaction(work)
+    announce.announce_notices([Notice("report", report.reporter_id, report_id)])
     record("report_resolved", report_id=report_id, outcome=outcome, operator_id=operator_id)
     return report
+
+
+def read_outcomes(report_ids: Collection[int]) -> dict[int, Report]:
+    """Return the resolved ones of ``report_ids``. One statement. Raises MysqlDown."""
+    reports = mysql_store.read_all(report_ids)
+    return {report.id: report for report in reports if report.outcome is not None}
 
 
 def _read_created(created_type: str, created_id: int) -> Report:

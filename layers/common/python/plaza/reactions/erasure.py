@@ -43,7 +43,7 @@ def hide(user_id: int) -> None:
     """Drop the user as a target, and the user's lists, from Redis: later follows find no user.
     Two round trips. Raises RedisDown."""
     evict_all([(FOLLOW, Target("user", user_id), None)])
-    drop_lists(user_id)
+    drop_lists((kind, user_id) for kind in KINDS.values())
 
 
 def _take_back_own(user_id: int, deadline: Deadline) -> int:

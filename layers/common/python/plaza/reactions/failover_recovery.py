@@ -4,10 +4,12 @@ A master that dies or is cut off from its replicas loses the writes that it had 
 outbox entries and their acknowledgements. An event that was saved and acknowledged there is on no
 queue and in no outbox any more, and the new master does not have it.
 
-The log in MySQL has all saved events. Each run stores the head of the log. The run that finds
-another reign of a master stores the reigns, so that consumers that are connected to the master
-before do not apply commits to it any more (``reign_guard``). Then it acknowledges again all that
-was logged since the run before the last one, which is at least one minute before the failover.
+The log in MySQL has all saved events. A run each minute keeps the head of the log; the heads of
+runs that come sooner are not kept, because EventBridge delivers an event twice and operators start
+runs. The run that finds another reign of a master stores the reigns, so that consumers that are
+connected to the master before do not apply commits to it any more (``reign_guard``). Then it
+acknowledges again all that was logged since the head before the last one, which is at least one
+minute before the failover.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from plaza.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
 from plaza.reactions.reign_guard import Masters
 
 MAX_RUN_S = 10
+MIN_INTERVAL_S = 45
 _PAGE = 1000
 
 
@@ -48,6 +51,10 @@ def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
         if recovered_seq < head:
             mysql_failover_progress.record_progress(reigns, recovered_seq)
             return queued
+    if progress.age_s is not None and 0 <= progress.age_s < MIN_INTERVAL_S:
+        if progress.reigns != reigns:
+            mysql_failover_progress.end_recovery(reigns)
+        return queued
     mysql_failover_progress.record_check(
         reigns, head if progress.last is None else progress.last, head
     )

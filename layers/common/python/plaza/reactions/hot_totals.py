@@ -9,7 +9,10 @@ from plaza.infra.redis.hot_reads import HotReads
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.redis_keys import keys_of
 
-hot_totals: HotReads[tuple[str, Target], int] = HotReads(lambda key: keys_of(*key).meta)
+# A total and its order token.
+hot_totals: HotReads[tuple[str, Target], tuple[int, str | None]] = HotReads(
+    lambda key: keys_of(*key).meta
+)
 
 
 def drop_total(kind: Kind, target: Target) -> None:

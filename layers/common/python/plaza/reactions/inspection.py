@@ -1,7 +1,9 @@
 """The state of targets in Redis and MySQL, for the audit and the reconciliation."""
 
 from collections import Counter
+from collections.abc import Sequence
 
+from plaza.infra.derived.list_state import ListState, compare_entries
 from plaza.reactions.model import KINDS, MAX_VERSION_US, Kind, Target
 from plaza.reactions.mysql_reactions import (
     EPOCH_NOW,
@@ -9,19 +11,24 @@ from plaza.reactions.mysql_reactions import (
     read_counters,
     read_epoch,
     read_latest_targets,
+    read_reacted_above,
 )
 from plaza.reactions.mysql_sorted_lists import find_differing, select_rows
 from plaza.reactions.redis_hydration import evict_all
 from plaza.reactions.redis_inspection import find_denied, inspect_all, read_recent, target_of_key
+from plaza.reactions.redis_user_lists import LIST_LENGTH, drop_lists, owner_of_list, read_lists
 from plaza.reactions.settings import reaction_settings
 
 __all__ = [
     "EPOCH_NOW",
+    "compare_user_lists",
+    "drop_lists",
     "evict_all",
     "find_denied",
     "find_differing",
     "inspect_all",
     "list_active",
+    "owner_of_list",
     "read_actors",
     "read_counters",
     "read_epoch",
@@ -51,3 +58,16 @@ def list_active(limit: int) -> list[tuple[Kind, Target]]:
 def read_recent_cap() -> int:
     """Return how many actors of a target ``recent`` may have."""
     return reaction_settings().recent_cap
+
+
+def compare_user_lists(kind: Kind, actor_ids: Sequence[int]) -> dict[int, ListState]:
+    """Compare the lists of users in Redis with their rows; omit users without a list. One round
+    trip, one statement. Raises RedisDown, MysqlDown."""
+    cached = read_lists(kind, actor_ids)
+    floors_us = {actor_id: floor_us for actor_id, (floor_us, _) in cached.items()}
+    # A list with a floor has fewer entries above it than it may have.
+    recorded = read_reacted_above(kind, floors_us, LIST_LENGTH + 1)
+    return {
+        actor_id: compare_entries(entries, recorded[actor_id])
+        for actor_id, (_, entries) in cached.items()
+    }

@@ -56,7 +56,8 @@ class Kind:
     """A kind of reaction: the types of its targets and the columns of its counters.
 
     ``total`` and its ``version`` are columns of content_counter. ``received`` is the owner's column
-    in user_counter, ``given`` the actor's, None if it is not counted.
+    in user_counter, ``given`` the actor's, None if it is not counted. ``rings``: whether the owner
+    is notified; collects are private.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Kind:
     version: str
     received: str
     given: str | None = None
+    rings: bool = True
 
     @property
     def sorted(self) -> str:
@@ -74,7 +76,12 @@ class Kind:
 
 LIKE = Kind("like", CONTENT_TYPES, "like_total", "like_version", "likes_received_total")
 COLLECT = Kind(
-    "collect", frozenset({"post"}), "collect_total", "collect_version", "collects_received_total"
+    "collect",
+    frozenset({"post"}),
+    "collect_total",
+    "collect_version",
+    "collects_received_total",
+    rings=False,
 )
 FOLLOW = Kind(
     "follow",
@@ -117,10 +124,11 @@ class ReactionKey(NamedTuple):
 
 
 class ReactionRow(NamedTuple):
-    """The state of a reaction in MySQL."""
+    """The state of a reaction in MySQL. ``bell_position``: at which it rang for the owner, or 0."""
 
     on: bool
     version_us: int
+    bell_position: int = 0
 
 
 _NEVER = ReactionRow(False, 0)
@@ -212,6 +220,7 @@ class Snapshot(NamedTuple):
     ``db_version``: version of the counter ``total``. ``last_version_us``: the newest version of any
     row. ``newest``: (actor, version_us) of actors that are on, newest first; ``is_complete``: of
     all. ``rows``: (actor, version_us, on) of the requested actors, 0 and off without a row.
+    ``loaded_us``: the time of the snapshot, by the clock of MySQL.
     """
 
     total: int
@@ -220,6 +229,7 @@ class Snapshot(NamedTuple):
     newest: list[tuple[int, int]]
     is_complete: bool
     rows: list[tuple[int, int, bool]]
+    loaded_us: int
 
 
 class Reactor(NamedTuple):
@@ -287,11 +297,13 @@ class PostLikes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a reaction. ``total`` and ``changed`` are None for a provisional one."""
+    """The result of a reaction. ``at``: the order token of ``total``. These two and ``changed`` are
+    None for a provisional one."""
 
     on: bool
     total: int | None
     changed: bool | None
+    at: str | None = None
 
     @property
     def exact(self) -> bool:
@@ -300,10 +312,12 @@ class Outcome:
 
 
 class Count(NamedTuple):
-    """The total of a target, and whether the caller reacted (False for an anonymous caller)."""
+    """The total of a target, whether the caller reacted (False for an anonymous caller), and the
+    order token of the total, None of one that may lack recent reactions."""
 
     total: int
     viewer_state: bool
+    at: str | None = None
 
 
 def replay(
@@ -324,7 +338,8 @@ def replay(
             if last is None or key[:3] != last[0][:3] or len(changes[-1].actors) == MAX_ROWS:
                 changes.append(CounterChange(key.target, KINDS[key.kind]))
             state = changes[-1]
-            was_on, _ = on, version_us = before.get(key, _NEVER)
+            was_on, version_us, _ = before.get(key, _NEVER)
+            on = was_on
             state.actors.append(SavedActor(key.actor_id, version_us, on, 0, False))
         elif at_us == last[1]:
             continue

@@ -16,8 +16,9 @@ _BEFORE, _LAST = "redis_before", "redis_last"
 
 
 class FailoverProgress(NamedTuple):
-    """The last check of Redis: the digest of its ``reigns``, the log's head then (``last``)
-    and at the check before it (``before``); None before the first check.
+    """The last check of Redis: the digest of its ``reigns``; the log's head at the check that was
+    last kept, ``age_s`` ago (``last``), and at the one kept before it (``before``); None before the
+    first check.
 
     ``recovering``: the reigns whose failover is being recovered; ``recovered_seq``: up to where.
     """
@@ -27,6 +28,7 @@ class FailoverProgress(NamedTuple):
     recovered_seq: int | None
     before: int | None
     last: int | None
+    age_s: int | None
 
 
 def read_progress() -> tuple[FailoverProgress, int]:
@@ -36,6 +38,7 @@ def read_progress() -> tuple[FailoverProgress, int]:
         SELECT epochs.epoch, epochs.recovering_epoch, epochs.recovered_seq,
                (SELECT seq FROM watermark WHERE name = %s),
                (SELECT seq FROM watermark WHERE name = %s),
+               TIMESTAMPDIFF(SECOND, epochs.checked_at, UTC_TIMESTAMP(6)),
                (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
         FROM (SELECT 1 AS id) AS one
         LEFT JOIN redis_epoch AS epochs ON epochs.id = one.id
@@ -45,8 +48,19 @@ def read_progress() -> tuple[FailoverProgress, int]:
     return FailoverProgress(*progress), int(head)
 
 
+def end_recovery(reigns: int) -> None:
+    """End the recovery of a failover, and keep the heads of the checks before it."""
+    mysql.write(
+        """
+        UPDATE redis_epoch
+        SET epoch = %s, recovering_epoch = NULL, recovered_seq = NULL
+        """,
+        (reigns,),
+    )
+
+
 def record_check(reigns: int, before: int, last: int) -> None:
-    """Store a finished check and end a recovery, in one transaction."""
+    """Keep the heads of a finished check and end a recovery, in one transaction."""
 
     def save(cursor: Cursor) -> None:
         cursor.execute(
@@ -59,10 +73,11 @@ def record_check(reigns: int, before: int, last: int) -> None:
         )
         cursor.execute(
             """
-            INSERT INTO redis_epoch (id, epoch)
-            VALUES (1, %s)
+            INSERT INTO redis_epoch (id, epoch, checked_at)
+            VALUES (1, %s, UTC_TIMESTAMP(6))
             ON DUPLICATE KEY UPDATE
-                epoch = VALUES(epoch), recovering_epoch = NULL, recovered_seq = NULL
+                epoch = VALUES(epoch), checked_at = VALUES(checked_at),
+                recovering_epoch = NULL, recovered_seq = NULL
             """,
             (reigns,),
         )

@@ -20,6 +20,7 @@ from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.observability import record
 from plaza.reactions.model import (
+    Commit,
     CounterChange,
     Kind,
     ReactedTarget,
@@ -33,7 +34,10 @@ from plaza.reactions.mysql_sorted_lists import select_rows
 
 VERSIONS_PER_EPOCH = 2**40
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
+# Neither a time zone nor an hour that comes twice.
+_NOW_US = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 _ROWS_AT_ONCE = 1000
+_ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.bell_position")
 LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log
 _DAY_US = 86_400_000_000
 
@@ -146,6 +150,28 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
+def find_log_page_end(cursor: Cursor, after_seq: int, head: int, size: int) -> int:
+    """Return the seq at which a page of ``size`` events ends, ``head`` at the most. One statement.
+
+    Seqs have gaps of any width.
+    """
+    cursor.execute(
+        f"""
+        SELECT COUNT(*), MAX(seq)
+        FROM (
+            SELECT seq
+            FROM reaction_log FORCE INDEX (by_seq)
+            WHERE seq > %s
+              AND seq <= %s
+            ORDER BY seq LIMIT {size:d}
+        ) AS page
+        """,
+        (after_seq, head),
+    )
+    [(count, last)] = cursor.fetchall()
+    return int(last) if count == size else head
+
+
 def read_latest_targets(limit: int) -> list[tuple[str, Target]]:
     """Return (kind, target) of the ``limit`` newest events of the log, newest first."""
     rows = mysql.fetch_all(
@@ -158,23 +184,39 @@ def read_latest_targets(limit: int) -> list[tuple[str, Target]]:
     return [(kind, Target(*target)) for kind, *target in rows]
 
 
-def append_log(cursor: Cursor, changes: Sequence[CounterChange], versions: Sequence[int]) -> None:
-    """Append the entries of ``changes`` to the log, each event once. ``versions``: db_version of
-    the commit of each of ``changes``."""
+def read_hottest_targets(limit: int) -> list[tuple[str, Target]]:
+    """Return (kind, target) of the most events of today and yesterday (UTC), the hottest first.
+    Reads the log of these days."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT kind, target_type, target_id
+        FROM reaction_log
+        WHERE create_date >= UTC_DATE() - INTERVAL 1 DAY
+        GROUP BY target_type, target_id, kind
+        ORDER BY COUNT(*) DESC, target_id DESC LIMIT {limit:d}
+        """
+    )
+    return [(kind, Target(*target)) for kind, *target in rows]
+
+
+def append_log(cursor: Cursor, changes: Sequence[CounterChange], commits: Sequence[Commit]) -> None:
+    """Append the entries of ``changes`` to the log, each event once. ``commits``: the commit of
+    each of ``changes``; each row has its db_version and the total after it."""
     rows = ",".join(
         [
-            "%s,%d,%d,%d,%d,%d,'%s',%s)"
+            "%s,%d,%d,%d,%d,%d,%d,'%s',%s)"
             % (
                 key,
                 event.key.actor_id,
                 version_us,
                 event.on,
                 change_by,
-                db_version,
+                commit.db_version,
+                commit.total,
                 _utc_day(version_us // _DAY_US),
                 sql.render_request_id(event.request_id),
             )
-            for change, db_version in zip(changes, versions, strict=True)
+            for change, commit in zip(changes, commits, strict=True)
             for key in (_begin_row(change),)
             for event, version_us, change_by in change.entries
         ]
@@ -182,7 +224,7 @@ def append_log(cursor: Cursor, changes: Sequence[CounterChange], versions: Seque
     cursor.execute(
         f"""
         INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, version, state,
-            change_by, db_version, create_date, request_id)
+            change_by, db_version, total, create_date, request_id)
         VALUES {rows}
         """
     )
@@ -205,7 +247,7 @@ def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, 
     arms = [
         f"""
         SELECT '{target_type}', '{kind}',
-               {sql.concat_rows("r.target_id", "r.actor_id", "r.state", "r.version")}
+               {sql.concat_rows(*_ROW)}
         FROM JSON_TABLE('{json.dumps(sorted(of_kind))}', '$[*]'
             COLUMNS (target_id BIGINT PATH '$[0]', actor_id BIGINT PATH '$[1]')) AS k
         STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
@@ -220,30 +262,40 @@ def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, 
         return {}
     cursor.execute(" UNION ALL ".join(arms))
     return {
-        ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(state == 1, version)
+        ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(
+            state == 1, version, bell_position
+        )
         for target_type, kind, rows in cursor.fetchall()
-        for target_id, actor_id, state, version in sql.split_rows(rows)
+        for target_id, actor_id, state, version, bell_position in sql.split_rows(rows)
     }
 
 
-def upsert_rows(cursor: Cursor, changes: Iterable[CounterChange]) -> None:
+def upsert_rows(
+    cursor: Cursor,
+    changes: Iterable[CounterChange],
+    bell_positions: Mapping[tuple[str, int, str, int], int],
+) -> None:
     """Store the rows that ``changes`` give a newer version, where they are newer than the existing
-    ones. MySQL assigns from left to right, so the state is assigned before the version."""
+    ones. ``bell_positions``: key of a row -> its position, 0 without an entry. MySQL assigns from
+    left to right, so the version is assigned last."""
+    position = bell_positions.get
     rows = ",".join(
         [
-            "%s,%d,%d,%d)" % (key, actor_id, on, version_us)
+            "%s,%d,%d,%d,%d)" % (key, actor_id, on, version_us, position((*of, actor_id), 0))
             for change in changes
-            for key in (_begin_row(change),)
+            for key, of in ((_begin_row(change), (*change.target, change.kind.name)),)
             for actor_id, version_us, on, _, is_newer in change.actors
             if is_newer
         ]
     )
     cursor.execute(
         f"""
-        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)
+        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version, bell_position)
         VALUES {rows}
         ON DUPLICATE KEY UPDATE
             state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
+            bell_position = IF(VALUES(version) > reaction.version,
+                               VALUES(bell_position), reaction.bell_position),
             version = GREATEST(reaction.version, VALUES(version))
         """
     )
@@ -278,7 +330,7 @@ def read_snapshots(
             part = keys[start : start + _ROWS_AT_ONCE]
             existing = read_rows(cursor, [key for _, key in part])
             for index, key in part:
-                on, version_us = existing.get(key, (False, 0))
+                on, version_us, _ = existing.get(key, ReactionRow(False, 0))
                 rows[index].append((key.actor_id, version_us, on))
         return _parse_snapshots(counters, rows, depth)
 
@@ -289,7 +341,7 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
     off, on = f"{index}, 'off', 0, MAX(version)", f"{index}, 'on', actor_id, version"
     newest = f"ORDER BY version DESC, actor_id DESC LIMIT {depth:d}"
     return [
-        f"(SELECT {index}, 'epoch', 0, {EPOCH_NOW})",
+        f"(SELECT {index}, 'epoch', {_NOW_US}, {EPOCH_NOW})",
         f"""
         (
             SELECT {index}, 'counter', {kind.total}, {kind.version}
@@ -308,11 +360,13 @@ def _parse_snapshots(
 ) -> list[Snapshot]:
     count = len(rows)
     total, db_version, last_version_us = [0] * count, [0] * count, [0] * count
+    loaded_us = [0] * count
     newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     for index, arm, value, version in counters:
         match arm:
             case "epoch":
                 db_version[index] += version
+                loaded_us[index] = value
             case "counter":
                 total[index] = value
                 db_version[index] += version
@@ -329,6 +383,7 @@ def _parse_snapshots(
             sorted(newest[i], key=lambda pair: (-pair[1], -pair[0])),
             len(newest[i]) < depth,
             rows[i],
+            loaded_us[i],
         )
         for i in range(count)
     ]
@@ -424,6 +479,22 @@ def read_reactors(
     return sorted(page, key=lambda r: (r.version_us, r.actor_id), reverse=latest)
 
 
+def read_newest(pairs: Sequence[tuple[Kind, Target]], count: int) -> list[list[Reactor]]:
+    """Return the ``count`` newest actors that are on of each of ``pairs``, newest first."""
+    newest_first = f"ORDER BY version DESC, actor_id DESC LIMIT {count:d}"
+    arms = [
+        f"({select} {newest_first})"
+        for index, (kind, target) in enumerate(pairs)
+        for select in select_rows(kind, target, f"{index}, actor_id, version", "state = 1")
+    ]
+    newest: list[list[Reactor]] = [[] for _ in pairs]
+    for index, actor_id, version in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        newest[index].append(Reactor(actor_id, version))
+    for page in newest:
+        page.sort(key=lambda reactor: (-reactor.version_us, -reactor.actor_id))
+    return newest
+
+
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
     """Return (db_version, the earliest actors that are on), at one instant."""
     version = f"""
@@ -469,6 +540,31 @@ def read_reacted(
         args,
     )
     return [ReactedTarget(Target(*target), version) for *target, version in rows]
+
+
+def read_reacted_above(
+    kind: Kind, floors_us: Mapping[int, int], limit: int
+) -> dict[int, dict[str, int]]:
+    """Return actor -> target, as text -> version of the actor's ``limit`` newest active rows above
+    its floor. One statement."""
+    arms = [
+        f"""
+        (
+            SELECT actor_id, CONCAT(target_type, ':', target_id), version
+            FROM reaction FORCE INDEX (by_actor)
+            WHERE actor_id = {actor_id:d}
+              AND kind = '{kind.name}'
+              AND state = 1
+              AND version > {floor_us:d}
+            ORDER BY version DESC LIMIT {limit:d}
+        )
+        """
+        for actor_id, floor_us in floors_us.items()
+    ]
+    of_actors: dict[int, dict[str, int]] = {actor_id: {} for actor_id in floors_us}
+    for actor_id, target, version in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        of_actors[actor_id][target] = version
+    return of_actors
 
 
 def read_actors(kind: Kind, target: Target, after_id: int, limit: int) -> list[int]:

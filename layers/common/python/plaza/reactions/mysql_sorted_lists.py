@@ -64,7 +64,7 @@ def render_is_sorted(kind: Kind, target_type: str, target_id: str) -> str:
 def delete_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
     """Delete entries, if there are any. One statement for each type of targets and kind."""
     keys: dict[tuple[str, str], list[tuple[int, int, int, int]]] = {}
-    for (target_type, target_id, kind, actor_id), (on, version_us) in entries:
+    for (target_type, target_id, kind, actor_id), (on, version_us, _) in entries:
         of_kind = keys.setdefault((target_type, kind), [])
         of_kind.append((target_id, int(on), version_us, actor_id))
     for (target_type, kind), of_kind in keys.items():

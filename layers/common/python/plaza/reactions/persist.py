@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
 from plaza import counters
+from plaza.bell import queries as bell_queries
 from plaza.counters import ContentCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
+from plaza.infra.queues import save_rate
+from plaza.infra.queues.spill import spill
 from plaza.infra.redis import connections
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
+from plaza.push import announce as push_announce
 from plaza.reactions import (
+    bell_moves,
     mysql_reactions,
     redis_commits,
     redis_hydration,
@@ -42,6 +47,7 @@ from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIO
 from plaza.reactions.react import hydrate, request_rebuild
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import MasterDeposed, Masters
+from plaza.switches import refresh as switches_refresh
 from plaza.targets import lookup
 
 __all__ = [
@@ -74,25 +80,31 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most for each transaction, one more when a replica was promoted, two more
-    for large targets and four when a target becomes large; it runs again when a target has no
-    counter. While one runs, the commits of the one before are applied to
-    Redis. Safe to repeat. Commits that Redis does not accept, or that are for another master than
-    this process is connected to, are queued separately, so that the batch is not saved again.
-    Raises MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS
-    delivers the batch again.
+    Twelve statements at most for each transaction, two more for the first ring of an owner, one
+    more when a replica was promoted, two more for large targets and four when a target becomes
+    large; it runs again when a target has no counter. Then one statement, and two calls at most,
+    where pushes are on. While one runs, the commits of the one before are applied to Redis. Safe to
+    repeat. Commits that Redis does not accept, or that are for another master than this process is
+    connected to, are queued separately, so that the batch is not saved again. Raises MysqlDown;
+    Busy as ``save_rate``; QueueDown when Redis is unavailable too: SQS delivers the batch again.
     """
+    save_rate.wait_for_turn(len(events))
     masters = reign_guard.read_masters()
+    rings = switches_refresh.read().bell_on
     size = EVENTS_PER_TRANSACTION
     parts = [events[start : start + size] for start in range(0, len(events), size)]
+    store = partial(_store, masters=masters, rings=rings)
     if len(parts) > 1:
-        _save_overlapped(parts, masters)
+        _save_overlapped(parts, store)
     else:
-        _acknowledge_or_postpone(_store(events, masters))
+        _acknowledge_or_postpone(store(events))
     _publish_follow_changes(events)
 
 
-def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]], masters: Masters | None) -> None:
+def _save_overlapped(
+    parts: Sequence[Sequence[ReactionEvent]],
+    store: Callable[[Sequence[ReactionEvent]], PersistedBatch],
+) -> None:
     """Save each of ``parts`` in one transaction, while Redis applies the commits of the one before.
 
     The thread and this one never use Redis at the same time: it has one connection.
@@ -100,7 +112,7 @@ def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]], masters: Masters 
     begun: tuple[PersistedBatch, Future[list[ApplyResult]]] | None = None
     with ThreadPoolExecutor(max_workers=1) as thread:
         for part in parts:
-            saved = _store(part, masters)
+            saved = store(part)
             if begun:
                 _acknowledge_or_postpone(*begun)
             begun = saved, thread.submit(_apply, saved)
@@ -108,14 +120,20 @@ def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]], masters: Masters 
             _acknowledge_or_postpone(*begun)
 
 
-def _store(events: Sequence[ReactionEvent], masters: Masters | None) -> PersistedBatch:
+def _store(
+    events: Sequence[ReactionEvent], masters: Masters | None, *, rings: bool
+) -> PersistedBatch:
     """Save events in one transaction."""
-    saved = counters.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
+    saved = counters.run_in_transaction(
+        lambda cursor: _persist_batch(cursor, events, masters, rings=rings)
+    )
     record(
         "reactions_saved",
         {"accepted": len(events), "changed": len(saved.changed_us)},
         targets=len(saved.commits),
     )
+    if rings:
+        push_announce.announce_rings(saved.users)
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
         newest_us = max(e.version_us for e in events if e.version_us)
@@ -149,15 +167,19 @@ def _acknowledge_or_postpone(
 
 
 def save_history(events: Sequence[ReactionEvent]) -> int:
-    """Save a batch of old likes or collects from another system, with their times as versions;
-    return how many rows changed. Costs as much as ``save``, records no lag and sends no message.
+    """Save a batch of old reactions from another system, with their times as versions; return how
+    many rows changed. Costs as much as ``save``, rings no bell, records no lag, and sends follows
+    only, to the feeds.
 
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
-    that targets in Redis get it.
+    that targets in Redis and feeds get it.
     """
     masters = reign_guard.read_masters()
-    saved = counters.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
+    saved = counters.run_in_transaction(
+        lambda cursor: _persist_batch(cursor, events, masters, rings=False)
+    )
     acknowledge(saved)
+    _publish_follow_changes(events)
     return len(saved.changed_us)
 
 
@@ -177,15 +199,19 @@ def _record_lag(changed_us: Sequence[int]) -> None:
 
 def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
     """Send all follows of the batch, changed or not: a consumer that saved them before may have
-    been killed before it sent them. Raises QueueDown."""
+    been killed before it sent them. What SQS refuses is stored in MySQL for the sweeper. Raises
+    MysqlDown then."""
     pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
     for start in range(0, len(pairs), MAX_PAIRS):
-        FOLLOWS.send(pairs[start : start + MAX_PAIRS])
+        part = pairs[start : start + MAX_PAIRS]
+        if not FOLLOWS.try_send(part):
+            spill(FOLLOWS.name, FOLLOWS.encode(part))
 
 
 def acknowledge(saved: PersistedBatch) -> None:
-    """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and one statement
-    and two round trips for users whose totals or claims Redis has. Raises RedisDown, MysqlDown."""
+    """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
+    and three round trips for users whose totals, claims or bells Redis has. Raises RedisDown,
+    MysqlDown."""
     _complete(saved, _apply(saved))
 
 
@@ -201,9 +227,10 @@ def _apply(saved: PersistedBatch) -> list[ApplyResult]:
 def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
     """Update what Redis derives from commits, after their results ``applied``; load again the
     targets that missed a commit."""
-    cached = counters.find_cached_users(saved.users)
+    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)
     if cached:
         counters.refresh_projections(sorted(cached))
+        bell_queries.refresh_projections(sorted(cached))
     redis_rankings.project_likes(
         [
             PostLikes(c.target.id, c.total, c.db_version)
@@ -273,7 +300,11 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
 
 
 def _persist_batch(
-    cursor: Cursor, events: Sequence[ReactionEvent], masters: Masters | None
+    cursor: Cursor,
+    events: Sequence[ReactionEvent],
+    masters: Masters | None,
+    *,
+    rings: bool = False,
 ) -> PersistedBatch:
     keys = {event.key for event in events}
     targets = _targets(keys)
@@ -284,9 +315,10 @@ def _persist_batch(
     before = mysql_reactions.read_rows(cursor, keys)
     changes = replay(before, events)
     commits = _commits(epoch, locked, changes)
-    mysql_reactions.append_log(cursor, changes, [commit.db_version for commit in commits])
+    mysql_reactions.append_log(cursor, changes, commits)
     if any(change.is_new for change in changes):
-        mysql_reactions.upsert_rows(cursor, changes)
+        positions = bell_moves.apply(cursor, owners, before, changes, rings=rings)
+        mysql_reactions.upsert_rows(cursor, changes, positions)
         sorted_lists.change_lists(cursor, locked, before, changes)
     _update_counters(cursor, owners, changes)
     sorted_lists.begin_list(cursor, locked, commits)

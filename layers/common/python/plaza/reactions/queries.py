@@ -10,9 +10,15 @@ from plaza.infra.redis import locks, redis
 from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime import clock
+from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import mysql_reactions, redis_keys, redis_queries, redis_user_lists
+from plaza.reactions import (
+    mysql_reactions,
+    redis_hydration,
+    redis_keys,
+    redis_queries,
+    redis_user_lists,
+)
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.model import (
     Count,
@@ -32,6 +38,7 @@ from plaza.targets import Existence, lookup
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 # Per process: lists are public.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
+_MAX_DROPPED = 10  # by one read
 EARLIEST_LENGTH = 101  # the longest page, and one more as a sign of a next page
 _EARLIEST_LOCK_S = 5
 _EARLIEST_WAIT_S = 0.5
@@ -39,33 +46,37 @@ _EARLIEST_POLL_S = 0.02
 
 
 def read_counts(
-    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None
+    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None, *, max_loaded: int | None = None
 ) -> tuple[list[Count], bool]:
     """Return the count of each of ``pairs``, and whether they are exact.
 
     MySQL, about a second behind, stands in while Redis is unavailable and for a target that another
     caller loads for too long. Anonymous callers (``actor_id`` None) get totals of hot targets that
-    are up to 2 s old. One round trip when all targets are loaded, two more when one is not; no
+    are up to 2 s old. At most ``max_loaded`` targets are loaded into Redis, None: all; MySQL stands
+    in for the others. One round trip when all targets are loaded, two more when one is not; no
     statement when Redis has all targets and the actor's states. Raises MysqlDown, RedisDown.
     """
     if actor_id is not None:
-        return _read_counts(pairs, actor_id)
-    totals = {w: total for w in pairs if (total := hot_totals.get((w[0].name, w[1]))) is not None}
+        return _read_counts(pairs, actor_id, max_loaded=max_loaded)
+    totals = {w: hot for w in pairs if (hot := hot_totals.get((w[0].name, w[1]))) is not None}
     missing = [w for w in pairs if w not in totals]
     source = hot_totals.source_of((kind.name, target) for kind, target in missing)
-    counts, exact = _read_counts(missing, None, source) if missing else ([], True)
+    counts, exact = _read_counts(missing, None, source, max_loaded) if missing else ([], True)
     for (kind, target), count in zip(missing, counts, strict=True):
-        totals[kind, target] = count.total
+        totals[kind, target] = count.total, count.at
         if exact:
-            hot_totals.put((kind.name, target), count.total)
-    return [Count(totals[w], False) for w in pairs], exact
+            hot_totals.put((kind.name, target), (count.total, count.at))
+    return [Count(total, False, at) for total, at in (totals[w] for w in pairs)], exact
 
 
 def _read_counts(
-    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll = redis.run_all
+    pairs: Sequence[tuple[Kind, Target]],
+    actor_id: int | None,
+    source: RunAll = redis.run_all,
+    max_loaded: int | None = None,
 ) -> tuple[list[Count], bool]:
     try:
-        return _read_counts_in_redis(pairs, actor_id, source)
+        return _read_counts_in_redis(pairs, actor_id, source, max_loaded)
     except RedisDown:
         if not _fallback_budget.take():
             raise
@@ -92,18 +103,23 @@ def read_viewer_states(pairs: Sequence[tuple[Kind, Target]], actor_id: int) -> l
 
 
 def _read_counts_in_redis(
-    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll
+    pairs: Sequence[tuple[Kind, Target]],
+    actor_id: int | None,
+    source: RunAll,
+    max_loaded: int | None,
 ) -> tuple[list[Count], bool]:
     cached, exact = redis_queries.read_all(pairs, actor_id, source), True
     known = [
-        Count(c.total, c.viewer_state)
+        Count(c.total, c.viewer_state, c.at)
         for c in cached
         if c is not None and c.viewer_state is not None and not c.rebuild
     ]
+    if switch_state.current().live:
+        _drop_unordered([w for w, c in zip(pairs, cached, strict=True) if c and c.at is None])
     if len(known) == len(pairs):
         return known, True
     if cold := [w for w, c in zip(pairs, cached, strict=True) if c is None]:
-        loaded, exact = _read_cold(cold, actor_id)
+        loaded, exact = _read_cold(cold, actor_id, max_loaded)
         cached = [loaded.get(w) if c is None else c for w, c in zip(pairs, cached, strict=True)]
     for (kind, target), c in zip(pairs, cached, strict=True):
         if c and c.rebuild:
@@ -122,26 +138,35 @@ def _read_counts_in_redis(
         Count(
             totals[w] if c is None else c.total,
             states.get(w, False) if c is None or c.viewer_state is None else c.viewer_state,
+            None if c is None else c.at,
         )
         for w, c in zip(pairs, cached, strict=True)
     ]
     return counts, exact
 
 
+def _drop_unordered(unordered: Sequence[tuple[Kind, Target]]) -> None:
+    """Drop targets that the version before loaded, whose totals have no order: the next caller
+    loads them. No process of that version runs while tokens are sent. One round trip, if any."""
+    if unordered:
+        redis_hydration.evict_all((kind, target, None) for kind, target in unordered[:_MAX_DROPPED])
+
+
 def _read_cold(
-    cold: Sequence[tuple[Kind, Target]], actor_id: int | None
+    cold: Sequence[tuple[Kind, Target]], actor_id: int | None, max_loaded: int | None
 ) -> tuple[dict[tuple[Kind, Target], CachedCount], bool]:
     """Hydrate cold targets; return the counts of those that are not deleted, and exactness.
 
-    Not exact when MySQL, which lacks the outbox, stands in for a target that another caller loads
-    for too long. Raises ReactionUndecided when the fallback budget for that is empty.
+    Not exact when MySQL, which lacks the outbox, stands in for a target beyond ``max_loaded``, or
+    for one that another caller loads for too long. Raises ReactionUndecided when the fallback
+    budget for that is empty.
     """
     existence = lookup.find_all({target for _, target in cold})
     missing = {
         w: CachedCount(0, False, False) for w in cold if existence[w[1]] is Existence.MISSING
     }
     live = [w for w in cold if existence[w[1]] is Existence.LIVE]
-    left = hydrate(live) if live else []
+    left = hydrate(live[:max_loaded]) if live else []
     if left and not _fallback_budget.take():
         raise ReactionUndecided(f"{left[0][1]} is being loaded; try again.")
     cached = redis_queries.read_all(live, actor_id) if live else []
@@ -181,6 +206,23 @@ def list_reactors(
     older = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1 - len(newest))
     in_redis = {reactor.actor_id for reactor in newest}
     return _paginate(newest + [r for r in older if r.actor_id not in in_redis], limit)
+
+
+def list_newest(pairs: Sequence[tuple[Kind, Target]], count: int) -> list[list[int]]:
+    """Return the ``count`` newest saved actors of each of ``pairs``, newest first.
+
+    One round trip, and one statement for the targets that Redis lacks. Raises ReactionListsBusy,
+    MysqlDown.
+    """
+    pages: list[list[Reactor] | None] = [None] * len(pairs)
+    with suppress(RedisDown):
+        pages = redis_queries.read_newest(pairs, count)
+    if missing := [i for i, page in enumerate(pages) if page is None]:
+        _spend_list_budget()
+        stored = mysql_reactions.read_newest([pairs[i] for i in missing], count)
+        for i, page in zip(missing, stored, strict=True):
+            pages[i] = page
+    return [[reactor.actor_id for reactor in page or ()][:count] for page in pages]
 
 
 def list_key(kind: Kind, target: Target) -> str:

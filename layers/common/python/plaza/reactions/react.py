@@ -62,7 +62,7 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
         drop_total(kind, target)
     if not publish(ReactionEvent(key, on, decision.version_us)):
         return Outcome(on, None, None)
-    return Outcome(on, decision.total, decision.code == "CHANGED")
+    return Outcome(on, decision.total, decision.code == "CHANGED", decision.at)
 
 
 def publish(event: ReactionEvent) -> bool:

@@ -12,6 +12,7 @@ from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
+from plaza.reactions.at import parse_order
 from plaza.reactions.model import Kind, ReactionUndecided, Target
 from plaza.reactions.redis_keys import TargetKeys, keys_of, reign_of
 from plaza.reactions.settings import reaction_settings
@@ -21,11 +22,12 @@ _MAX_ATTEMPTS = 3
 
 
 class GateDecision(NamedTuple):
-    """The reply of the gate; the header of gate.lua has the codes."""
+    """The reply of the gate; the header of gate.lua has the codes. ``at``: the order token."""
 
     code: str
     total: int = 0
     version_us: int = 0
+    at: str | None = None
     rebuild: bool = False
 
 
@@ -82,7 +84,9 @@ def gate(
         if code == "UNKNOWN":
             return GateDecision(code, rebuild=rest[0] == 1)
         if code != "LATE":
-            return GateDecision(code, *rest)
+            total, version_us, *order = rest or (0, 0)
+            at = parse_order(*order) if order else None
+            return GateDecision(code, total, version_us, at)
     lead_s = (now_us - clock.now_us()) / 1e6
     raise RedisDown(
         f"Redis ran the gate after its deadline; its clock is {lead_s:.1f} s ahead",

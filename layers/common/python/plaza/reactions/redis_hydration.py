@@ -123,6 +123,7 @@ def hydrate_all(loads: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
                     keys.member,
                     idle_ttl_ms(),
                     lease.node.run_id,
+                    snapshot.loaded_us,
                     *(part for pair in snapshot.newest for part in pair),
                 ),
             )

@@ -32,7 +32,8 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     version above which recent has all actors; filling, build_id, build_active_at of the filter
     under construction; build_requested_at, time of the last request of a build; blocked, time since
     which a commit is missing; visibility, version of the text when it was hidden or shown; author
-    of a hidden text; earliest, last version of the page earliest.
+    of a hidden text; earliest, last version of the page earliest; loaded, when MySQL took the
+    snapshot of the load; changes, how often the gate changed the total since then.
 
 Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.derived.outbox``): <kind>:<target>
 -> when the oldest entry of the outbox was accepted. Per user and kind, in the shard of the

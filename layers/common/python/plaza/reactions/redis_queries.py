@@ -11,6 +11,7 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Argument, Call, RunAll
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag
+from plaza.reactions.at import parse_order
 from plaza.reactions.model import Kind, Reactor, Target
 from plaza.reactions.redis_keys import (
     idle_ttl_ms,
@@ -31,11 +32,13 @@ CACHE_EARLIEST = load_script(_LUA / "cache_earliest.lua")
 
 
 class CachedCount(NamedTuple):
-    """A target's total and the actor's state in Redis (None: it has to be read from MySQL)."""
+    """A target's total and its order token, and the actor's state in Redis (None: it has to be read
+    from MySQL)."""
 
     total: int
     viewer_state: bool | None
     rebuild: bool
+    at: str | None = None
 
 
 def read_all(
@@ -72,8 +75,9 @@ def read_all(
     ):
         for i, reply in zip(group, replies, strict=True):
             if reply:
-                total, state, rebuild = reply
-                counts[i] = CachedCount(total, None if state == "" else state == "1", rebuild == 1)
+                total, state, rebuild, *order = reply
+                is_on = None if state == "" else state == "1"
+                counts[i] = CachedCount(total, is_on, rebuild == 1, parse_order(*order))
     if source is not redis.run_all and None in counts:
         return read_all(pairs, actor_id)
     return counts
@@ -110,6 +114,29 @@ def read_page(
         Reactor(int(actor), int(float(version)))
         for actor, version in zip(pairs, pairs, strict=True)
     ]
+
+
+def read_newest(pairs: Sequence[tuple[Kind, Target]], count: int) -> list[list[Reactor] | None]:
+    """Return the ``count`` newest actors of each of ``pairs``, newest first; None for a target that
+    is not loaded, or of which recent has fewer actors and not all."""
+    all_keys = [keys_of(kind.name, target) for kind, target in pairs]
+
+    def calls() -> list[Call]:
+        return [
+            Call(PAGE, (keys.meta, keys.recent, keys.earliest), (reign, "+inf", "desc", count))
+            for keys, reign in zip(all_keys, reigns_of(all_keys), strict=True)
+        ]
+
+    pages: list[list[Reactor] | None] = []
+    for reply in run_on_known_nodes(all_keys, calls) if pairs else ():
+        actors = iter(reply[1:] if reply else ())
+        page = [
+            Reactor(int(actor), int(float(version)))
+            for actor, version in zip(actors, actors, strict=True)
+        ]
+        is_enough = reply and (reply[0] > 0 or len(page) >= count)
+        pages.append(page if is_enough else None)
+    return pages
 
 
 def cache_earliest(

@@ -20,7 +20,7 @@ from typing import get_args
 
 from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
-from plaza.infra.redis.commands import Call
+from plaza.infra.redis.commands import Call, RunAll
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostLikes, PostRank, Window
 
@@ -112,14 +112,13 @@ def swap_ranking(window: Window, ranked: Iterable[PostRank], at_us: int) -> bool
     )
 
 
-def read_ranking(window: Window, after: PostRank | None, limit: int) -> list[PostRank] | None:
+def read_ranking(
+    window: Window, after: PostRank | None, limit: int, source: RunAll = redis.run_all
+) -> list[PostRank] | None:
     """Return at most ``limit`` of the first 1,000 posts, after ``after``; None when incomplete."""
     begin = (after.likes, _member(after.post_id)) if after else ("", "")
-    reply = redis.run(
-        PAGE_RANKING,
-        (ranking_key(window), built_at_key(window)),
-        (*begin, limit, MAX_RANKING_LISTED),
-    )
+    keys = (ranking_key(window), built_at_key(window))
+    [reply] = source([Call(PAGE_RANKING, keys, (*begin, limit, MAX_RANKING_LISTED))], ())
     if reply is None:
         return None
     pairs = iter(reply)

@@ -6,15 +6,16 @@ not use ``infra.derived.builds``, which fill data in pages while consumers write
 
 from __future__ import annotations
 
+import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from plaza.infra.redis import masters, redis
 from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
-from plaza.reactions.model import KINDS, Kind, ReactedTarget, Target
+from plaza.reactions.model import KINDS, MAX_ID, Kind, ReactedTarget, Target
 from plaza.reactions.redis_keys import list_keys
 
 FILL_LIST = load_script(Path(__file__).with_name("lua") / "fill_list.lua")
@@ -22,6 +23,7 @@ FILL_LIST = load_script(Path(__file__).with_name("lua") / "fill_list.lua")
 LIST_LENGTH = 100
 LIST_TTL_S = 86_400
 LEASE_TTL_S = 10
+_KEY = re.compile(r"\{\d+\}:([a-z]+):user:([1-9]\d{0,18}):newest", re.ASCII)
 
 
 class ListLease(NamedTuple):
@@ -47,6 +49,33 @@ def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | No
     return int(float(floor)), entries
 
 
+def owner_of_list(key: str) -> tuple[Kind, int] | None:
+    """Return the kind and the user of the key of a list, None for any other key. No round trip."""
+    match = _KEY.fullmatch(key)
+    if match is None or match[1] not in KINDS:
+        return None
+    kind, actor_id = KINDS[match[1]], int(match[2])
+    is_valid = actor_id <= MAX_ID and list_keys(kind.name, actor_id)[0] == key
+    return (kind, actor_id) if is_valid else None
+
+
+def read_lists(kind: Kind, actor_ids: Sequence[int]) -> dict[int, tuple[int, dict[str, int]]]:
+    """Return user -> (floor_us, entry -> version_us above it) as stored, without users whose list
+    no reader uses."""
+    keys = [list_keys(kind.name, actor_id)[0] for actor_id in actor_ids]
+    replies = redis.pipeline([("ZRANGE", key, 0, -1, "WITHSCORES") for key in keys])
+    lists: dict[int, tuple[int, dict[str, int]]] = {}
+    for actor_id, key, reply in zip(actor_ids, keys, replies, strict=True):
+        pairs = iter(reply)
+        score_of = dict(zip(pairs, pairs, strict=True))
+        floor = score_of.pop(_floor_at(masters.find_node(key)), None)
+        if floor is not None:
+            versions = {member: int(float(score)) for member, score in score_of.items()}
+            floor_us = int(float(floor))
+            lists[actor_id] = floor_us, {m: v for m, v in versions.items() if v > floor_us}
+    return lists
+
+
 def take_lease(kind: Kind, actor_id: int) -> ListLease:
     """Take the lease to fill the user's list; read MySQL after it."""
     key, token = list_keys(kind.name, actor_id)[1], secrets.token_hex(8)
@@ -64,9 +93,9 @@ def fill_list(
     redis.run(FILL_LIST, list_keys(kind.name, actor_id), (lease.token, LIST_TTL_S, *members))
 
 
-def drop_lists(actor_id: int) -> None:
-    """Drop the lists of a user, and the leases to fill them."""
-    keys = [key for kind in KINDS for key in list_keys(kind, actor_id)]
+def drop_lists(actors: Iterable[tuple[Kind, int]]) -> None:
+    """Drop the lists of these kinds and users, and the leases to fill them."""
+    keys = [key for kind, actor_id in actors for key in list_keys(kind.name, actor_id)]
     redis.pipeline(redis.delete_commands(keys))
 
 

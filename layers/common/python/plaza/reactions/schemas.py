@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http.schemas import IdText, RequestModel, RequestPart, ResponseModel
+from plaza.infra.http.schemas import (
+    ORDER_EXAMPLE,
+    IdText,
+    OrderToken,
+    RequestModel,
+    RequestPart,
+    ResponseModel,
+)
 
 TargetType = Literal["post", "comment", "review"]
 Changed = Annotated[
@@ -22,16 +29,29 @@ class LikeResponse(ResponseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"liked": True, "likes": 42, "changed": True, "exact": True},
-                {"liked": True, "likes": None, "changed": None, "exact": False},
-                {"liked": False, "likes": 41, "changed": True, "exact": True},
-                {"liked": False, "likes": None, "changed": None, "exact": False},
+                {
+                    "liked": True,
+                    "likes": 42,
+                    "likes_at": ORDER_EXAMPLE,
+                    "changed": True,
+                    "exact": True,
+                },
+                {"liked": True, "likes": None, "likes_at": None, "changed": None, "exact": False},
+                {
+                    "liked": False,
+                    "likes": 41,
+                    "likes_at": ORDER_EXAMPLE,
+                    "changed": True,
+                    "exact": True,
+                },
+                {"liked": False, "likes": None, "likes_at": None, "changed": None, "exact": False},
             ]
         }
     )
 
     liked: Annotated[bool, Field(description="Whether the caller likes the target.")]
     likes: Annotated[int | None, Field(description="Likes of the target; null while provisional.")]
+    likes_at: OrderToken
     changed: Changed
     exact: Exact
 
@@ -42,10 +62,34 @@ class CollectResponse(ResponseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"collected": True, "collects": 7, "changed": True, "exact": True},
-                {"collected": True, "collects": None, "changed": None, "exact": False},
-                {"collected": False, "collects": 6, "changed": True, "exact": True},
-                {"collected": False, "collects": None, "changed": None, "exact": False},
+                {
+                    "collected": True,
+                    "collects": 7,
+                    "collects_at": ORDER_EXAMPLE,
+                    "changed": True,
+                    "exact": True,
+                },
+                {
+                    "collected": True,
+                    "collects": None,
+                    "collects_at": None,
+                    "changed": None,
+                    "exact": False,
+                },
+                {
+                    "collected": False,
+                    "collects": 6,
+                    "collects_at": ORDER_EXAMPLE,
+                    "changed": True,
+                    "exact": True,
+                },
+                {
+                    "collected": False,
+                    "collects": None,
+                    "collects_at": None,
+                    "changed": None,
+                    "exact": False,
+                },
             ]
         }
     )
@@ -54,6 +98,7 @@ class CollectResponse(ResponseModel):
     collects: Annotated[
         int | None, Field(description="Collects of the post; null while provisional.")
     ]
+    collects_at: OrderToken
     changed: Changed
     exact: Exact
 
@@ -101,10 +146,12 @@ class TargetTotals(ResponseModel):
     type: TargetType
     id: str
     likes: Annotated[int, Field(description="Number of likes.")]
+    likes_at: OrderToken
     collects: Annotated[
         int | None,
         Field(description="Number of collects; null for targets that cannot be collected."),
     ]
+    collects_at: OrderToken
     mine: Annotated[
         TargetViewerState | None, Field(description="The caller's state; null without a session.")
     ]
@@ -122,14 +169,18 @@ class ReactionQueryResponse(ResponseModel):
                             "type": "post",
                             "id": "9000001",
                             "likes": 42,
+                            "likes_at": ORDER_EXAMPLE,
                             "collects": 7,
+                            "collects_at": ORDER_EXAMPLE,
                             "mine": {"liked": True, "collected": False},
                         },
                         {
                             "type": "comment",
                             "id": "9100001",
                             "likes": 4,
+                            "likes_at": ORDER_EXAMPLE,
                             "collects": None,
+                            "collects_at": None,
                             "mine": {"liked": True, "collected": None},
                         },
                     ],

@@ -9,6 +9,7 @@ that were spilled to MySQL are sent first in any case: they were never on the qu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from plaza.infra.derived import outbox
 from plaza.infra.derived.outbox import MAX_BACKLOG, MAX_WAIT_US
@@ -16,10 +17,11 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.spill import send_spilled
 from plaza.infra.runtime.observability import error_fields, record
+from plaza.push.queues import PUSHES
 from plaza.reactions import redis_outbox
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.persist import resync
-from plaza.reactions.queues import REACTIONS
+from plaza.reactions.queues import FOLLOWS, REACTIONS
 from plaza.reactions.redis_keys import outboxes_key
 from plaza.reactions.redis_outbox import SweptTarget
 
@@ -70,9 +72,13 @@ def _measure_age_s() -> float:
 
 
 def _send_spilled() -> int:
-    """Send spilled messages; return how many the queue accepted. Raises QueueDown."""
+    """Send spilled events, follows and pushes; return how many the queues accepted. Raises
+    QueueDown."""
     try:
-        return send_spilled(REACTIONS.name, lambda messages: sqs.send_all(REACTIONS.name, messages))
+        return sum(
+            send_spilled(queue, partial(sqs.send_all, queue))
+            for queue in (REACTIONS.name, FOLLOWS.name, PUSHES.name)
+        )
     except MysqlDown as error:
         record("spill_resend_postponed", **error_fields(error))
         return 0

@@ -1,7 +1,7 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
-Other contexts use ``vote_roll_up`` after they corrected the likes of reviews, operators
-``watermarks``.
+Other contexts use ``vote_roll_up`` after they corrected the likes of reviews, ``recommend`` and
+``post_rankings`` to build what Redis lost, operators ``watermarks``.
 """
 
 from plaza.recommendations.model import (
@@ -18,6 +18,8 @@ __all__ = [
     "RankingPage",
     "RebuildLists",
     "RecommendedPage",
+    "post_rankings",
+    "recommend",
     "vote_roll_up",
     "watermarks",
 ]

@@ -6,18 +6,19 @@ The score is computed in integers, so that the order is the same in each client 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, sql
 from plaza.recommendations.model import LIST_LENGTH, MAX_POINTS, ReviewList, ScoreComponent
 from plaza.recommendations.settings import ranking_settings
 
+MAX_PER_AUTHOR = 2  # reviews in a list
 MAX_CANDIDATES = 500  # most liked reviews of a shop that are scored, and as many newest ones
 
 
 def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
-    """Return the reviews with the highest scores of each of ``shop_ids``, of equals the newest
-    first. One statement. Raises MysqlDown."""
+    """Return the reviews with the highest scores of each of ``shop_ids``, at most two of an author,
+    of equals the newest first. One statement. Raises MysqlDown."""
     numbers = [str(int(shop_id)) for shop_id in shop_ids]
     arms = [
         f"(SELECT 'stale', shop_id, seq FROM stale_list WHERE shop_id IN ({','.join(numbers)}))",
@@ -26,8 +27,18 @@ def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
         f"""
         (
             SELECT 'review', {number}, content_id
-            FROM ({_measure(_select_candidates(number))}) AS measured
-            ORDER BY {_score()} DESC, content_id DESC LIMIT {LIST_LENGTH:d}
+            FROM (
+                SELECT content_id, score, ROW_NUMBER() OVER (
+                    PARTITION BY author_id
+                    ORDER BY score DESC, content_id DESC
+                ) AS of_author
+                FROM (
+                    SELECT content_id, author_id, {_score()} AS score
+                    FROM ({_measure(_select_candidates(number))}) AS measured
+                ) AS scored
+            ) AS ranked
+            WHERE of_author <= {MAX_PER_AUTHOR:d}
+            ORDER BY score DESC, content_id DESC LIMIT {LIST_LENGTH:d}
         )
         """
         for number in numbers
@@ -83,7 +94,15 @@ def _select_candidates(shop_id: str) -> str:
 def _measure(reviews: str) -> str:
     """Return SQL for the values of the components of ``reviews``, a SELECT of their ids."""
     return f"""
-        SELECT c.content_id, c.votes, CHAR_LENGTH(COALESCE(c.body, '')) AS length,
+        SELECT c.content_id, c.author_id, GREATEST(c.votes - (
+                   SELECT COUNT(*)
+                   FROM reaction AS own
+                   WHERE own.target_type = 'review'
+                     AND own.target_id = c.content_id
+                     AND own.kind = 'like'
+                     AND own.actor_id = c.author_id
+                     AND own.state = 1
+               ), 0) AS votes, CHAR_LENGTH(COALESCE(c.body, '')) AS length,
                COALESCE(JSON_LENGTH(c.images), 0) AS images,
                GREATEST(DATEDIFF(UTC_DATE(), c.created_at), 0) AS age,
                COALESCE(u.likes_received_total, 0) AS author
@@ -126,3 +145,20 @@ def clear_stale_marks(lists: Mapping[int, ReviewList]) -> None:
     if fresh:
         statement = f"DELETE FROM stale_list WHERE {' OR '.join(fresh)}"
         mysql.run_in_transaction(lambda cursor: cursor.execute(statement))
+
+
+def find_shops(review_ids: Collection[int]) -> list[int]:
+    """Return the shops of reviews, by id; no statement without reviews. Raises MysqlDown."""
+    if not review_ids:
+        return []
+    rows = mysql.fetch_all(
+        f"""
+        SELECT DISTINCT parent_id
+        FROM content
+        WHERE content_type = 'review'
+          AND content_id IN ({sql.render_ids(review_ids)})
+          AND parent_id IS NOT NULL
+        ORDER BY parent_id
+        """
+    )
+    return [shop_id for (shop_id,) in rows]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.reactions.reaction_log import find_log_page_end
 
 HOUR_US = 3_600_000_000
 _NAME = "votes"
@@ -48,7 +49,7 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
     begin = _lock_watermark(cursor)
     if head <= begin:
         return RolledUpRange(begin, begin)
-    end = _find_end(cursor, begin, head, size)
+    end = find_log_page_end(cursor, begin, head, size)
     page = {"begin": begin, "end": end}
     cursor.execute(_ROLL_UP_REVIEW_VOTES, page)
     cursor.execute(_MARK_LISTS_STALE, page)
@@ -72,25 +73,6 @@ def _lock_watermark(cursor: Cursor) -> int:
     return int(seq)
 
 
-def _find_end(cursor: Cursor, begin: int, head: int, size: int) -> int:
-    """Return the seq at which a page of ``size`` events ends; seqs have gaps of any width."""
-    cursor.execute(
-        f"""
-        SELECT COUNT(*), MAX(seq)
-        FROM (
-            SELECT seq
-            FROM reaction_log FORCE INDEX (by_seq)
-            WHERE seq > %s
-              AND seq <= %s
-            ORDER BY seq LIMIT {size:d}
-        ) AS page
-        """,
-        (begin, head),
-    )
-    [(count, last)] = cursor.fetchall()
-    return int(last) if count == size else head
-
-
 def sync_review_votes(review_ids: list[int]) -> None:
     """Copy corrected counters to the votes of reviews, and mark the lists of their shops as stale.
     One transaction of two statements. Raises MysqlDown."""
@@ -101,13 +83,13 @@ def sync_review_votes(review_ids: list[int]) -> None:
         cursor.execute(
             f"""
             INSERT INTO content (content_type, content_id, author_id, votes)
-            SELECT c.content_type, c.content_id, c.author_id, k.like_total
+            SELECT c.content_type, c.content_id, c.author_id, COALESCE(k.like_total, 0)
             FROM content AS c
-            STRAIGHT_JOIN content_counter AS k ON k.target_type = 'review'
+            LEFT JOIN content_counter AS k ON k.target_type = 'review'
                 AND k.target_id = c.content_id
             WHERE c.content_type = 'review'
               AND c.content_id IN ({numbers})
-              AND c.votes <> k.like_total
+              AND c.votes <> COALESCE(k.like_total, 0)
             ORDER BY c.content_id
             ON DUPLICATE KEY UPDATE votes = VALUES(votes)
             """
@@ -128,6 +110,36 @@ def sync_review_votes(review_ids: list[int]) -> None:
 
     if review_ids:
         mysql.run_in_transaction(work)
+
+
+def compare_votes(after_id: int, last_id: int) -> tuple[int, dict[int, tuple[int, int]]]:
+    """Return the number of reviews in a range of ids, and review -> (votes, likes) of those where
+    both differ, although the roll-up has read all their events. One statement. Raises MysqlDown."""
+    within = f"content_type = 'review' AND content_id BETWEEN {after_id + 1:d} AND {last_id:d}"
+    [(_, count, _), *rows] = mysql.fetch_all(
+        f"""
+        SELECT 0 AS review, COUNT(*), 0
+        FROM content FORCE INDEX (PRIMARY)
+        WHERE {within}
+        UNION ALL
+        SELECT c.content_id, c.votes, COALESCE(k.like_total, 0)
+        FROM content AS c FORCE INDEX (PRIMARY)
+        LEFT JOIN content_counter AS k ON k.target_type = 'review'
+            AND k.target_id = c.content_id
+        WHERE {within}
+          AND c.votes <> COALESCE(k.like_total, 0)
+          AND NOT EXISTS (
+              SELECT 1
+              FROM reaction_log AS l FORCE INDEX (PRIMARY)
+              WHERE l.target_type = 'review'
+                AND l.target_id = c.content_id
+                AND l.kind = 'like'
+                AND l.seq > COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0)
+          )
+        ORDER BY review
+        """
+    )
+    return int(count), {review_id: (int(votes), int(likes)) for review_id, votes, likes in rows}
 
 
 def delete_hours(first_hour: int, limit: int) -> int:

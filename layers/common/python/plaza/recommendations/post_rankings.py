@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 
 from plaza import content
 from plaza.content import queries
+from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.hot_reads import HotReads
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import SwitchedOff
@@ -36,6 +38,9 @@ _MAX_ROUNDS = 3
 
 # Pages that one process reads from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=5, burst=10)
+# Pages of hot rankings, for all callers: none depends on who reads.
+_PageKey = tuple[Window, PostRank | None, int]
+_hot_pages: HotReads[_PageKey, list[PostRank]] = HotReads(lambda key: rankings.ranking_key(key[0]))
 
 
 def refresh_rankings() -> int:
@@ -94,12 +99,19 @@ def list_most_liked(
     return RankingPage(listed, after if more else None)
 
 
+def _load_page(keys: Sequence[_PageKey], source: RunAll) -> dict[_PageKey, list[PostRank]]:
+    """Read one page; a ranking that is not complete has none."""
+    [key] = keys
+    ranked = rankings.read_ranking(*key, source)
+    return {} if ranked is None else {key: ranked}
+
+
 def _read(window: Window, after: PostRank | None, limit: int) -> list[PostRank]:
     """Read from Redis, or from MySQL while Redis is unavailable or has no complete ranking."""
     try:
-        ranked = rankings.read_ranking(window, after, limit)
-        if ranked is not None:
-            return ranked
+        pages = _hot_pages.read_all([(window, after, limit)], _load_page)
+        if pages:
+            return pages[window, after, limit]
         failure = RedisDown("The ranking is not built yet.")
     except RedisDown as error:
         failure = error

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.content import ContentView, queries
+from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.hot_reads import HotReads
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import SwitchedOff
@@ -20,6 +22,7 @@ from plaza.recommendations.model import (
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
+from plaza.recommendations.redis_store import CachedList
 from plaza.switches import current as current_switches
 from plaza.switches import refresh as switch_refresh
 
@@ -27,6 +30,7 @@ __all__ = [
     "MAX_RUN_S",
     "RECOMMENDATIONS",
     "explain_score",
+    "rebuild_lists_of",
     "rebuild_recommendations",
     "recommend",
     "refresh_recommendations",
@@ -39,6 +43,10 @@ _MAX_ROUNDS = 3
 
 # Lists that one process reads from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
+# Lists are built in the background and the same for all callers, so all may get one 1 s late.
+_hot_lists: HotReads[tuple[int, int], CachedList] = HotReads(
+    lambda key: redis_store.keys_of(key[0])[0]
+)
 
 
 def recommend(
@@ -84,17 +92,26 @@ def explain_score(review_id: int) -> ReviewScore:
 def _read_list(shop_id: int, number: int = 0) -> tuple[Sequence[int], int]:
     """Return the reviews of a list and its number, 0 for one that is not stored."""
     try:
-        cached = redis_store.read_list(shop_id, number)
+        cached = _hot_lists.read_all([(shop_id, number)], _load_list)[shop_id, number]
+        if not cached.number:  # not built yet: it may be in a moment
+            _hot_lists.drop((shop_id, number))
     except RedisDown as error:
         if current_switches().cached_lists_only:
             raise SwitchedOff("Recommendations are served from the cache only.") from error
         if not _fallback_budget.take():
             raise
         return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids, 0
+    return cached.review_ids, cached.number
+
+
+def _load_list(keys: Sequence[tuple[int, int]], _: RunAll) -> dict[tuple[int, int], CachedList]:
+    """Read one list from the master, which claims its rebuild, and request the rebuild."""
+    [(shop_id, number)] = keys
+    cached = redis_store.read_list(shop_id, number)
     if cached.needs_rebuild and not current_switches().cached_lists_only:
         # If SQS refuses, a reader requests it again after 2 s.
         RECOMMENDATIONS.try_send(RebuildLists([shop_id]))
-    return cached.review_ids, cached.number
+    return {(shop_id, number): cached}
 
 
 @RECOMMENDATIONS.consumer
@@ -111,6 +128,15 @@ def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
     swapped = redis_store.replace_lists(lists, rebuild)
     mysql_recommendations.clear_stale_marks({shop_id: lists[shop_id] for shop_id in swapped})
     record("recommendations_rebuilt", {"lists_rebuilt": len(swapped)})
+
+
+def rebuild_lists_of(review_ids: Sequence[int]) -> list[int]:
+    """Rebuild the lists of the shops of reviews; return the shops. One statement more than
+    ``rebuild_recommendations``, none without reviews. Raises as that."""
+    shop_ids = mysql_recommendations.find_shops(review_ids)
+    if shop_ids:
+        rebuild_recommendations([RebuildLists(shop_ids)])
+    return shop_ids
 
 
 def refresh_recommendations() -> int:

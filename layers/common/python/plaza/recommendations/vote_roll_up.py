@@ -7,9 +7,16 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.reactions import reaction_log
 from plaza.recommendations import mysql_votes
-from plaza.recommendations.mysql_votes import sync_review_votes
+from plaza.recommendations.mysql_votes import compare_votes, sync_review_votes
 
-__all__ = ["MAX_RUN_S", "RETENTION_HOURS", "ROWS_PER_PAGE", "roll_up_votes", "sync_review_votes"]
+__all__ = [
+    "MAX_RUN_S",
+    "RETENTION_HOURS",
+    "ROWS_PER_PAGE",
+    "compare_votes",
+    "roll_up_votes",
+    "sync_review_votes",
+]
 
 ROWS_PER_PAGE = 50_000
 MAX_RUN_S = 60

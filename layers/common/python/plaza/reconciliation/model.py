@@ -23,6 +23,8 @@ MAX_HASTE = 4  # ordinary shares that a run takes at most of a round that is lat
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
+SHOP = "shop"
+SHOP_TOTALS = ("reviews", "scores")
 USER_TOTALS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
 
 # The reasons of findings.
@@ -36,17 +38,24 @@ UNKNOWN = "unknown"  # Redis has a total, MySQL has no counter
 UNREADABLE = "unreadable"  # Plaza does not write such a value
 SORTED = "sorted"  # the sorted list of a target has other entries than there are rows
 STUCK = "stuck"  # the outbox does not have outbox_count entries
+BELL_UNREAD = "bell-unread"  # unread is not the number of groups with something fresh
+BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
+VOTES = "votes"  # the votes of a review are not its likes, all of which are rolled up
+LIST = "list"  # a list in Redis is not what MySQL has
 
 CHECK_STATE = "state"  # a target's state or a counter's projection
 CHECK_FILTER = "filter"  # a Bloom filter
+CHECK_LIST = "list"  # a list of ``derived_lists``
 
 Counts = Mapping[tuple[int, str], int]
 """(id, what is counted) -> how many, without zeros."""
 
 
 class Subject(NamedTuple):
-    """``what`` is compared of a target or user: a kind of reaction, ``comments``, one of a user's
-    totals, or ``user`` for all of these."""
+    """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
+    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` of a
+    review; ``bell`` of a user, or ``bell-<kind>`` for a group of the target's owner; a name of
+    ``derived_lists.LISTS``."""
 
     what: str
     type: str
@@ -159,17 +168,18 @@ class RollingComparison(NamedTuple):
     """A comparison of subjects with ids: in each run those that changed, and a share of all.
 
     ``compare_range(after_id)``: compares the next subjects; ``position`` of its result is the last
-    id, ``is_last`` whether none follow. ``compare_changed(ids)``: compares ids in ascending order;
-    ``position`` is the last that it has dealt with. ``find_changed(after_seq, until_seq)``: the
-    subjects of events of the log. ``estimate_left(after_id)``: about how many subjects follow.
-    Each is one bounded step. They raise MysqlDown, RedisDown.
+    id, ``is_last`` whether none follow. ``estimate_left(after_id)``: about how many follow.
+    ``compare_changed(ids)``: compares ids in ascending order; ``position`` is the last that it has
+    dealt with. ``find_changed(after_seq, until_seq)``: the subjects of events of the log. Both are
+    None when the log does not say what changed. Each is one bounded step. They raise MysqlDown,
+    RedisDown.
     """
 
     name: str
     compare_range: Callable[[int], StepResult]
-    compare_changed: Callable[[Sequence[int]], StepResult]
-    find_changed: Callable[[int, int], Iterable[int]]
     estimate_left: Callable[[int], int]
+    compare_changed: Callable[[Sequence[int]], StepResult] | None = None
+    find_changed: Callable[[int, int], Iterable[int]] | None = None
 
 
 class ComparePart(Struct, frozen=True):

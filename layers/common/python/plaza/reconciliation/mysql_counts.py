@@ -15,7 +15,13 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import Fingerprint
 from plaza.reconciliation import mysql_rounds
-from plaza.reconciliation.model import CONTENT_TOTALS, MAX_ID, USER_TOTALS, MysqlState
+from plaza.reconciliation.model import (
+    CONTENT_TOTALS,
+    MAX_ID,
+    SHOP_TOTALS,
+    USER_TOTALS,
+    MysqlState,
+)
 
 MAX_RELATIONS = 50_000
 _MAX_COUNTERS = 10_000
@@ -140,6 +146,16 @@ def estimate_users(after_id: int) -> int:
     return mysql_rounds.estimate_rows("user_counter", f"user_id > {after_id:d}")
 
 
+def estimate_shops(after_id: int) -> int:
+    """Return about how many shops with a counter follow an id. One statement. Raises MysqlDown."""
+    return mysql_rounds.estimate_rows("shop_counter", f"shop_id > {after_id:d}")
+
+
+def estimate_bells(after_id: int) -> int:
+    """Return about how many users with a bell follow an id. One statement. Raises MysqlDown."""
+    return mysql_rounds.estimate_rows("bell", f"user_id > {after_id:d}")
+
+
 def find_changed_users(after_seq: int, until_seq: int) -> list[int]:
     """Return the users whose totals a page of the log changed. One statement. Raises MysqlDown."""
     return mysql_rounds.find_changed_users(_GIVEN, after_seq, until_seq)
@@ -197,6 +213,59 @@ def find_user_range_end(after_id: int) -> int:
         if work > MAX_RELATIONS:
             return min(last_id, int(user_id) - 1 if number else int(user_id))
     return min(last_id, int(users[-1][0])) if len(users) == _MAX_TEXTS else last_id
+
+
+def find_shop_range_end(after_id: int) -> int:
+    """Return the last id of the next range of shops: about 50,000 reviews, or one shop. One
+    statement. Raises MysqlDown."""
+    sources = [
+        _Source("shop_counter", "PRIMARY", "TRUE", "shop_id", _MAX_TEXTS),
+        _Source("content", "by_parent", "content_type = 'review'", "parent_id", MAX_RELATIONS),
+    ]
+    return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
+
+
+def find_review_range_end(after_id: int) -> int:
+    """Return the last id of the next range of reviews. One statement. Raises MysqlDown."""
+    of_type = "content_type = 'review'"
+    sources = [_Source("content", "PRIMARY", of_type, "content_id", _MAX_COUNTERS)]
+    return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
+
+
+def estimate_reviews(after_id: int) -> int:
+    """Return about how many reviews follow an id. One statement. Raises MysqlDown."""
+    return mysql_rounds.estimate_rows(
+        "content", f"content_type = 'review' AND content_id > {after_id:d}"
+    )
+
+
+def count_shops(after_id: int, last_id: int) -> RangeCounts:
+    """Read the counters of a range of shops, and count their reviews. A shop without a counter is
+    left out: its first reader counts. One statement. Raises MysqlDown."""
+    within = f"BETWEEN {after_id + 1:d} AND {last_id:d}"
+    rows = mysql.fetch_all(
+        f"""
+        SELECT k.shop_id, k.reviews_total, k.score_total, COALESCE(c.reviews, 0),
+               COALESCE(c.score, 0)
+        FROM shop_counter AS k
+        LEFT JOIN (
+            SELECT parent_id, COUNT(*) AS reviews, SUM(COALESCE(score, 0)) AS score
+            FROM content FORCE INDEX (by_parent)
+            WHERE content_type = 'review'
+              AND parent_id {within}
+              AND deleted_at IS NULL
+            GROUP BY parent_id
+        ) AS c ON c.parent_id = k.shop_id
+        WHERE k.shop_id {within}
+        """
+    )
+    counters: dict[tuple[int, str], int] = {}
+    counted: dict[tuple[int, str], int] = {}
+    for shop_id, *numbers in rows:
+        stored, of_rows = map(int, numbers[:2]), map(int, numbers[2:])
+        counters |= {(shop_id, w): n for w, n in zip(SHOP_TOTALS, stored, strict=True) if n}
+        counted |= {(shop_id, w): n for w, n in zip(SHOP_TOTALS, of_rows, strict=True) if n}
+    return RangeCounts(counters, counted, len(rows), 0)
 
 
 def select_user_counts(within: str) -> str:

@@ -121,27 +121,6 @@ def read_marks(name: str, after_id: int, limit: int) -> list[int]:
     return [subject_id for (subject_id,) in rows]
 
 
-def find_page_end(after_seq: int, head: int, size: int) -> int:
-    """Return the seq at which a page of ``size`` events of the log ends, ``head`` at the most.
-
-    Seqs have gaps of any width. Raises MysqlDown.
-    """
-    [(count, last)] = mysql.fetch_all(
-        f"""
-        SELECT COUNT(*), MAX(seq)
-        FROM (
-            SELECT seq
-            FROM reaction_log FORCE INDEX (by_seq)
-            WHERE seq > %s
-              AND seq <= %s
-            ORDER BY seq LIMIT {size:d}
-        ) AS page
-        """,
-        (after_seq, head),
-    )
-    return int(last) if count == size else head
-
-
 def find_changed_targets(target_type: str, after_seq: int, until_seq: int) -> list[int]:
     """Return the targets of a type in a page of the log. Raises MysqlDown."""
     rows = mysql.fetch_all(

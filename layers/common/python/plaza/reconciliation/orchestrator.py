@@ -126,6 +126,8 @@ def _prefixes_of_added(name: str) -> tuple[str, ...]:
         return ("filter:",)
     if name == LOG_PART:
         return (MARKED,)
+    if name in run_steps.ROLLING:
+        return ()
     is_of_node = name.startswith("redis:") and not name.startswith(MARKED)
     return ("filter:", "redis:") if is_of_node else ()
 

@@ -10,25 +10,34 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plaza import counters
-from plaza.counters import ContentCounter, UserCounter
+from plaza.bell import GroupKey, recount
+from plaza.bell import queries as bell_queries
+from plaza.counters import ContentCounter, UserCounter, shop_totals
+from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings, sorted_lists
 from plaza.reactions.model import CachedTarget, PostLikes
 from plaza.recommendations import vote_roll_up
-from plaza.reconciliation import mysql_counts, mysql_runs
+from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
+    BELL_FRESH,
+    BELL_UNREAD,
     CONTENT_TOTALS,
     COUNTER,
+    LIST,
+    SHOP,
     SORTED,
     UNREADABLE,
+    VOTES,
     Finding,
     RepairFindings,
     parse_version,
 )
 from plaza.reconciliation.queues import REPAIRS
+from plaza.targets import lookup
 
 __all__ = ["REPAIRS", "CorrectedCounters", "repair"]
 
@@ -50,7 +59,7 @@ class CorrectedCounters:
 def repair(messages: Sequence[RepairFindings]) -> None:
     """Repair findings that still differ.
 
-    Per message two transactions of nine statements at most, and for sorted lists one and what
+    Per message three transactions of twelve statements at most, and for sorted lists one and what
     ``sort_list`` runs. Raises MysqlDown, RedisDown.
     """
     for message in messages:
@@ -61,7 +70,17 @@ def _repair(finding_ids: Collection[int]) -> None:
     findings = mysql_runs.read_findings(finding_ids)
     if not findings:
         return
-    unrepaired = list(findings.values())
+    of_bells = [f for f in findings.values() if f.reason in (BELL_FRESH, BELL_UNREAD)]
+    if of_bells:
+        _repair_bells(of_bells)
+    of_lists = [f for f in findings.values() if f.reason == LIST]
+    derived_lists.drop([f.subject for f in of_lists])
+    shop_ids = sorted({f.subject.id for f in findings.values() if f.subject.type == SHOP})
+    corrected_shops = _repair_shops(shop_ids) if shop_ids else 0
+    of_votes = [f for f in findings.values() if f.reason == VOTES]
+    vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])
+    apart = {*of_bells, *of_lists, *of_votes}
+    unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
     pairs = _list_kinds(targets)
@@ -79,9 +98,43 @@ def _repair(finding_ids: Collection[int]) -> None:
     repaired = mysql_runs.mark_repaired(findings)
     record(
         "drift_repaired",
-        {"drift_repaired": repaired, "counters_corrected": corrected.corrected_count},
-        findings=len(unrepaired),
+        {
+            "drift_repaired": repaired,
+            "counters_corrected": corrected.corrected_count + corrected_shops,
+        },
+        findings=len(findings),
     )
+
+
+def _repair_bells(findings: Sequence[Finding]) -> None:
+    """Recount groups under the locks of their subjects' counters and of their bells, and project
+    the bells. One transaction of nine statements at most. Raises MysqlDown, RedisDown."""
+    users = {f.subject.id for f in findings if f.reason == BELL_UNREAD}
+    subjects = {(f.subject.what, f.subject.target) for f in findings if f.reason == BELL_FRESH}
+
+    def work(cursor: Cursor) -> tuple[set[int], int]:
+        targets = sorted({target for _, target in subjects})
+        owners = lookup.read_owners(cursor, targets)
+        if targets:
+            counters.lock_content(cursor, targets)
+        keys = [
+            GroupKey(owners[target], what.removeprefix("bell-"), *target)
+            for what, target in subjects
+            if target in owners
+        ]
+        return {*users, *owners.values()}, recount.repair(cursor, users, keys)
+
+    recounted, corrected = counters.run_in_transaction(work)
+    bell_queries.refresh_projections(sorted(recounted))
+    record("bells_repaired", {"bells_corrected": corrected}, findings=len(findings))
+
+
+def _repair_shops(shop_ids: Sequence[int]) -> int:
+    """Correct the counters of shops that are wrong; return how many. One transaction of three
+    statements, one round trip."""
+    corrected = mysql.run_in_transaction(lambda cursor: shop_totals.correct(cursor, shop_ids))
+    shop_totals.drop(shop_ids)
+    return corrected
 
 
 def _list_kinds(targets: Sequence[Target]) -> list[tuple[Kind, Target]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from plaza.infra.mysql import mysql
 from plaza.reactions import reaction_log
 from plaza.reconciliation import mysql_rounds, mysql_runs
 from plaza.reconciliation.model import (
@@ -90,24 +91,29 @@ def mark_changes(after_seq: int, comparisons: Collection[RollingComparison]) -> 
     """
     head = reaction_log.read_log_head()
     reaction_log.wait_for_log_writers()
-    end = (
-        mysql_rounds.find_page_end(after_seq, head, _EVENTS_PER_STEP) if after_seq < head else head
-    )
+    end = _find_page_end(after_seq, head) if after_seq < head else head
     is_last = end == head
     result = StepResult(str(end), is_last, round=RoundMove(LOG, str(end), 0, is_last))
     if after_seq < end:
         for comparison in comparisons:
-            changed = comparison.find_changed(after_seq, end)
-            result.marks += [(comparison.name, subject_id) for subject_id in changed]
+            if comparison.find_changed:
+                changed = comparison.find_changed(after_seq, end)
+                result.marks += [(comparison.name, subject_id) for subject_id in changed]
     if is_last:
-        result.parts = [MARKED + comparison.name for comparison in comparisons]
+        result.parts = [MARKED + of.name for of in comparisons if of.compare_changed]
     return result
+
+
+def _find_page_end(after_seq: int, head: int) -> int:
+    return mysql.run_in_transaction(
+        lambda cursor: reaction_log.find_log_page_end(cursor, after_seq, head, _EVENTS_PER_STEP)
+    )
 
 
 def compare_marked(after_id: int, comparison: RollingComparison) -> StepResult:
     """Compare the next marked subjects. Raises MysqlDown, RedisDown."""
     ids = mysql_rounds.read_marks(comparison.name, after_id, _MARKS_PER_STEP)
-    if not ids:
+    if not ids or not comparison.compare_changed:
         return StepResult(str(after_id), is_last=True)
     result = comparison.compare_changed(ids)
     result.is_last = len(ids) < _MARKS_PER_STEP and int(result.position) == ids[-1]

@@ -5,12 +5,16 @@ A run has these parts:
     targets:<type>               a share of all targets: counters, what they count, sorted lists
     users                        a share of all users: the same
     redis:log, redis:changed:... targets and users that changed (``rounds``)
-    redis:<node>                 keys of a node: targets and projections of counters
+    targets:shop                 a share of all shops: counters and their reviews
+    redis:votes                  a share of all reviews: their votes (its name: ``rounds``)
+    bells                        a share of all bells: their unread groups
+    groups                       a share of all users with a bell: the rows that their groups count
+    redis:<node>                 keys of a node: targets, projections of counters, derived lists
     filter:<kind>:<type>:<id>    actors of a target in the share that has a Bloom filter
     recheck                      suspects of the parts above, compared a second time
     repairs                      findings, sent to the queue ``repairs``
 
-The first five run concurrently; each of the others begins when all before it are done.
+The first eight run concurrently; each of the others begins when all before it are done.
 """
 
 from __future__ import annotations
@@ -19,20 +23,35 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from plaza import counters
+from plaza.bell import recount
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
 from plaza.reactions.model import CachedTarget
-from plaza.reconciliation import mysql_counts, mysql_rounds, mysql_runs, redis_scan, rounds
+from plaza.recommendations import vote_roll_up
+from plaza.reconciliation import (
+    derived_lists,
+    mysql_counts,
+    mysql_rounds,
+    mysql_runs,
+    redis_scan,
+    rounds,
+)
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
+    BELL_FRESH,
+    BELL_UNREAD,
     CHECK_FILTER,
+    CHECK_LIST,
     CHECK_STATE,
     FILTER,
+    LIST,
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
+    SHOP,
     SORTED,
     TYPES,
+    VOTES,
     Counts,
     Finding,
     NewPart,
@@ -135,6 +154,17 @@ def _compare_changed_targets(target_type: str, ids: Sequence[int]) -> StepResult
     return result
 
 
+def _compare_shops(after_id: int) -> StepResult:
+    last_id = mysql_counts.find_shop_range_end(after_id)
+    counted = mysql_counts.count_shops(after_id, last_id)
+    return StepResult(
+        position=str(last_id),
+        is_last=last_id == MAX_ID,
+        tally=Tally(targets=counted.subjects),
+        findings=compare_counts(SHOP, counted.counters, counted.rows),
+    )
+
+
 def _compare_users(after_id: int) -> StepResult:
     last_id = mysql_counts.find_user_range_end(after_id)
     counted = mysql_counts.count_users(after_id, last_id)
@@ -143,6 +173,55 @@ def _compare_users(after_id: int) -> StepResult:
         is_last=last_id == MAX_ID,
         tally=Tally(users=counted.subjects),
         findings=compare_counts("user", counted.counters, counted.rows),
+    )
+
+
+def _compare_votes(after_id: int) -> StepResult:
+    last_id = mysql_counts.find_review_range_end(after_id)
+    count, wrong = vote_roll_up.compare_votes(after_id, last_id)
+    return StepResult(
+        position=str(last_id),
+        is_last=last_id == MAX_ID,
+        tally=Tally(targets=count),
+        findings=[
+            Finding(VOTES, Subject("votes", "review", review_id), f"votes {votes}, likes {likes}")
+            for review_id, (votes, likes) in wrong.items()
+        ],
+    )
+
+
+def _compare_bells(after_id: int) -> StepResult:
+    page = recount.compare_bells(after_id)
+    return StepResult(
+        position=str(page.last_id),
+        is_last=page.is_last,
+        tally=Tally(users=page.users),
+        findings=[
+            Finding(
+                BELL_UNREAD,
+                Subject("bell", "user", bell.user_id),
+                f"unread {bell.unread}, groups {bell.counted}",
+            )
+            for bell in page.wrong
+        ],
+    )
+
+
+def _compare_groups(after_id: int) -> StepResult:
+    page = recount.compare_groups(after_id)
+    return StepResult(
+        position=str(page.last_id),
+        is_last=page.is_last,
+        tally=Tally(users=page.users),
+        findings=[
+            Finding(
+                BELL_FRESH,
+                Subject(f"bell-{group.key.kind}", *group.key.subject),
+                f"fresh {group.fresh}, rows {group.counted}; since the list {group.fresh_after},"
+                f" rows {group.counted_after}",
+            )
+            for group in page.wrong
+        ],
     )
 
 
@@ -163,19 +242,23 @@ ROLLING: dict[str, RollingComparison] = {
             RollingComparison(
                 f"targets:{target_type}",
                 partial(_compare_targets, target_type),
+                partial(mysql_counts.estimate_targets, target_type),
                 partial(_compare_changed_targets, target_type),
                 partial(mysql_rounds.find_changed_targets, target_type),
-                partial(mysql_counts.estimate_targets, target_type),
             )
             for target_type in TYPES
         ),
         RollingComparison(
             "users",
             _compare_users,
+            mysql_counts.estimate_users,
             _compare_changed_users,
             mysql_counts.find_changed_users,
-            mysql_counts.estimate_users,
         ),
+        RollingComparison(f"targets:{SHOP}", _compare_shops, mysql_counts.estimate_shops),
+        RollingComparison("redis:votes", _compare_votes, mysql_counts.estimate_reviews),
+        RollingComparison("bells", _compare_bells, mysql_counts.estimate_bells),
+        RollingComparison("groups", _compare_groups, mysql_counts.estimate_bells),
     )
 }
 """What each run compares by ids."""
@@ -190,7 +273,13 @@ def _scan_node(node: str, cursor: int) -> StepResult:
         if not cursor or len(subjects) >= _TARGETS_PER_STEP:
             break
     result = StepResult(str(cursor), is_last=not cursor)
-    for subject, (comparison, observed, has_filter) in compare_subjects(sorted(subjects)).items():
+    lists = sorted(subject for subject in subjects if subject.what in derived_lists.LISTS)
+    for subject, state in derived_lists.compare(lists).items():
+        result.tally.cached += 1
+        if state.differences:
+            result.suspects.append(Suspect(CHECK_LIST, subject, state.observed))
+    others = sorted(subjects.difference(lists))
+    for subject, (comparison, observed, has_filter) in compare_subjects(others).items():
         result.tally.cached += 1
         if comparison.reasons:
             result.suspects.append(Suspect(CHECK_STATE, subject, observed))
@@ -207,7 +296,7 @@ def _parse_subject(key: str) -> Subject | None:
         return Subject(target[0].name, *target[1])
     if owner := counters.owner_of_key(key):
         return Subject("user" if owner[0] == "user" else "comments", *owner)
-    return None
+    return derived_lists.find_subject(key)
 
 
 def _check_filter(kind: Kind, target: Target, after_id: int) -> StepResult:
@@ -289,9 +378,23 @@ def _recheck_filters(suspects: Sequence[Suspect]) -> tuple[list[Finding], int]:
     return findings, 0
 
 
+def _recheck_lists(suspects: Sequence[Suspect]) -> tuple[list[Finding], int]:
+    first = {suspect.subject: suspect.observed for suspect in suspects}
+    differing = {
+        s: state for s, state in derived_lists.compare(list(first)).items() if state.differences
+    }
+    findings = [
+        Finding(LIST, subject, state.differences)
+        for subject, state in differing.items()
+        if state.observed == first[subject]
+    ]
+    return findings, len(differing) - len(findings)
+
+
 CHECKS: dict[str, Callable[[Sequence[Suspect]], tuple[list[Finding], int]]] = {
     CHECK_STATE: _recheck_states,
     CHECK_FILTER: _recheck_filters,
+    CHECK_LIST: _recheck_lists,
 }
 """Check of suspects -> what compares them again: (findings, number of suspects skipped)."""
 

@@ -1,6 +1,8 @@
-"""Shops, their types and the search for shops nearby. Admins write them, all callers read them.
+"""Shops, their types, their members, and the search for shops nearby. All callers read shops;
+admins write them, and owners their own.
 
-Other contexts use ``queries``, and ``refresh`` after changes that bypassed the API.
+Other contexts use ``queries``, ``erasure`` and ``export`` for accounts, and ``refresh`` after
+changes that bypassed the API.
 """
 
 from plaza.shops.model import (
@@ -33,6 +35,8 @@ __all__ = [
     "ShopDraft",
     "ShopType",
     "ShopTypeDraft",
+    "erasure",
+    "export",
     "queries",
     "refresh",
 ]

@@ -43,7 +43,7 @@ def replace(shop_id: int, draft: ShopDraft) -> Shop:
     announced = _announce(shop_id)
 
     def work(cursor: Cursor) -> StoredShop:
-        _require_live_shop(cursor, shop_id)
+        require_live_shop(cursor, shop_id)
         _require_type(cursor, draft)
         return mysql_shops.replace(cursor, shop_id, draft)
 
@@ -55,7 +55,7 @@ def delete(shop_id: int) -> None:
     announced = _announce(shop_id)
 
     def work(cursor: Cursor) -> StoredShop:
-        _require_live_shop(cursor, shop_id)
+        require_live_shop(cursor, shop_id)
         return mysql_shops.mark_deleted(cursor, shop_id)
 
     _project(mysql.run_in_transaction(work), announced)
@@ -66,11 +66,17 @@ def _announce(shop_id: int) -> bool:
     return SHOPS.try_send(ShopRefresh([shop_id]), delay_s=settings().announce_delay_s)
 
 
-def _require_live_shop(cursor: Cursor, shop_id: int) -> None:
+def lock_shop(cursor: Cursor, shop_id: int) -> StoredShop:
+    """Return a shop, locked until the commit. One statement. Raises ShopMissing."""
     stored = mysql_shops.lock(cursor, shop_id)
     if stored is None:
         raise ShopMissing(f"Shop {shop_id} does not exist.")
-    if stored.deleted:
+    return stored
+
+
+def require_live_shop(cursor: Cursor, shop_id: int) -> None:
+    """Lock a shop until the commit. One statement. Raises ShopMissing, ShopDeleted."""
+    if lock_shop(cursor, shop_id).deleted:
         raise ShopDeleted(f"Shop {shop_id} was deleted.")
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from plaza.infra.runtime.codec import Struct, list_codec, or_deleted, record_codec
-from plaza.infra.runtime.errors import BadInput, Conflict, Gone, NotFound
+from plaza.infra.runtime.errors import BadInput, Conflict, Forbidden, Gone, NotFound
 
 MAX_LATITUDE = 85.05112878  # the limit of GEO sets, which use the web Mercator projection
 MAX_LONGITUDE = 180.0
@@ -18,6 +18,10 @@ FILTER: Literal["filter"] = "filter"
 PLACES: Literal["places"] = "places"
 EVERYTHING: Literal["everything"] = "everything"
 MAX_BUILD = 64  # characters
+MAX_MEMBERS = 50  # of a shop: all are on one page, and locked by each change of one
+OWNER: Literal["owner"] = "owner"
+STAFF: Literal["staff"] = "staff"
+Role = Literal["owner", "staff"]
 
 
 class ShopMissing(NotFound):
@@ -42,6 +46,38 @@ class TypeInUse(Conflict):
     slug = "type-in-use"
     title = "Shop type in use"
     example = "Shop type 3 has shops. Move or delete them first."
+
+
+class NotMember(Forbidden):
+    """The caller does not act for the shop, or not in the role that the request requires."""
+
+
+class MemberMissing(NotFound):
+    """The user who would act for a shop does not exist."""
+
+
+class LastOwner(Conflict):
+    """The shop would be without an owner."""
+
+    slug = "last-owner"
+    title = "Last owner"
+    example = "The shop has no other owner. Appoint one first."
+
+
+class TooManyMembers(Conflict):
+    """The shop has as many members as a shop can have."""
+
+    slug = "too-many-members"
+    title = "Too many members"
+    example = "A shop has at most 50 members."
+
+
+class Member(NamedTuple):
+    """A user who acts for a shop; ``since_us``: microseconds since 1970."""
+
+    user_id: int
+    role: Role
+    since_us: int
 
 
 class ShopType(NamedTuple):

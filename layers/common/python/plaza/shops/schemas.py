@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
+from plaza.counters import ShopCounter
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.infra.mysql.sql import from_us
@@ -15,7 +16,9 @@ from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,
     MAX_RADIUS_M,
+    Member,
     NearShop,
+    Role,
     Shop,
     ShopDraft,
     ShopType,
@@ -186,6 +189,86 @@ class ShopResponse(ResponseModel):
     def of(cls, shop: Shop) -> ShopResponse:
         """Returns the shop as the API sends it."""
         return cls.model_validate(_fields_of(shop))
+
+
+class ShopDetails(ShopResponse):
+    """A shop, and what its reviews say: of all that are not deleted."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _STORED_SHOP_EXAMPLE | {"reviews": 12, "score_total": 51, "average_score": 4.25}
+            ]
+        }
+    )
+
+    reviews: Annotated[
+        int | None, Field(description="The exact number; null while it cannot be read.")
+    ]
+    score_total: Annotated[
+        int | None, Field(description="The sum of their scores; null with `reviews`.")
+    ]
+    average_score: Annotated[
+        float | None, Field(description="1 to 5, to two decimals; null without a review.")
+    ]
+
+    @classmethod
+    def of_reviewed(cls, shop: Shop, totals: ShopCounter | None) -> ShopDetails:
+        """Returns ``shop`` as the API sends it to a reader of its page."""
+        reviews, score = totals or (None, None)
+        average = round(score / reviews, 2) if reviews and score is not None else None
+        of_reviews = {"reviews": reviews, "score_total": score, "average_score": average}
+        return cls.model_validate(_fields_of(shop) | of_reviews)
+
+
+class OwnShopResponse(ShopResponse):
+    """A shop that the caller acts for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [_STORED_SHOP_EXAMPLE | {"role": "owner"}]}
+    )
+
+    role: Annotated[Role, Field(description="The caller's role in the shop.")]
+
+    @classmethod
+    def of_member(cls, shop: Shop, role: Role) -> OwnShopResponse:
+        """Returns ``shop`` as the API sends it to a member."""
+        return cls.model_validate(_fields_of(shop) | {"role": role})
+
+
+class MemberRequest(RequestModel):
+    """The role of a member."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"role": "staff"}]})
+
+    role: Annotated[
+        Role,
+        Field(
+            description=(
+                "`owner`: edits the shop, offers vouchers and appoints members. `staff`: redeems "
+                "codes, and sees sales and redemptions."
+            )
+        ),
+    ]
+
+
+class MemberResponse(ResponseModel):
+    """A user who acts for a shop."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"user_id": "42", "role": "staff", "since": "2026-11-20T09:30:00Z"}]
+        }
+    )
+
+    user_id: str
+    role: Role
+    since: Annotated[datetime, Field(description="When the user became a member.")]
+
+    @classmethod
+    def of(cls, member: Member) -> MemberResponse:
+        """Returns ``member`` as the API sends it."""
+        return cls(user_id=str(member.user_id), role=member.role, since=from_us(member.since_us))
 
 
 class NearbyShopResponse(ShopResponse):

@@ -5,7 +5,15 @@ Owns the table switch_change, whose newest row has the current switches, and the
 identifies a caller; schedules call ``refresh.read``.
 """
 
-from plaza.switches.model import LEVELS, Switch, SwitchChange, Switches, SwitchesChanged, current
+from plaza.switches.model import (
+    LEVELS,
+    Switch,
+    SwitchChange,
+    Switches,
+    SwitchesChanged,
+    current,
+    level_of,
+)
 
 __all__ = [
     "LEVELS",
@@ -15,5 +23,6 @@ __all__ = [
     "SwitchesChanged",
     "change_switches",
     "current",
+    "level_of",
     "refresh",
 ]

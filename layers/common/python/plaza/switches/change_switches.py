@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
@@ -38,10 +39,10 @@ def read_newest() -> SwitchChange:
 
 
 def replace_switches(
-    expected_version: int, switches: Switches, reason: str, operator_id: int
+    expected_version: int, values: Mapping[str, Any], reason: str, operator_id: int
 ) -> SwitchChange:
-    """Replace all switches and return the change, as ``_change`` does."""
-    return _change(expected_version, lambda _: switches, reason, operator_id)
+    """Set the switches named in ``values`` and return the change, as ``_change`` does."""
+    return _change(expected_version, lambda before: replace(before, **values), reason, operator_id)
 
 
 def set_level(expected_version: int, level: str, reason: str, operator_id: int) -> SwitchChange:

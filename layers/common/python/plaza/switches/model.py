@@ -15,7 +15,9 @@ from plaza.infra.runtime.switch_state import BaseSwitches
 
 @dataclass(frozen=True, slots=True)
 class Switches(BaseSwitches):
-    """All switches. ``stopped_sales`` are ids of vouchers, as the API writes them."""
+    """All switches. ``stopped_sales`` are ids of vouchers, as the API writes them; ``live_poll_s``
+    is the interval at which clients poll totals, 0: they do not. ``bell_on``: what is new rings;
+    off until no version without the bell is in use."""
 
     comments_stopped: bool = False
     posts_stopped: bool = False
@@ -24,6 +26,8 @@ class Switches(BaseSwitches):
     cached_lists_only: bool = False
     reads_factor: float = 1.0
     writes_factor: float = 1.0
+    live_poll_s: int = 5
+    bell_on: bool = False
 
 
 SWITCHES: Codec[Switches] = json_codec("switches", Switches, order="sorted")
@@ -75,8 +79,10 @@ LEVELS: Mapping[str, Switches] = {
     "relieved": _RELIEVED,
     "essential": _ESSENTIAL,
     "read_only": replace(_ESSENTIAL, read_only=True),
+    "warming": Switches(readers_held=True),
 }
-"""Level -> its switches, each level stricter than the one before. No level stops a sale."""
+"""Level -> its switches, each level stricter than the one before, but for ``warming``, which ends
+when Preheat does. No level changes the switches of one sale, of live numbers or of the bell."""
 
 
 class SwitchesChanged(Conflict):
@@ -102,11 +108,18 @@ NO_CHANGE = SwitchChange(0, Switches(), "", 0, 0)
 
 
 def level_of(switches: Switches) -> str | None:
-    """Return the level with these switches, stopped sales aside; None if there is none."""
-    general = replace(switches, stopped_sales=frozenset())
-    return next((name for name, level in LEVELS.items() if level == general), None)
+    """Return the level with these switches, those aside that no level changes; None if there is
+    none."""
+    return next((name for name in LEVELS if at_level(name, switches) == switches), None)
 
 
 def at_level(name: str, switches: Switches) -> Switches:
-    """Return ``switches`` at a level: sales that are stopped stay stopped."""
-    return replace(LEVELS[name], stopped_sales=switches.stopped_sales)
+    """Return ``switches`` at a level: sales that are stopped stay stopped, live numbers and
+    the bell as they are."""
+    return replace(
+        LEVELS[name],
+        stopped_sales=switches.stopped_sales,
+        live=switches.live,
+        live_poll_s=switches.live_poll_s,
+        bell_on=switches.bell_on,
+    )

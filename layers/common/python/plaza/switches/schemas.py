@@ -16,7 +16,7 @@ from plaza.switches.model import LEVELS, SwitchChange, Switches, level_of
 
 MAX_STOPPED_SALES = 100
 
-LevelName = Literal["normal", "relieved", "essential", "read_only"]
+LevelName = Literal["normal", "relieved", "essential", "read_only", "warming"]
 
 _SWITCHES_EXAMPLE: dict[str, Any] = asdict(LEVELS["relieved"]) | {"stopped_sales": ["9400001"]}
 _CHANGE_EXAMPLE: dict[str, Any] = {
@@ -49,7 +49,8 @@ _Reason = Annotated[
 
 
 class SwitchSet(RequestModel):
-    """All switches. A request has each of them."""
+    """All switches. A request may leave out those with a default, which are newer than others: a
+    client that does not know them leaves them as they are."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_SWITCHES_EXAMPLE]})
 
@@ -60,6 +61,13 @@ class SwitchSet(RequestModel):
             " user's sessions. No new accounts."
         ),
     ]
+    readers_held: Annotated[
+        bool,
+        Field(
+            description="Reading is a 503 with `Retry-After`, except for admins and of `/health`"
+            " and orders. Preheat ends the level `warming`, which has it."
+        ),
+    ] = False
     comments_stopped: Annotated[bool, Field(description="No new comments.")]
     posts_stopped: Annotated[bool, Field(description="No new posts and no changes of posts.")]
     sign_ups_stopped: Annotated[bool, Field(description="No new accounts. Users can sign in.")]
@@ -70,17 +78,41 @@ class SwitchSet(RequestModel):
     cached_lists_only: Annotated[
         bool, Field(description="Rankings and recommendations as last built, from Redis only.")
     ]
+    bell_on: Annotated[
+        bool,
+        Field(
+            description="What is new rings the bell. Off: nothing rings, and reactions that end are"
+            " still taken back."
+        ),
+    ] = False
     reads_factor: _Factor
     writes_factor: _Factor
     anonymous_factor: _Factor
     log_sample_rate: Annotated[
         float, Field(ge=0.001, le=1, description="Share of the successful requests that is logged.")
     ]
+    live: Annotated[
+        bool,
+        Field(
+            description="Totals are sent with order tokens. Off while a version without them runs"
+            " beside this one."
+        ),
+    ] = False
+    live_poll_s: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=60,
+            description="Interval at which clients read the totals on their screens, in seconds."
+            " 0: they do not.",
+        ),
+        ACCEPT_INTEGRAL_FLOAT,
+    ] = 5
 
-    def to_switches(self) -> Switches:
-        """Returns the switches of the model layer."""
-        values = self.model_dump()
-        return Switches(**values | {"stopped_sales": frozenset(self.stopped_sales)})
+    def to_values(self) -> dict[str, Any]:
+        """Returns the switches that were sent, as values of the model layer."""
+        values = self.model_dump(exclude_unset=True)
+        return values | {"stopped_sales": frozenset(self.stopped_sales)}
 
     @classmethod
     def of(cls, switches: Switches) -> SwitchSet:

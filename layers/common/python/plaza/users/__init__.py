@@ -2,7 +2,7 @@
 projections.
 
 Owns the tables user, user_phone and user_identity. Other contexts use ``cards``, ``sign_up``,
-``roles``, ``erasure`` and ``export``.
+``roles``, ``erasure`` and ``export``, operators ``import_users``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing
@@ -17,6 +17,7 @@ __all__ = [
     "cards",
     "erasure",
     "export",
+    "import_users",
     "roles",
     "sign_up",
 ]

@@ -42,10 +42,10 @@ class Card:
 class Profile:
     """A user's card and totals.
 
-    ``followers`` is the gate's count; the other totals are MySQL's, about a second old. ``exact``
-    is false while Redis is unavailable: ``followers`` is then MySQL's, too. ``following``: whether
-    the caller follows the user, None for an anonymous caller. ``zone`` is set only in a user's own
-    profile.
+    ``followers`` is the gate's count, ``followers_at`` its order token; the other totals are
+    MySQL's, about a second old. ``exact`` is false while Redis is unavailable: ``followers`` is
+    then MySQL's, too. ``following``: whether the caller follows the user, None for an anonymous
+    caller. ``zone`` is set only in a user's own profile.
     """
 
     card: Card
@@ -53,6 +53,7 @@ class Profile:
     totals: UserCounter
     following: bool | None
     exact: bool
+    followers_at: str | None = None
     zone: Zone | None = None
 
 

@@ -58,6 +58,7 @@ def _read_profile(user_id: int, actor_id: int | None, read: Callable[[], _InRedi
         totals=totals or counters.read_users([user_id])[user_id],
         following=None if actor_id is None else followers.viewer_state,
         exact=exact,
+        followers_at=followers.at,
     )
 
 
@@ -84,6 +85,7 @@ def read_profiles(user_ids: Sequence[int], actor_id: int | None) -> list[Profile
             totals=totals[user_id],
             following=None if actor_id is None else followers.viewer_state,
             exact=exact,
+            followers_at=followers.at,
         )
         for user_id, followers in zip(ids, counts, strict=True)
         if user_id in cards

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.http.schemas import RequestModel, ResponseModel
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
@@ -39,8 +39,9 @@ TimeZone = Annotated[
     AfterValidator(check_zone),
 ]
 
-_TOTALS_EXAMPLE = {
+_TOTALS_EXAMPLE: dict[str, Any] = {
     "followers": 42,
+    "followers_at": ORDER_EXAMPLE,
     "following": 17,
     "posts": 5,
     "likes_received": 310,
@@ -103,6 +104,7 @@ class UserProfile(ResponseModel):
     nickname: str
     avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
     followers: Annotated[int, Field(description="Users who follow this user.")]
+    followers_at: OrderToken
     following: Annotated[int, Field(description="Users whom this user follows.")]
     posts: Annotated[int, Field(description="Posts of the user that are not deleted.")]
     likes_received: Annotated[int, Field(description="Likes of the user's content.")]
@@ -130,6 +132,7 @@ class UserProfile(ResponseModel):
             nickname=card.nickname,
             avatar=card.avatar,
             followers=profile.followers,
+            followers_at=profile.followers_at,
             following=totals.following_total,
             posts=totals.posts_total,
             likes_received=totals.likes_received_total,

@@ -64,6 +64,13 @@ class IdFilter:
         may_exist, build_due = redis.run(QUERY, self.keys[:2], args)
         return FilterReply(may_exist == 1, build_due == 1)
 
+    def find_possible(self, ids: Sequence[int]) -> list[int]:
+        """Return the ids that may exist, without requests of builds. One round trip. Raises
+        RedisDown."""
+        args = (_FULL_BITS_PER_ID, REBUILD_AFTER_MS, -1)
+        replies = redis.run_all([Call(QUERY, self.keys[:2], (i, *args)) for i in ids])
+        return [i for i, (may_exist, _) in zip(ids, replies, strict=True) if may_exist == 1]
+
     def is_due(self) -> bool:
         """Return whether a build is due, requested or not. One round trip. Raises RedisDown."""
         _, build_due = redis.run(QUERY, self.keys[:2], (0, _FULL_BITS_PER_ID, REBUILD_AFTER_MS, -1))

@@ -34,7 +34,7 @@ ALLOWED_HEADERS = (
     "authorization,content-type,idempotency-key,if-none-match,x-request-id,x-visitor-id"
 )
 EXPOSED_HEADERS = (
-    "deprecation,etag,link,location,ratelimit,ratelimit-policy,retry-after,sunset,x-request-id"
+    "age,deprecation,etag,link,location,ratelimit,ratelimit-policy,retry-after,sunset,x-request-id"
 )
 PREFLIGHT_MAX_AGE_S = 600
 

@@ -17,7 +17,8 @@ class Caller(NamedTuple):
 
     Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
     ``quota`` is the rate limit's after the request; None if it was not limited. ``bucket``: from
-    which it took its token. ``key_id``: the key of a server that sent the request for the user.
+    which it took its token. ``key_id``: the key of a server that sent the request for the user;
+    with a role but without a user it reads what is no user's.
     """
 
     user_id: int | None = None

@@ -28,6 +28,8 @@ from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.settings import settings
 
+POLLS_PER_S, POLLS_BURST = 1_000, 5_000  # of one network
+
 _ADMIT = load_script(SHARED / "admit.lua")
 _ACQUIRE = load_script(SHARED / "acquire_token.lua")
 
@@ -130,11 +132,20 @@ class Bucket(NamedTuple):
 
 def anonymous_bucket(address: str) -> Bucket:
     """Return the bucket of anonymous callers for the network of ``address``."""
-    # Hashed for a fixed length, not for secrecy: there are too few addresses for that.
-    subject = hashlib.blake2b(network_of(address).encode(), digest_size=12).hexdigest()
-    config = settings()
+    config, subject = settings(), _name_network(address)
     bucket = Bucket("anonymous", subject, config.anonymous_per_s, config.anonymous_burst)
     return bucket.scaled(switch_state.current().anonymous_factor)
+
+
+def polls_bucket(address: str) -> Bucket:
+    """Return the bucket of polls for the network of ``address``. An office or a carrier may be one
+    network, so it is large; operators slow clients down by ``live_poll_s`` instead."""
+    return Bucket("polls", _name_network(address), POLLS_PER_S, POLLS_BURST)
+
+
+def _name_network(address: str) -> str:
+    # Hashed for a fixed length, not for secrecy: there are too few addresses for that.
+    return hashlib.blake2b(network_of(address).encode(), digest_size=12).hexdigest()
 
 
 def acquire(bucket: Bucket) -> int:

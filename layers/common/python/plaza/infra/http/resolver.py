@@ -45,7 +45,7 @@ from plaza.infra.http.responses import (
     problem,
     render,
 )
-from plaza.infra.http.routes import ADMIN, PUBLIC, Endpoint, Security, make_endpoint
+from plaza.infra.http.routes import ADMIN, MEMBER, OWNER, PUBLIC, Endpoint, Security, make_endpoint
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.errors import (
     Forbidden,
@@ -80,11 +80,11 @@ class PlazaResolver(APIGatewayHttpResolver):
 
     Then its session is checked, then its switch, then the size and type of the body, then the
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
-    ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. ``tag`` belongs to routes that
-    declare none. The routes ``admits_unknown_tokens`` themselves refuse tokens without a session.
-    ``paths`` are the paths that a 405 knows, with their methods; by default the app's
-    routes. ``names`` are paths of other functions whose last part API Gateway takes for an id of a
-    route of this one, with their methods.
+    ``security``: ``BEARER``, ``ADMIN``, ``OWNER``, ``MEMBER``, ``OPTIONAL`` or ``PUBLIC``. ``tag``
+    belongs to routes that declare none. With ``admits_unknown_tokens`` the routes themselves refuse
+    tokens without a session. ``paths`` are the paths that a 405 knows, with their methods; by
+    default the app's routes. ``names`` are paths of other functions whose last part API Gateway
+    takes for an id of a route of this one, with their methods.
     """
 
     def __init__(
@@ -166,10 +166,10 @@ class PlazaResolver(APIGatewayHttpResolver):
         if {} in security:
             find_caller(self)
         elif security:
-            require_caller(self)
-            for role in security[0]["bearer"]:
-                if caller.role != role:
-                    raise Forbidden(f"This request requires the role {role}.")
+            if caller.key_id is None or caller.role is None:
+                require_caller(self)
+            if security == ADMIN and caller.role != "admin":
+                raise Forbidden("This request requires the role admin.")
 
     def charge(self, tokens: int) -> None:
         """Take tokens of the caller's rate limit, before work that costs more than a request. None
@@ -189,14 +189,16 @@ class PlazaResolver(APIGatewayHttpResolver):
         self.admit(event, PUBLIC if endpoint is None else endpoint.security)
         if endpoint is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
-        route, _, switch, read_arguments, *_ = endpoint
+        route, switch = endpoint.route, endpoint.switch
         if switch is not None:
             switch_state.require(switch, event.get("pathParameters"))
+        if endpoint.is_held and self.caller.role != "admin":
+            switch_state.require_warm()
         arguments = {}
         # An unknown token that is admitted: its route has no arguments.
         if self.caller.refusal is None:
             check_body(event)
-            arguments = read_arguments(event)
+            arguments = endpoint.read_arguments(event)
         if not (route.middlewares or self._router_middlewares):
             return route.func(**arguments)
         self.context.update(_route=route, _path=event["rawPath"])
@@ -298,7 +300,7 @@ def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
             metrics |= {"requests_switched_off": 1}
         elif response["statusCode"] >= _FAILED:
             metrics |= {"server_errors": 1}
-        is_written = metrics or _is_always_logged(endpoint, response) or _is_sampled()
+        is_written = metrics or _is_always_logged(endpoint, response) or _is_sampled(endpoint)
         if not is_written:
             return response
         record(
@@ -318,10 +320,10 @@ def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
 
 def _is_always_logged(endpoint: Endpoint | None, response: Mapping[str, Any]) -> bool:
     """Return whether the line of a request is written at any rate: of errors, and of what operators
-    change."""
+    and members of shops change."""
     if response["statusCode"] >= _REFUSED or endpoint is None:
         return True
-    return endpoint.security == ADMIN and endpoint.route.method != "GET"
+    return endpoint.security in (ADMIN, OWNER, MEMBER) and endpoint.route.method != "GET"
 
 
 def _check_wait(caller: Caller) -> None:
@@ -331,10 +333,11 @@ def _check_wait(caller: Caller) -> None:
         raise TooManyRequests(detail, retry_after_s=wait_s)
 
 
-def _is_sampled() -> bool:
-    """Decide by setting and switch whether the line of a request is written; add the rate if it
-    is."""
-    rate = min(settings().log_sample_rate, switch_state.current().log_sample_rate)
+def _is_sampled(endpoint: Endpoint | None) -> bool:
+    """Decide by setting, switch and route whether the line of a request is written; add the rate if
+    it is."""
+    of_route = 1.0 if endpoint is None else endpoint.log_rate
+    rate = min(settings().log_sample_rate, switch_state.current().log_sample_rate, of_route)
     if rate < 1:
         _log_fields["sample_rate"] = rate
     return rate >= 1 or random.random() < rate

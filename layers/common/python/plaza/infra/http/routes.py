@@ -25,6 +25,13 @@ BEARER: Security = [{"bearer": []}]
 ADMIN: Security = [{"bearer": ["admin"]}]
 """The route needs a session of an admin: OpenAPI lists the roles that it requires."""
 
+OWNER: Security = [{"bearer": ["owner"]}]
+"""The route needs a session of an owner of what it changes, or of an admin: it checks that itself,
+because only it knows what it changes."""
+
+MEMBER: Security = [{"bearer": ["member"]}]
+"""The route needs a session of a member of what it reads or changes, or of an admin; as OWNER."""
+
 OPTIONAL: Security = [{}, *BEARER]
 """The route accepts requests without a token, and refuses invalid tokens."""
 
@@ -65,6 +72,25 @@ class Compressed(RouteOption):
         self.compresses = compresses
 
 
+class Held(RouteOption):
+    """Whether the route waits while readers are held; by default the GET routes that are not for
+    admins.
+
+    It does not if it tells whether Plaza works, or what became of a change that its caller made.
+    """
+
+    def __init__(self, is_held: bool) -> None:
+        self.is_held = is_held
+
+
+class LoggedAt(RouteOption):
+    """The share of the successful requests of a route that is logged, if setting and switch are not
+    lower."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+
 class CreatesAt(RouteOption):
     """The path of what a POST creates, if that has no ``id``."""
 
@@ -102,8 +128,9 @@ class Responses(dict[int, Any]):
 
 class Endpoint(NamedTuple):
     """A route, what it needs, the switch that stops it (None: nothing does), what reads the
-    arguments of its function in an event, whether long responses are compressed, and where it
-    creates what has no id."""
+    arguments of its function in an event, whether long responses are compressed, where it creates
+    what has no id, whether its readers may be held, and the share of its successful requests that
+    is logged."""
 
     route: Route
     security: Security
@@ -111,6 +138,8 @@ class Endpoint(NamedTuple):
     read_arguments: Callable[[Event], dict[str, Any]]
     compresses: bool
     location: str | None
+    is_held: bool
+    log_rate: float
 
     @property
     def key(self) -> str:
@@ -124,7 +153,8 @@ def make_endpoint(
     """Return the endpoint of a route, and remove its options from its middlewares."""
     options = [option for option in route.middlewares if isinstance(option, RouteOption)]
     route.middlewares = [other for other in route.middlewares if other not in options]
-    switch, compresses, location = None, route.method == "GET", None
+    switch, compresses, location, log_rate = None, route.method == "GET", None, 1.0
+    is_held = route.method == "GET" and security != ADMIN
     for option in options:
         match option:
             case StoppedBy():
@@ -133,4 +163,10 @@ def make_endpoint(
                 compresses = option.compresses
             case CreatesAt():
                 location = option.location
-    return Endpoint(route, security, switch, read_arguments, compresses, location)
+            case Held():
+                is_held = option.is_held
+            case LoggedAt():
+                log_rate = option.rate
+    return Endpoint(
+        route, security, switch, read_arguments, compresses, location, is_held, log_rate
+    )

@@ -71,6 +71,20 @@ IdempotencyKey = Annotated[
 ]
 
 
+OrderToken = Annotated[
+    str | None,
+    Field(
+        pattern=r"^[0-9A-Za-z_-]{1,64}$",
+        description=(
+            "Orders two values of this total: the greater text is newer. Compare code units, never "
+            "with a locale. Null: this value may lack recent reactions; do not replace one that "
+            "has a token."
+        ),
+    ),
+]
+ORDER_EXAMPLE = "1--F-----t5G19KjaG---------2"
+
+
 def _to_integer(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 

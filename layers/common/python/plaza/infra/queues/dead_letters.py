@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from plaza.infra.queues import sqs
-from plaza.infra.queues.retries import ATTEMPTS, FIRST_SENT, WAITING_SINCE, read_sent_ms
+from plaza.infra.queues.retries import ATTEMPTS, FIRST_SENT, STEP, WAITING_SINCE, read_sent_ms
 from plaza.infra.queues.sqs import REQUEST, Outgoing, QueueDown, Received, read_request_id
 from plaza.infra.runtime.observability import error_fields, record
 
 CAUSE, ORIGINAL = "cause", "message_id"  # attributes: the error, and the id in its queue
-_DROPPED_BY_REDRIVE = (CAUSE, ORIGINAL, ATTEMPTS, WAITING_SINCE)
+_DROPPED_BY_REDRIVE = (CAUSE, ORIGINAL, ATTEMPTS, STEP, WAITING_SINCE)
 _MAX_CAUSE = 256
 
 
@@ -53,7 +53,7 @@ def dead_letter(queue: str, message: dict[str, Any], error: Exception) -> bool:
 
 def redrive(queue: str, received: Sequence[Received]) -> list[Received]:
     """Move up to ten messages of the DLQ back to ``queue``; return those that were sent.
-    Removes the attributes for the cause and the attempts. Two calls. Raises QueueDown."""
+    Removes the attributes for the cause, the attempts and the step. Two calls. Raises QueueDown."""
     return sqs.move(dlq_of(queue), queue, received, without=_DROPPED_BY_REDRIVE)
 
 

@@ -25,6 +25,7 @@ from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.queues.retries import (
     ATTEMPTS,
     FIRST_SENT,
+    STEP,
     WAITING_SINCE,
     Action,
     Delivery,
@@ -33,6 +34,7 @@ from plaza.infra.queues.retries import (
     decide,
     read_delivery,
     read_sent_ms,
+    read_step,
 )
 from plaza.infra.queues.sqs import Outgoing, QueueDown, read_request_id
 from plaza.infra.runtime import clock
@@ -62,7 +64,7 @@ class QueueProcessor(BatchProcessor, Generic[T]):
     Unavailable, the whole batch is delivered again. After any other error the batch is halved until
     the message that causes it is alone and the others are handled; alone with InvalidMessage, it
     goes to the DLQ. ``retry`` decides when the others are delivered again and when they are
-    dead-lettered.
+    dead-lettered. Messages that resume at one of ``steps`` are handled by its function.
     """
 
     def __init__(
@@ -71,9 +73,11 @@ class QueueProcessor(BatchProcessor, Generic[T]):
         decode: Callable[[str], T],
         handle: Callable[[list[T]], object],
         retry: RetryPolicy = _RETRY,
+        steps: Mapping[str, Callable[[list[T]], object]] | None = None,
     ) -> None:
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._queue, self._decode, self._handle, self._retry = queue, decode, handle, retry
+        self._steps = steps or {}
 
     def lambda_handler(self) -> Handler:
         """Return the handler of the queue's function."""
@@ -118,16 +122,20 @@ class QueueProcessor(BatchProcessor, Generic[T]):
         """Handle decoded messages; add the failed ones to ``undone``. Return the failed ones that
         are still in the queue."""
         hidden: list[dict[str, Any]] = []
-        todo, splits = [good] if good else [], 0
+        by_handler: dict[Callable[[list[T]], object], list[tuple[dict[str, Any], T]]] = {}
+        for message, value in good:
+            handle = self._steps.get(read_step(message) or "", self._handle)
+            by_handler.setdefault(handle, []).append((message, value))
+        todo, splits = list(by_handler.items()), 0
         while todo:
-            part = todo.pop()
+            handle, part = todo.pop()
             try:
-                self._handle([value for _, value in part])
+                handle([value for _, value in part])
             except Exception as error:
                 if not isinstance(error, Unavailable) and len(part) > 1 and splits < _MAX_SPLITS:
                     splits += 1
                     half = len(part) // 2
-                    todo += [part[half:], part[:half]]
+                    todo += [(handle, part[half:]), (handle, part[:half])]
                     continue
                 messages = [message for message, _ in part]
                 alone = isinstance(error, InvalidMessage) and len(part) == 1
@@ -189,6 +197,7 @@ def _back_off(
         undone.append(_FailedMessage(message, delivery, decide(delivery, error, retry, now_ms)))
     dead = [failed for failed in undone if failed.decision.action is Action.DEAD_LETTER]
     again = [failed for failed in undone if failed.decision.action is Action.SEND_AGAIN]
+    step = undone[0].delivery.passes(error)  # the same of all messages of a handler
     waits_s = [(now_ms - failed.delivery.waiting_since_ms) / 1000 for failed in undone]
     record(
         "batch_failed",
@@ -200,11 +209,12 @@ def _back_off(
         queue=queue,
         receives=max(failed.delivery.receives for failed in undone),
         attempts=max(failed.decision.attempts for failed in undone),
+        **({"step": step} if step else {}),
         **_requests_of(messages),
         **error_fields(error),
     )
     left = _send(dlq_of(queue), dead, {CAUSE: dead_letters.render_cause(error)})
-    left += _send(queue, again)
+    left += _send(queue, again, {STEP: step} if step else None)
     hidden = [failed for failed in undone if failed.decision.action is Action.HIDE]
     waiting = [(failed.record, failed.decision.delay_s) for failed in hidden]
     waiting += [(failed.record, retry.back_off_s[-1]) for failed in left]
@@ -243,7 +253,9 @@ def _attributes(failed: _FailedMessage, added: Mapping[str, str]) -> dict[str, s
             carried[name] = part["stringValue"]
     if attempts:
         carried[ATTEMPTS] = str(attempts)
-    if action is Action.SEND_AGAIN and attempts == delivery.attempts:
+    if STEP in added:
+        carried.pop(WAITING_SINCE, None)
+    elif action is Action.SEND_AGAIN and attempts == delivery.attempts:
         carried[WAITING_SINCE] = str(delivery.waiting_since_ms)
     return {**carried, **added}
 

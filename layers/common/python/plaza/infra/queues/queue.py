@@ -67,6 +67,7 @@ class Queue(Generic[T]):
         self.retention_days = retention_days
         self.retry = retry or RetryPolicy()
         self._handle: Callable[[Sequence[T]], None] | None = None
+        self._steps: dict[str, Callable[[Sequence[T]], None]] = {}
         _declared[self.name] = self
 
     def __repr__(self) -> str:
@@ -111,6 +112,17 @@ class Queue(Generic[T]):
         self._handle = handle
         return handle
 
+    def resumes_at(
+        self, step: str
+    ) -> Callable[[Callable[[Sequence[T]], None]], Callable[[Sequence[T]], None]]:
+        """Register a function that handles the messages that resume at ``step``."""
+
+        def register(handle: Callable[[Sequence[T]], None]) -> Callable[[Sequence[T]], None]:
+            self._steps[step] = handle
+            return handle
+
+        return register
+
     @property
     def handle(self) -> Callable[[Sequence[T]], None]:
         """The function that consumes a batch. Raises LookupError if its module is not loaded."""
@@ -122,7 +134,7 @@ class Queue(Generic[T]):
         """Return the batch processor of the queue's function, which calls ``handle``."""
         from plaza.infra.queues.processor import QueueProcessor  # only a consumer loads its runtime
 
-        return QueueProcessor(self.name, self.decode, handle, self.retry)
+        return QueueProcessor(self.name, self.decode, handle, self.retry, self._steps)
 
 
 def declared() -> Mapping[str, Queue[Any]]:

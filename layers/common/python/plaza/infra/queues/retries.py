@@ -7,11 +7,17 @@ SQS counts receives only. So a message that spent an attempt, or was received mo
 are back-offs, is sent again as a new message with attributes for its attempts and its wait; its
 receives begin at zero. Hence only a message whose consumers crashed reaches ``max_receives``, and
 SQS moves it to the DLQ.
+
+A batch whose first step is done, and whose second step has to wait, is sent again with an attribute
+for the step, so that only that step is repeated (``at_step``). A version of Plaza that does not
+know the step begins at the first one: each can be repeated.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
@@ -19,6 +25,8 @@ from plaza.infra.runtime.errors import Busy, Unavailable
 
 # Attributes, the same for all copies of a message: first sent, first received, attempts spent.
 FIRST_SENT, WAITING_SINCE, ATTEMPTS = "first_sent_ms", "waiting_since_ms", "attempts"
+# Attribute of a message whose steps before this one are done.
+STEP = "step"
 MAX_BUSY_DELAY_S = 5
 
 
@@ -45,13 +53,19 @@ class Action(Enum):
 
 class Delivery(NamedTuple):
     """The receives, times and attempts of one message; ``is_resent`` if it waited so long that it
-    was sent again."""
+    was sent again. ``step``: the one at which it resumes, None: the first one."""
 
     receives: int
     sent_ms: int
     waiting_since_ms: int
     attempts: int
     is_resent: bool
+    step: str | None = None
+
+    def passes(self, error: Exception) -> str | None:
+        """Return the step that failed by ``error`` if the message has done a step before it."""
+        step = error.step if isinstance(error, Unavailable) else None
+        return None if step == self.step else step
 
 
 class RetryDecision(NamedTuple):
@@ -60,6 +74,22 @@ class RetryDecision(NamedTuple):
     action: Action
     delay_s: int
     attempts: int
+
+
+@contextmanager
+def at_step(step: str) -> Iterator[None]:
+    """Resume a batch at ``step`` if a dependency is unavailable within the context."""
+    try:
+        yield
+    except Unavailable as error:
+        error.step = step
+        raise
+
+
+def read_step(record: dict[str, Any]) -> str | None:
+    """Return the step at which a message resumes, None: the first one."""
+    step: str | None = record.get("messageAttributes", {}).get(STEP, {}).get("stringValue")
+    return step
 
 
 def read_sent_ms(record: dict[str, Any], now_ms: int) -> int:
@@ -77,6 +107,7 @@ def read_delivery(record: dict[str, Any], now_ms: int) -> Delivery:
         _read_number(record, WAITING_SINCE, received_ms),
         _read_number(record, ATTEMPTS, 0),
         WAITING_SINCE in record.get("messageAttributes", {}),
+        read_step(record),
     )
 
 
@@ -89,6 +120,8 @@ def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: in
         delay_s = policy.back_off_s[min(attempts, len(policy.back_off_s)) - 1]
         return RetryDecision(Action.SEND_AGAIN, delay_s, attempts)
     attempts = delivery.attempts
+    if delivery.passes(error):  # the wait begins again
+        return RetryDecision(Action.SEND_AGAIN, policy.back_off_s[0], attempts)
     if delivery.is_resent and now_ms - delivery.waiting_since_ms >= policy.max_wait_s * 1_000:
         return RetryDecision(Action.DEAD_LETTER, 0, attempts)
     is_last = delivery.receives > len(policy.back_off_s)

@@ -122,15 +122,28 @@ def json_functions(
     return encode, decode
 
 
-def record_codec(name: str, kind: type[T], optional: Collection[str] = ()) -> Codec[T]:
+def record_codec(
+    name: str,
+    kind: type[T],
+    optional: Collection[str] = (),
+    *,
+    pack: Callable[[T], Any] | None = None,
+    unpack: Callable[[T], T] | None = None,
+) -> Codec[T]:
     """Return a codec of a NamedTuple or dataclass, as an object with a field for each of its own.
-    All fields are required but the ``optional`` ones, whose default is the type's."""
+    All fields are required but the ``optional`` ones, whose default is the type's. ``pack``: what
+    is encoded of a value of a dataclass, if other fields; ``unpack`` is its inverse."""
     make: Any = kind
     if issubclass(kind, tuple):
         row = _define(make, optional)
         return json_codec(name, row, lambda parsed: make(*astuple(parsed)), lambda v: row(*v))
     shape = _define(make, optional, kw_only=True)
-    return json_codec(name, shape, lambda parsed: make(**asdict(parsed)))
+
+    def read(parsed: Any) -> T:
+        value: T = make(**asdict(parsed))
+        return value if unpack is None else unpack(value)
+
+    return json_codec(name, shape, read, pack)
 
 
 def list_codec(name: str, kind: type[T], optional: Collection[str] = ()) -> Codec[list[T]]:

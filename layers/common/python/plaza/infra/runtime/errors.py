@@ -66,7 +66,13 @@ class Gone(PlazaError):
 
 
 class Unavailable(PlazaError):
-    """A dependency is unavailable; a retry after ``retry_after_s`` seconds may succeed."""
+    """A dependency is unavailable; a retry after ``retry_after_s`` seconds may succeed.
+
+    ``step``: of a batch of messages, the step that failed; those before it are done
+    (infra.queues.retries).
+    """
+
+    step: str | None = None
 
     status = 503
     slug = "unavailable"
@@ -93,8 +99,8 @@ class SwitchedOff(Unavailable):
     title = "Switched off"
     example = "Plaza is in read-only mode."
 
-    def __init__(self, detail: str) -> None:
-        super().__init__(detail, retry_after_s=30)
+    def __init__(self, detail: str, retry_after_s: int = 30) -> None:
+        super().__init__(detail, retry_after_s)
 
 
 class MethodNotAllowed(PlazaError):

@@ -186,6 +186,11 @@ def read_whole(env: Mapping[str, str], name: str, default: int) -> int:
     return int(value)
 
 
+def read_rate(env: Mapping[str, str], name: str) -> float | None:
+    """Return a number above 0, None for 0 or a setting that is missing. Raises BadSettings."""
+    return None if env.get(name, "0") in ("", "0") else _number(env, name, 0)
+
+
 def _queues(env: Mapping[str, str]) -> dict[str, str]:
     """Read the URLs of queues: PLAZA_QUEUE_<NAME>_URL each, or all by the URL of the first one.
 

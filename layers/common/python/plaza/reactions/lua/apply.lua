@@ -80,7 +80,10 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
     code = 'DUPLICATE'
     local actors, versions, states = parse_rows(text)
     if #actors > 0 and math.floor(db_version / EPOCH) == math.floor(meta.db_version / EPOCH) then
+      local delta = meta.delta
       confirm_entries(meta, outbox, actors, versions, states, false)
+      -- No schedule is known that changes the total here; the order of totals does not depend on it.
+      if meta.delta ~= delta then redis.call('HINCRBY', meta_key, 'changes', 1) end
     end
   elseif not is_new then
     code = 'BUFFERED'

@@ -1,6 +1,6 @@
 --[[ gate: decide one reaction of one actor to one target, and record it in the outbox.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, base, accepted, db_version, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, base, accepted, db_version, loaded, changes, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
@@ -20,17 +20,18 @@
 
   Bounded by: 5 bits of a Bloom filter.
 
-  Returns {code, now, total, version}, or {UNKNOWN, now, rebuild}
-    code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total and version: COLD (not
+  Returns {code, now, total, version, db_version, loaded, changes}, or {UNKNOWN, now, rebuild}
+    code     CHANGED, UNCHANGED (both are assertions: publish them with version); with nothing but now: COLD (not
              loaded: hydrate, try again), DELETED, HIDDEN (to new reactions of others than the author), LATE (past the
              deadline), FULL (the outbox), LIMITED (too many changes of this actor), UNKNOWN (read the actor's row, try
              again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this reaction
     version  of the recorded state, microseconds
+    db_version, loaded, changes  the order of this total among all of the target, see read.lua
     rebuild  1 when the caller should request a build of the Bloom filter
 
-  Safe to repeat: the entry with this nonce has code and version; once it is acknowledged, a repeat is UNCHANGED. ]]
+  Safe to repeat: the entry with this nonce has code and version, UNCHANGED once it is acknowledged; total is present. ]]
 --!include meta
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local actor, want, nonce = ARGV[1], ARGV[2], ARGV[3]
@@ -39,7 +40,8 @@ local QUICK_US = 10000000  -- a reaction taken back within this time is a quick 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {'LATE', now} end
-local reign, mode, base_total, accepted = unpack(redis.call('HMGET', meta_key, 'reign', 'mode', 'base', 'accepted'))
+local reign, mode, base_total, accepted, db_version, loaded, changes = unpack(redis.call('HMGET', meta_key, 'reign',
+  'mode', 'base', 'accepted', 'db_version', 'loaded', 'changes'))
 if not mode then return {'COLD', now} end
 local status, filter = 'live', 'complete'
 if mode ~= LIVE_COMPLETE then status, filter = parse_mode(mode) end
@@ -98,7 +100,7 @@ if not is_new then
     local entry_version, flag, of_request
     was, entry_version, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
     if of_request == nonce then
-      return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version)}
+      return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version), db_version, loaded, changes}
     end
     if was ~= want and is_limited() then return {'LIMITED', now} end
   else
@@ -106,7 +108,7 @@ if not is_new then
       -- The expected state is valid if no row of this actor was applied since it was requested.
       local at = redis.call('HGET', row_requests, actor)
       if not (at and ARGV[8] and tonumber(ARGV[9]) >= tonumber(at)) then
-        if not at then redis.call('HSET', row_requests, actor, redis.call('HGET', meta_key, 'db_version')) end
+        if not at then redis.call('HSET', row_requests, actor, db_version) end
         redis.call('PEXPIRE', row_requests, ROW_REQUEST_TTL_MS)
         --!include bloom
         --!include rebuild
@@ -122,12 +124,16 @@ if not is_new then
   redis.call('HSET', outbox, actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
 end
 
+if is_new then outbox_count = outbox_count + 1 end
 if changed then
   local by = want == '1' and 1 or -1
   delta, total = delta + by, total + by
+  changes = string.format('%d', (changes or 0) + 1)
+  redis.call('HSET', meta_key, 'accepted', string.format(ACCEPTED, delta, outbox_count, version), 'changes', changes)
+else
+  redis.call('HSET', meta_key, 'accepted', string.format(ACCEPTED, delta, outbox_count, version))
 end
-redis.call('HSET', meta_key, 'accepted', string.format(ACCEPTED, delta, outbox_count + (is_new and 1 or 0), version))
-if is_new and outbox_count == '0' then
+if is_new and outbox_count == 1 then
   redis.call('ZADD', KEYS[8], 'NX', version > now and now or version_text, ARGV[7])
   -- A target with outbox entries does not expire.
   redis.call('PERSIST', meta_key)
@@ -137,4 +143,4 @@ if is_new and outbox_count == '0' then
     redis.call('PERSIST', filling)
   end
 end
-return {changed and 'CHANGED' or 'UNCHANGED', now, total, version}
+return {changed and 'CHANGED' or 'UNCHANGED', now, total, version, db_version, loaded, changes}

@@ -1,7 +1,7 @@
 --[[ read: read the totals of targets of a shard and whether one actor reacted to each.
 
   KEYS[1...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, five for each target:
-           meta     hash: reign, mode, base, accepted, ...
+           meta     hash: reign, mode, base, accepted, db_version, loaded, changes, ...
            outbox   hash: actor -> want:version:base:nonce
            recent   zset: actor -> version, the newest saved actors
            bloom    bitmap: Bloom filter of saved actors that are not in recent
@@ -12,9 +12,13 @@
 
   Bounded by: 50 targets, a limit of the caller; 5 bits of a Bloom filter each.
 
-  Returns for each target {total, state, rebuild}, or false when it is not loaded, or an error
+  Returns for each target {total, state, rebuild, db_version, loaded, changes}, or false when it is not loaded, or an
+          error
     state    1 on, 0 off or anonymous, '' when it has to be read from MySQL
     rebuild  1 when the caller should request a build of the Bloom filter
+    db_version, loaded, changes  the order of this total among all of the target: of two, the later one is greater in
+             the first of the three that differs. loaded, when MySQL took the snapshot of the load, is false in a load
+             by the version before, whose totals have no order
 
   Safe to repeat: it only renews the TTL and stores the time of a requested build. ]]
 --!include bloom
@@ -25,17 +29,20 @@
 local reign, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local function read_target(meta_key, outbox, recent, bloom, filling)
-  local meta = read_meta(meta_key, reign)
+  local meta = read_meta(meta_key, reign, 'loaded', 'changes')
   if not meta then return false end
-  local total = meta.base + meta.delta
+  local function reply(state, rebuild)
+    local db_version = string.format('%d', meta.db_version)
+    return {meta.base + meta.delta, state, rebuild, db_version, meta.loaded, meta.changes}
+  end
   if meta.outbox_count == 0 then renew_ttl(meta_key, recent, bloom, filling, ttl_ms) end
-  if actor == '' then return {total, '0', 0} end
+  if actor == '' then return reply('0', 0) end
   local entry = meta.outbox_count > 0 and redis.call('HGET', outbox, actor)
-  if entry then return {total, string.sub(entry, 1, 1), 0} end
-  if redis.call('ZSCORE', recent, actor) then return {total, '1', 0} end
+  if entry then return reply(string.sub(entry, 1, 1), 0) end
+  if redis.call('ZSCORE', recent, actor) then return reply('1', 0) end
   local state, filter = state_outside_recent(actor, filter_of(meta), bloom)
-  if not state then return {total, '', request_rebuild(meta_key, filter, meta.base)} end
-  return {total, state, 0}
+  if not state then return reply('', request_rebuild(meta_key, filter, meta.base)) end
+  return reply(state, 0)
 end
 
 local replies = {}

@@ -7,7 +7,7 @@ const MAX_DELAY_MS = 60_000;
 /** Options of a read that is repeated anyway. */
 export const ONCE = { retry: { attempts: 1 } };
 
-export interface Live<T> {
+export interface Repeated<T> {
   data: T | undefined;
   /** Why the last read failed; `data` is of an earlier one then. */
   error: unknown;
@@ -22,8 +22,8 @@ export interface Live<T> {
  * below `Retry-After`. Nothing is read while the page is hidden; once it is shown, or connected
  * again, it reads at once. `afterMs`: when to read first.
  */
-export function useLive<T>(read: (signal: AbortSignal) => Promise<T>, everyMs = 5000, afterMs = 0): Live<T> {
-  const [state, setState] = useState<Pick<Live<T>, "data" | "error" | "at">>({
+export function useRepeated<T>(read: (signal: AbortSignal) => Promise<T>, everyMs = 5000, afterMs = 0): Repeated<T> {
+  const [state, setState] = useState<Pick<Repeated<T>, "data" | "error" | "at">>({
     data: undefined,
     error: undefined,
     at: undefined,

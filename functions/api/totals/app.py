@@ -1,0 +1,49 @@
+"""Totals that screens read again and again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from plaza import live
+from plaza.auth.caller_identity import identify_poll
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.routes import PUBLIC, BodyOf, Headers, LoggedAt, Responses
+from plaza.infra.runtime.observability import logger, metrics
+from plaza.live.schemas import References, TotalsResponse
+from plaza.reactions import Target
+from plaza.switches import current as current_switches
+
+LOG_RATE = 0.01  # a screen polls hundreds of times an hour
+_OFF_MAX_AGE_S = 60
+
+app = PlazaResolver(identify_poll, tag="reactions")
+
+
+@app.get(
+    "/totals",
+    security=PUBLIC,
+    middlewares=[LoggedAt(LOG_RATE)],
+    responses=Responses("The totals. `max-age` is the time until a client should ask again."),
+)
+def get_totals(
+    of: References,
+) -> tuple[Annotated[dict[str, Any], BodyOf(TotalsResponse)], int, Headers]:
+    """Get the totals of up to 50 targets.
+
+    For screens that show them: the same for all callers, and cached. A target that does not exist
+    has zeros, a deleted one its last totals.
+    """
+    split = [reference.split(":") for reference in of]
+    live.count_poll(app.client_ip, of)
+    items = live.read_totals([Target(of_type, int(of_id)) for of_type, of_id in split])
+    max_age_s = current_switches().live_poll_s or _OFF_MAX_AGE_S
+    return {"items": items}, 200, {"cache-control": f"public, max-age={max_age_s}, s-maxage=1"}
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answer one request about totals."""
+    return app.resolve(event, context)

@@ -1,0 +1,150 @@
+"""Count what bells and groups must be. A group changes in the transaction of its rows, so one
+SELECT that reads both is exact even during writes. Each function runs one statement; without a
+cursor it raises MysqlDown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from plaza.bell.model import COMMENT, GroupKey
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+
+
+class SizedGroup(NamedTuple):
+    """A group, whether it is open or has something fresh, and about how many rows it counts."""
+
+    key: GroupKey
+    is_new: bool
+    rows: int
+
+
+class CountedGroup(NamedTuple):
+    """The columns of a group, and the numbers of its rows."""
+
+    key: GroupKey
+    fresh: int
+    fresh_after: int
+    is_open: bool
+    counted: int
+    counted_after: int
+
+    @property
+    def is_right(self) -> bool:
+        return (self.fresh, self.fresh_after) == (self.counted, self.counted_after) and (
+            self.is_open or not self.fresh
+        )
+
+
+class CountedBell(NamedTuple):
+    """The column of a bell, and the number of its groups with something fresh."""
+
+    user_id: int
+    unread: int
+    counted: int
+
+
+def read_groups(after_id: int, limit: int) -> list[SizedGroup]:
+    """Return the next groups of the users that follow an id, by user."""
+    return _read_sized(f"g.user_id > {after_id:d}", "g.user_id", limit)
+
+
+def sample_groups(user_id: int, limit: int) -> list[SizedGroup]:
+    """Return groups of a user, chosen at random."""
+    return _read_sized(f"g.user_id = {user_id:d}", "RAND()", limit)
+
+
+def _read_sized(where: str, order: str, limit: int) -> list[SizedGroup]:
+    rows = mysql.fetch_all(
+        f"""
+        SELECT g.user_id, g.kind, g.subject_type, g.subject_id, g.is_open = 1 OR g.fresh <> 0,
+               COALESCE(CASE g.kind
+                   WHEN 'like' THEN c.like_total
+                   WHEN 'follow' THEN c.follow_total
+                   ELSE c.comment_total
+               END, 0)
+        FROM (
+            SELECT user_id, kind, subject_type, subject_id, is_open, fresh
+            FROM bell_group AS g FORCE INDEX (PRIMARY)
+            WHERE {where}
+            ORDER BY {order} LIMIT {limit:d}
+        ) AS g
+        LEFT JOIN content_counter AS c
+            ON  c.target_type = g.subject_type
+            AND c.target_id = g.subject_id
+        ORDER BY g.user_id
+        """
+    )
+    return [SizedGroup(GroupKey(*row[:4]), row[4] == 1, int(row[5])) for row in rows]
+
+
+def count_groups(keys: Iterable[GroupKey], cursor: Cursor | None = None) -> list[CountedGroup]:
+    """Return the groups that exist, with the numbers of their rows."""
+    listed = list(keys)
+    if not listed:
+        return []
+    arms = [
+        arm
+        for is_comment in (False, True)
+        if (arm := _select(is_comment, [k for k in listed if (k.kind == COMMENT) == is_comment]))
+    ]
+    statement = " UNION ALL ".join(arms)
+    if cursor is None:
+        rows = mysql.fetch_all(statement)
+    else:
+        cursor.execute(statement)
+        rows = list(cursor.fetchall())
+    return [
+        CountedGroup(GroupKey(*row[:4]), row[4], row[5], row[6] == 1, int(row[7]), int(row[8]))
+        for row in rows
+    ]
+
+
+def _select(is_comment: bool, keys: Sequence[GroupKey]) -> str:
+    if not keys:
+        return ""
+    among = " OR ".join(
+        "(g.user_id = %d AND g.kind = '%s' AND g.subject_type = '%s' AND g.subject_id = %d)" % key
+        for key in sorted(keys)
+    )
+    rows = (
+        """LEFT JOIN content AS r FORCE INDEX (by_parent)
+            ON  r.content_type = 'comment'
+            AND r.parent_id = g.subject_id
+            AND r.deleted_at IS NULL"""
+        if is_comment
+        else """LEFT JOIN reaction AS r FORCE INDEX (PRIMARY)
+            ON  r.target_type = g.subject_type
+            AND r.target_id = g.subject_id
+            AND r.kind = g.kind
+            AND r.state = 1"""
+    )
+    return f"""
+        SELECT g.user_id, g.kind, g.subject_type, g.subject_id, g.fresh, g.fresh_after, g.is_open,
+               COALESCE(SUM(r.bell_position > g.read_position), 0),
+               COALESCE(SUM(r.bell_position > g.shown_position), 0)
+        FROM bell_group AS g FORCE INDEX (PRIMARY)
+        {rows}
+        WHERE {among}
+        GROUP BY g.user_id, g.kind, g.subject_type, g.subject_id
+        """
+
+
+def count_bells(after_id: int, limit: int) -> list[CountedBell]:
+    """Return a page of all bells, by user, with the numbers of their groups."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT b.user_id, b.unread, (
+                   SELECT COUNT(*)
+                   FROM bell_group AS g FORCE INDEX (by_open)
+                   WHERE g.user_id = b.user_id
+                     AND g.is_open = 1
+                     AND g.fresh > 0
+               )
+        FROM bell AS b FORCE INDEX (PRIMARY)
+        WHERE b.user_id > {after_id:d}
+        ORDER BY b.user_id LIMIT {limit:d}
+        """
+    )
+    return [CountedBell(*row) for row in rows]

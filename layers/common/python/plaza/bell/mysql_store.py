@@ -1,0 +1,458 @@
+"""Bells and their groups in MySQL. A writer locks the bell, after the counters of content, and then
+reads and writes its groups. Unless stated otherwise, a function runs one statement; without a
+cursor it raises MysqlDown.
+
+Only numbers, and kinds and types of Plaza's, are rendered into the statements.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from plaza.bell.model import (
+    POSITIONS_PER_EPOCH,
+    Bell,
+    BellState,
+    Group,
+    GroupKey,
+    GroupPosition,
+    ListedGroup,
+)
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+
+MAX_MARKED = 500
+_COLUMNS = ("fresh", "read_position", "changed", "shown_position", "fresh_after", "is_open")
+_KEY = ("user_id", "kind", "subject_type", "subject_id")
+_SELECTED = ", ".join([*_KEY, *_COLUMNS])
+_BLOCKING = "(SELECT COUNT(*) FROM user_block WHERE blocker_id = {})"
+
+
+def lock_bells(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
+    """Lock the bells of users until the commit, in the order of the ids; create the missing ones.
+    Two statements more when one is missing."""
+    ids = sorted(set(user_ids))
+    bells = lock_existing(cursor, ids)
+    if missing := [user_id for user_id in ids if user_id not in bells]:
+        create_bells(cursor, missing)
+        bells |= lock_existing(cursor, missing)
+    return bells
+
+
+def lock_existing(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, Bell]:
+    """Lock the bells that exist of ``user_ids``, which are sorted, until the commit."""
+    return _read_bells(cursor, user_ids, "FOR UPDATE")
+
+
+def read_bell(cursor: Cursor, user_id: int) -> Bell | None:
+    """Return a bell without a lock, for a snapshot; None if the user has none."""
+    return _read_bells(cursor, [user_id], "").get(user_id)
+
+
+def _read_bells(cursor: Cursor, user_ids: Iterable[int], locking: str) -> dict[int, Bell]:
+    cursor.execute(
+        f"""
+        SELECT {sql.concat_rows("user_id", "position", "unread", "blocking")}
+        FROM bell FORCE INDEX (PRIMARY)
+        WHERE user_id IN ({sql.render_ids(user_ids)})
+        {locking}
+        """
+    )
+    [(rows,)] = cursor.fetchall()
+    return {user_id: Bell(*numbers) for user_id, *numbers in sql.split_rows(rows)}
+
+
+def try_lock_bell(cursor: Cursor, user_id: int) -> Bell | None:
+    """Lock a bell until the commit; None, without a wait, if it is locked or does not exist."""
+    statement = """
+        SELECT position, unread, blocking
+        FROM bell
+        WHERE user_id = %s
+        FOR UPDATE NOWAIT
+        """
+    if not mysql.try_lock(cursor, statement, (user_id,)):
+        return None
+    row = cursor.fetchone()
+    return Bell(*row) if row else None
+
+
+def create_bells(cursor: Cursor, user_ids: Iterable[int]) -> None:
+    """Create the missing bells of users."""
+    rows = ",".join(
+        f"({int(user_id)},{_BLOCKING.format(int(user_id))})" for user_id in sorted(set(user_ids))
+    )
+    cursor.execute(
+        f"""
+        INSERT INTO bell (user_id, blocking)
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE user_id = bell.user_id
+        """
+    )
+
+
+def recount_blocks(cursor: Cursor, user_id: int) -> None:
+    """Count the blocks by a user, whose bell is locked."""
+    counted = _BLOCKING.format("%s")
+    cursor.execute(f"UPDATE bell SET blocking = {counted} WHERE user_id = %s", (user_id, user_id))
+
+
+def read_around(
+    cursor: Cursor,
+    keys: Collection[GroupKey],
+    subjects: Collection[tuple[str, int]],
+    pairs: Collection[tuple[int, int]],
+) -> tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]]:
+    """Return the groups of ``keys`` that exist, locked; which texts among ``subjects`` are deleted;
+    which (recipient, actor) of ``pairs`` are blocks.
+
+    Call it after ``lock_bells``: a deletion clears the groups of its text under that lock, later.
+    """
+    arms = [*_select_groups(keys), *_select_deleted(subjects), *_select_blocks(pairs)]
+    cursor.execute(" UNION ALL ".join(arms))
+    groups: dict[GroupKey, Group] = {}
+    deleted: set[tuple[str, int]] = set()
+    blocked: set[tuple[int, int]] = set()
+    for what, subject_type, packed in cursor.fetchall():
+        for numbers in sql.split_rows(packed):
+            if what == "deleted":
+                deleted.add((subject_type, numbers[0]))
+            elif what == "blocked":
+                blocked.add((numbers[0], numbers[1]))
+            else:
+                key = GroupKey(numbers[0], what, subject_type, numbers[1])
+                groups[key] = _group(numbers[2:])
+    return groups, deleted, blocked
+
+
+def _select_groups(keys: Collection[GroupKey]) -> list[str]:
+    ids: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for user_id, kind, subject_type, subject_id in keys:
+        ids.setdefault((kind, subject_type), []).append((user_id, subject_id))
+    columns = (f"g.{column}" for column in ("user_id", "subject_id", *_COLUMNS))
+    packed = sql.concat_rows(*columns)
+    return [
+        f"""
+        (
+            SELECT '{kind}', '{subject_type}', {packed}
+            FROM JSON_TABLE('{json.dumps(sorted(of_kind))}', '$[*]'
+                COLUMNS (user_id BIGINT PATH '$[0]', subject_id BIGINT PATH '$[1]')) AS k
+            STRAIGHT_JOIN bell_group AS g FORCE INDEX (PRIMARY)
+                ON  g.user_id = k.user_id
+                AND g.kind = '{kind}'
+                AND g.subject_type = '{subject_type}'
+                AND g.subject_id = k.subject_id
+            FOR UPDATE
+        )
+        """
+        for (kind, subject_type), of_kind in ids.items()
+    ]
+
+
+def _select_deleted(subjects: Collection[tuple[str, int]]) -> list[str]:
+    return [
+        f"""
+        (
+            SELECT 'deleted', '{subject_type}', {sql.concat_rows("content_id")}
+            FROM content FORCE INDEX (PRIMARY)
+            WHERE content_type = '{subject_type}'
+              AND content_id IN ({numbers})
+              AND deleted_at IS NOT NULL
+        )
+        """
+        for subject_type, numbers in sql.render_ids_by_type(subjects).items()
+    ]
+
+
+def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
+    if not pairs:
+        return []
+    return [
+        f"""
+        (
+            SELECT 'blocked', '', {sql.concat_rows("b.blocker_id", "b.blocked_id")}
+            FROM JSON_TABLE('{json.dumps(sorted(pairs))}', '$[*]'
+                COLUMNS (blocker_id BIGINT PATH '$[0]', blocked_id BIGINT PATH '$[1]')) AS k
+            STRAIGHT_JOIN user_block AS b FORCE INDEX (PRIMARY)
+                ON  b.blocker_id = k.blocker_id
+                AND b.blocked_id = k.blocked_id
+        )
+        """
+    ]
+
+
+def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
+    """Store groups, whose bells are locked. The time is set where a group rang."""
+    rows = ",".join(
+        "(%d,'%s','%s',%d,%d,%d,%d,%d,%d,%d,UTC_TIMESTAMP(6),UTC_DATE())"
+        % (
+            *key,
+            group.fresh,
+            group.read_position,
+            group.changed,
+            group.shown_position,
+            group.fresh_after,
+            group.is_open,
+        )
+        for key, group in sorted(groups.items(), key=lambda pair: pair[0])
+    )
+    values = ", ".join(f"{column} = VALUES({column})" for column in _COLUMNS)
+    cursor.execute(
+        f"""
+        INSERT INTO bell_group ({_SELECTED}, changed_at, changed_on)
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE
+            changed_at = IF(VALUES(changed) > bell_group.changed,
+                            VALUES(changed_at), bell_group.changed_at),
+            changed_on = IF(VALUES(changed) > bell_group.changed,
+                            VALUES(changed_on), bell_group.changed_on),
+            {values}
+        """
+    )
+
+
+def store_bells(cursor: Cursor, bells: Mapping[int, Bell]) -> None:
+    """Store the position and the unread groups of locked bells."""
+    rows = ",".join(
+        f"({user_id:d},{bell.position:d},{bell.unread:d})"
+        for user_id, bell in sorted(bells.items())
+    )
+    cursor.execute(
+        f"""
+        INSERT INTO bell (user_id, position, unread)
+        VALUES {rows}
+        ON DUPLICATE KEY UPDATE position = VALUES(position), unread = VALUES(unread)
+        """
+    )
+
+
+def read_states(user_ids: Iterable[int]) -> dict[int, BellState]:
+    """Return the bell of each of ``user_ids``; of a user without one, position 0."""
+    ids = list(user_ids)
+    if not ids:
+        return {}
+    rows = mysql.fetch_all(
+        f"""
+        SELECT b.user_id, g.epoch, COALESCE(b.position, 0), COALESCE(b.unread, 0)
+        FROM log_gate AS g
+        LEFT JOIN bell AS b ON b.user_id IN ({sql.render_ids(ids)})
+        WHERE g.id = 1
+        """
+    )
+    epoch = int(rows[0][1]) * POSITIONS_PER_EPOCH if rows else 0
+    states = dict.fromkeys(ids, BellState(epoch, 0))
+    return states | {
+        user_id: BellState(epoch + position, unread)
+        for user_id, _, position, unread in rows
+        if user_id is not None
+    }
+
+
+def read_rung(after: Mapping[int, int], limit: int) -> list[ListedGroup]:
+    """Return the groups of users with something fresh that rang after a position of each, of each
+    user the newest ``limit``."""
+    arms = [
+        f"""
+        (
+            SELECT user_id, kind, subject_type, subject_id, fresh, changed, changed_at
+            FROM bell_group FORCE INDEX (by_change)
+            WHERE user_id = {user_id:d}
+              AND changed > {position:d}
+              AND is_open = 1
+              AND fresh > 0
+            ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC
+            LIMIT {limit:d}
+        )
+        """
+        for user_id, position in after.items()
+    ]
+    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
+    return [ListedGroup(GroupKey(*row[:4]), *row[4:]) for row in rows]
+
+
+def read_epoch(cursor: Cursor) -> int:
+    """Return the first version of the current epoch of MySQL."""
+    cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+    [(epoch,)] = cursor.fetchall()
+    return int(epoch) * POSITIONS_PER_EPOCH
+
+
+def read_page(
+    cursor: Cursor, user_id: int, after: GroupPosition | None, limit: int
+) -> list[tuple[ListedGroup, Group]]:
+    """Return a page of the groups of a user, whose bell is locked, the newest ring first.
+
+    Without locks: at READ COMMITTED it reads what the lock of the bell protects, and a locking read
+    of this index also locks a group of the next user, in another order than its writers.
+    """
+    where, args = "", {"user_id": user_id}
+    if after is not None:
+        args |= after._asdict()
+        where = """
+          AND changed <= %(changed)s
+          AND (changed < %(changed)s OR kind < %(kind)s
+            OR (kind = %(kind)s AND (subject_type < %(subject_type)s
+              OR (subject_type = %(subject_type)s AND subject_id < %(subject_id)s))))
+        """
+    cursor.execute(
+        f"""
+        SELECT {_SELECTED}, changed_at
+        FROM bell_group FORCE INDEX (by_change)
+        WHERE user_id = %(user_id)s{where}
+        ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC
+        LIMIT {limit:d}
+        """,
+        args,
+    )
+    page = []
+    for row in cursor.fetchall():
+        key, changed_at = GroupKey(*row[:4]), row[-1]
+        group = _group(row[4:-1])
+        page.append((ListedGroup(key, group.fresh, group.changed, changed_at), group))
+    return page
+
+
+def find_marked(
+    cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey] | None
+) -> dict[GroupKey, Group]:
+    """Return up to 500 groups that a mark at a position moves, of ``keys``, or all; without locks,
+    as ``read_page``."""
+    cursor.execute(
+        f"""
+        SELECT {_SELECTED}
+        FROM bell_group FORCE INDEX (by_open)
+        WHERE {_where_marked(user_id, at, keys)}
+        ORDER BY kind, subject_type, subject_id
+        LIMIT {MAX_MARKED}
+        """
+    )
+    return {GroupKey(*row[:4]): _group(row[4:]) for row in cursor.fetchall()}
+
+
+def count_marked(cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey] | None) -> int:
+    """Return how many groups a mark would move."""
+    cursor.execute(
+        f"""
+        SELECT COUNT(*)
+        FROM bell_group FORCE INDEX (by_open)
+        WHERE {_where_marked(user_id, at, keys)}
+        """
+    )
+    [(count,)] = cursor.fetchall()
+    return int(count)
+
+
+def _where_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
+    where = f"""
+        user_id = {user_id:d}
+          AND is_open = 1
+          AND (changed <= {at:d} OR (shown_position > read_position AND shown_position <= {at:d}))
+        """
+    if keys is None:
+        return where
+    among = " OR ".join(
+        f"(kind = '{kind}' AND subject_type = '{subject_type}' AND subject_id = {subject_id:d})"
+        for _, kind, subject_type, subject_id in keys
+    )
+    return f"{where} AND ({among or 'FALSE'})"
+
+
+def _group(columns: Sequence[int]) -> Group:
+    fresh, read_position, changed, shown_position, fresh_after, is_open = columns
+    return Group(fresh, read_position, changed, shown_position, fresh_after, is_open == 1)
+
+
+def find_open(subjects: Iterable[tuple[str, int, int]]) -> dict[int, list[tuple[str, int]]]:
+    """Return user -> the ``subjects`` (type, id, owner) with an open group."""
+    listed = sorted(subjects)
+    arms = [
+        f"""
+        SELECT DISTINCT g.user_id, g.subject_type, g.subject_id
+        FROM JSON_TABLE('{json.dumps([(i, user_id) for _, i, user_id in of_type])}', '$[*]'
+            COLUMNS (subject_id BIGINT PATH '$[0]', user_id BIGINT PATH '$[1]')) AS k
+        STRAIGHT_JOIN bell_group AS g FORCE INDEX (PRIMARY)
+            ON  g.user_id = k.user_id
+            AND g.kind IN ('like', 'comment')
+            AND g.subject_type = '{subject_type}'
+            AND g.subject_id = k.subject_id
+        WHERE g.is_open = 1
+        """
+        for subject_type, of_type in groupby(listed, key=lambda subject: subject[0])
+    ]
+    subjects_of: dict[int, list[tuple[str, int]]] = {}
+    for user_id, *subject in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        subjects_of.setdefault(user_id, []).append((subject[0], subject[1]))
+    return subjects_of
+
+
+def delete_groups(cursor: Cursor, user_id: int, limit: int) -> int:
+    """Delete up to ``limit`` groups of a user, whose bell is locked; return their number."""
+    return cursor.execute(
+        f"""
+        DELETE FROM bell_group
+        WHERE user_id = %s
+        ORDER BY kind, subject_type, subject_id
+        LIMIT {limit:d}
+        """,
+        (user_id,),
+    )
+
+
+def count_unread(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, int]:
+    """Return the number of groups with something fresh of each of ``user_ids``."""
+    ids = list(user_ids)
+    cursor.execute(
+        f"""
+        SELECT user_id, COUNT(*)
+        FROM bell_group FORCE INDEX (by_open)
+        WHERE user_id IN ({sql.render_ids(ids)})
+          AND is_open = 1
+          AND fresh > 0
+        GROUP BY user_id
+        """
+    )
+    return dict.fromkeys(ids, 0) | dict(cursor.fetchall())
+
+
+def find_old(before_s: int, limit: int) -> dict[int, list[GroupKey]]:
+    """Return user -> groups that are read and did not ring for ``before_s``, oldest first."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT user_id, kind, subject_type, subject_id
+        FROM bell_group FORCE INDEX (by_age)
+        WHERE is_open = 0
+          AND changed_on < DATE(UTC_TIMESTAMP() - INTERVAL %s SECOND)
+        ORDER BY changed_on LIMIT {limit:d}
+        """,
+        (before_s,),
+    )
+    keys: dict[int, list[GroupKey]] = {}
+    for row in rows:
+        keys.setdefault(row[0], []).append(GroupKey(*row))
+    return keys
+
+
+def delete_read(cursor: Cursor, keys: Iterable[GroupKey]) -> int:
+    """Delete the groups that are read, whose bells are locked; return their number. One statement
+    for each kind and type."""
+    ids: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for user_id, kind, subject_type, subject_id in sorted(keys):
+        ids.setdefault((kind, subject_type), []).append((user_id, subject_id))
+    return sum(
+        cursor.execute(
+            f"""
+            DELETE g
+            FROM JSON_TABLE('{json.dumps(of_kind)}', '$[*]'
+                COLUMNS (user_id BIGINT PATH '$[0]', subject_id BIGINT PATH '$[1]')) AS k
+            STRAIGHT_JOIN bell_group AS g FORCE INDEX (PRIMARY)
+                ON  g.user_id = k.user_id
+                AND g.kind = '{kind}'
+                AND g.subject_type = '{subject_type}'
+                AND g.subject_id = k.subject_id
+            WHERE g.is_open = 0
+              AND g.fresh = 0
+            """
+        )
+        for (kind, subject_type), of_kind in ids.items()
+    )

@@ -1,0 +1,48 @@
+"""Store posts and comments of another system, with its ids and times. They ring no bell, are no
+outgoing events and are pushed to no feed; the rebuild of an inbox finds them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from plaza import counters
+from plaza.content import mysql_imports, mysql_store, refresh
+from plaza.content.mysql_imports import ImportedText
+from plaza.infra.mysql.mysql import Cursor
+from plaza.reactions import Target
+
+
+def import_texts(texts: Sequence[ImportedText]) -> list[int]:
+    """Store texts of one type that do not exist, and count them once; return the ids of comments
+    whose post does not exist, which are left out. One transaction of five statements, then as
+    ``refresh.project_texts``. Safe to repeat. Raises MysqlDown, RedisDown: repeat it then."""
+    refused = counters.run_in_transaction(lambda cursor: _store(cursor, texts))
+    stored = [Target(t.draft.type, t.id) for t in texts if t.id not in refused]
+    refresh.project_texts(mysql_store.read(stored).values())
+    return sorted(refused)
+
+
+def _store(cursor: Cursor, texts: Sequence[ImportedText]) -> set[int]:
+    refused: set[int] = set()
+    if texts[0].draft.type == "comment":
+        live = mysql_imports.lock_posts(cursor, {t.draft.parent_id or 0 for t in texts})
+        refused = {text.id for text in texts if text.draft.parent_id not in live}
+    existing = mysql_imports.find_existing(cursor, texts[0].draft.type, [t.id for t in texts])
+    by_id = {t.id: t for t in texts if t.id not in refused and t.id not in existing}
+    new = [by_id[text_id] for text_id in sorted(by_id)]
+    if not new:
+        return refused
+    mysql_imports.insert(cursor, new)
+    if new[0].draft.type == "post":
+        of_authors = Counter(text.draft.author_id for text in new)
+        counters.add_to_users(
+            cursor, {(author_id,): {"posts_total": n} for author_id, n in of_authors.items()}
+        )
+    else:
+        of_posts = Counter(text.draft.parent_id or 0 for text in new)
+        counters.lock_content(cursor, [Target("post", post_id) for post_id in sorted(of_posts)])
+        counters.add_to_content(
+            cursor, {("post", post_id): {"comment_total": n} for post_id, n in of_posts.items()}
+        )
+    return refused

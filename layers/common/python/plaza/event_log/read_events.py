@@ -1,0 +1,69 @@
+"""Read the events of both logs in the order of their commits, without gaps, at least once.
+
+A row gets its seq before its transaction commits, so a reader only reads up to the head: the seqs
+below which no transaction is open. Readers share the head; one of them moves it every two seconds.
+"""
+
+from __future__ import annotations
+
+from plaza.event_log import mysql_events
+from plaza.event_log.model import DAYS_KEPT, EventPage, EventPosition, LogHead, cut_page
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
+
+_DAY_US = 86_400_000_000
+
+
+def read_page(after: EventPosition | None, limit: int) -> EventPage:
+    """Return up to ``limit`` events after a position; None: the oldest that MySQL has. Three
+    statements; nine more if the head is moved. Raises EventsGone, MysqlDown."""
+    head, now_s = find_head(), int(clock.now_s())
+    position = after or EventPosition.at_start(head.epoch, now_s)
+    position.require_kept(head, now_s)
+    since_us = _find_first_us()
+    args = since_us, limit
+    return cut_page(
+        position,
+        head,
+        mysql_events.read_reactions(position.reaction_seq, head.reaction_seq, *args),
+        mysql_events.read_events(position.event_seq, head.event_seq, *args),
+        limit,
+        now_s,
+    )
+
+
+def find_head() -> LogHead:
+    """Return the head of both logs, moved if it is due. A log whose writers take too long keeps
+    its head. One statement; seven more to move it. Raises MysqlDown."""
+    head, is_due = mysql_events.read_head()
+    if not is_due or not mysql_events.claim_head():
+        return head
+    reactions, event_seq = mysql_events.pass_reaction_gate(), mysql_events.pass_event_gate()
+    if reactions is None or event_seq is None:
+        record("log_gate_busy", {"log_gates_busy": 1})
+    epoch, reaction_seq = reactions or (head.epoch, head.reaction_seq)
+    if epoch != head.epoch and event_seq is None:
+        return head  # the seqs of the new epoch are not known
+    event_seq = head.event_seq if event_seq is None else event_seq
+    return mysql_events.store_head(
+        LogHead(epoch, reaction_seq, event_seq), int(clock.now_s()) // 60
+    )
+
+
+def find_position(at_s: int) -> EventPosition | None:
+    """Return a position before all events that were stored from ``at_s`` on, at most some minutes
+    before; None without one. One statement. Raises MysqlDown."""
+    return mysql_events.find_position(at_s // 60 - 1)
+
+
+def delete_expired(limit: int) -> int:
+    """Delete up to ``limit`` positions that are older than the events. One statement. Raises
+    MysqlDown."""
+    return mysql_events.delete_positions(
+        int(clock.now_s()) // 60 - (DAYS_KEPT + 1) * 24 * 60, limit
+    )
+
+
+def _find_first_us() -> int:
+    """Return the time from which on all events are in MySQL: the start of a day (UTC)."""
+    return (clock.now_us() // _DAY_US - DAYS_KEPT) * _DAY_US

@@ -1,0 +1,105 @@
+"""Schemas of the API: totals on screens."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator, ConfigDict, Field
+
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel, check_id
+from plaza.live.read_totals import MAX_TARGETS
+
+
+def _check_reference(text: str) -> str:
+    check_id(text.rpartition(":")[2])
+    return text
+
+
+def _check_unique(references: list[str]) -> list[str]:
+    if len({*references}) < len(references):
+        raise ValueError("has a target twice")
+    return references
+
+
+Reference = Annotated[
+    str,
+    Field(
+        pattern=r"^(post|comment|review|user):[1-9][0-9]{0,18}$",
+        description="Type and id of a target.",
+    ),
+    AfterValidator(_check_reference),
+]
+References = Annotated[
+    list[Reference],
+    Query(
+        min_length=1,
+        max_length=MAX_TARGETS,
+        description=f"Up to {MAX_TARGETS} targets, separated by commas, each once.",
+        json_schema_extra={"uniqueItems": True},
+        examples=[["post:9000001", "user:31"]],
+    ),
+    AfterValidator(_check_unique),
+]
+
+
+class PostTotals(ResponseModel):
+    """The totals of a post."""
+
+    type: Literal["post"]
+    id: str
+    likes: Annotated[int, Field(description="Number of likes.")]
+    likes_at: OrderToken
+    collects: Annotated[int, Field(description="Number of collects.")]
+    collects_at: OrderToken
+    comments: Annotated[
+        int, Field(description="Number of comments. It has no order: the last response counts.")
+    ]
+
+
+class TextTotals(ResponseModel):
+    """The totals of a comment or a review."""
+
+    type: Literal["comment", "review"]
+    id: str
+    likes: Annotated[int, Field(description="Number of likes.")]
+    likes_at: OrderToken
+
+
+class UserTotals(ResponseModel):
+    """The totals of a user."""
+
+    type: Literal["user"]
+    id: str
+    followers: Annotated[int, Field(description="Users who follow this user.")]
+    followers_at: OrderToken
+
+
+class TotalsResponse(ResponseModel):
+    """The totals of the requested targets."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {
+                            "type": "post",
+                            "id": "9000001",
+                            "likes": 42,
+                            "likes_at": ORDER_EXAMPLE,
+                            "collects": 7,
+                            "collects_at": ORDER_EXAMPLE,
+                            "comments": 5,
+                        },
+                        {"type": "user", "id": "31", "followers": 3, "followers_at": None},
+                    ]
+                }
+            ]
+        }
+    )
+
+    items: Annotated[
+        list[PostTotals | TextTotals | UserTotals],
+        Field(description="One item a target, in the order of the request."),
+    ]

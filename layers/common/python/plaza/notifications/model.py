@@ -1,0 +1,49 @@
+"""Notifications as readers see them, and order tokens of bells. No I/O."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from plaza.bell import BellState, GroupPosition, ListedGroup
+from plaza.users import Card
+
+MAX_ACTORS = 3
+MAX_TEXT = 80  # characters
+_ALPHABET = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"  # in ASCII order
+_FORMAT, _DIGITS = "1", 9
+
+
+class Notification(NamedTuple):
+    """A group with what it displays: the beginning of its subject's text, None for a follow; how
+    many like, comment or follow; the newest actors."""
+
+    group: ListedGroup
+    text: str | None
+    total: int
+    actors: list[Card]
+
+
+class NotificationPage(NamedTuple):
+    """A page, the bell of its instant, and the position after which the next page begins (None: the
+    end)."""
+
+    state: BellState
+    items: list[Notification]
+    last: GroupPosition | None
+
+
+def encode_order(version: int) -> str:
+    """Return the order token of a version: of two tokens, the greater text is the newer one."""
+    digits = [_ALPHABET[version >> 6 * digit & 63] for digit in reversed(range(_DIGITS))]
+    return _FORMAT + "".join(digits)
+
+
+def decode_order(token: str) -> int:
+    """Return the version of an order token; -1 for a text that this version of Plaza did not make,
+    which orders nothing."""
+    if len(token) != _DIGITS + 1 or token[0] != _FORMAT or not set(token) <= set(_ALPHABET):
+        return -1
+    version = 0
+    for character in token[1:]:
+        version = version * 64 + _ALPHABET.index(character)
+    return version

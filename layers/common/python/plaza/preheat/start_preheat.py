@@ -1,0 +1,43 @@
+"""Start Preheat: by an operator, after a deploy, and when another master of Redis serves."""
+
+from __future__ import annotations
+
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import masters
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
+from plaza.preheat import redis_store
+from plaza.preheat.queues import PREHEATS, PreheatStep
+from plaza.preheat.settings import preheat_settings
+
+
+def start_preheat(cause: str) -> bool:
+    """Start a run; return False if another one is not finished. One round trip and one call.
+    Raises RedisDown, QueueDown."""
+    run_us = clock.now_us()
+    if not redis_store.begin_run(run_us):
+        return False
+    try:
+        PREHEATS.send(PreheatStep(run_us))
+    except QueueDown:
+        redis_store.end_run()
+        raise
+    record("preheat_started", cause=cause)
+    return True
+
+
+def start_after_change() -> int:
+    """Start a run if, since the last one, a master took over, Redis lost its data, or other code
+    was deployed; return whether. Two round trips. Raises RedisDown, QueueDown: the next call
+    starts it."""
+    of_shards = masters.read_masters(max_age_s=0)
+    names = sorted({(master.first_slot, master.reign) for master in of_shards.values()})
+    serving = " ".join(f"{first_slot}:{reign}" for first_slot, reign in names)
+    current = f"{serving};{preheat_settings().release}"
+    known = redis_store.read_known()
+    if known == current:
+        return 0
+    is_deploy = known is not None and known.partition(";")[0] == serving
+    started = start_preheat("deploy" if is_deploy else "failover")
+    redis_store.store_known(current)
+    return int(started)

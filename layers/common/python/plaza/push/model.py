@@ -1,0 +1,130 @@
+"""Types and rules of push messages. No I/O."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+from urllib.parse import urlsplit
+
+from plaza.infra.runtime.errors import Conflict, NotFound
+
+Kind = Literal["like", "comment", "follow", "order", "waitlist", "report"]
+Channel = Literal["push"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CHANNELS: tuple[Channel, ...] = get_args(Channel)
+MAX_SUBSCRIPTIONS = 10
+MAX_ENDPOINT = 1_024
+COALESCED_S = 30  # at most one round of pushes a user in this time
+TTL_S = 86_400  # for which a push service keeps a message for a device that is off
+EXPIRED_S = 4 * 3_600  # after which a request that a service did not accept is not repeated
+_TOPIC_LENGTH = 32  # characters; RFC 8030 allows no more
+PUSH_SERVICES = (
+    "fcm.googleapis.com",
+    "*.push.services.mozilla.com",
+    "*.push.apple.com",
+    "*.notify.windows.com",
+)
+"""Hosts that are sent to, of Chrome, Firefox, Safari and Edge; ``*.`` stands for all below."""
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost"})
+
+
+class PushIsOff(NotFound):
+    """This deployment has no key for push messages."""
+
+
+class SubscriptionMissing(NotFound):
+    """The user has no such subscription."""
+
+
+class TooManySubscriptions(Conflict):
+    """The user has as many subscriptions as are allowed."""
+
+    slug = "too-many-subscriptions"
+    title = "Too many subscriptions"
+    example = "You have 10 subscriptions. End one."
+
+
+class Subscription(NamedTuple):
+    """A browser: its URL at a push service, and the keys that messages are encrypted with."""
+
+    endpoint: str
+    public_key: str
+    auth_secret: str
+
+    @property
+    def endpoint_hash(self) -> bytes:
+        return hashlib.sha256(self.endpoint.encode()).digest()
+
+
+class Preference(NamedTuple):
+    """Whether a user receives a kind by a channel."""
+
+    kind: Kind
+    channel: Channel
+    is_on: bool
+
+
+class Notice(NamedTuple):
+    """Something that was decided for a user, and that is read when the push is made: an order, a
+    voucher with an offer for the user, a report."""
+
+    kind: Kind
+    user_id: int
+    subject_id: int
+
+
+class Recipient(NamedTuple):
+    """A user with subscriptions: the position up to which rings were pushed, the kinds that are
+    off, and the subscriptions."""
+
+    pushed_position: int
+    off: frozenset[str]
+    subscriptions: Sequence[Subscription]
+
+
+@dataclass(frozen=True, slots=True)
+class PushTask:
+    """A message of PUSHES: users whose bells rang, notices, or subscriptions (user, hash of the
+    endpoint) that a push service ended."""
+
+    users: Sequence[int] = ()
+    notices: Sequence[Notice] = ()
+    ended: Sequence[tuple[int, bytes]] = ()
+
+
+class PushRequest(NamedTuple):
+    """A message of PUSH_REQUESTS: one push to one browser. A later one with the same ``topic``
+    replaces it, as long as the device has not received it."""
+
+    user_id: int
+    subscription: Subscription
+    topic: str
+    payload: str
+    made_s: int
+
+
+def topic_of(user_id: int, kind: str, subject_type: str, subject_id: int) -> str:
+    """Return the topic of all pushes about one subject to a user."""
+    text = f"{user_id}:{kind}:{subject_type}:{subject_id}"
+    return urlsafe_b64encode(hashlib.sha256(text.encode()).digest())[:_TOPIC_LENGTH].decode()
+
+
+def is_push_service(endpoint: str, *, is_local: bool) -> bool:
+    """Return whether a URL is one of https at a push service; ``is_local``: or one of http at a
+    loopback address."""
+    try:
+        parts = urlsplit(endpoint)
+        port = parts.port
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    if is_local and parts.scheme == "http" and host in _LOOPBACK:
+        return True
+    is_known = any(
+        host.endswith(name[1:]) if name.startswith("*.") else host == name for name in PUSH_SERVICES
+    )
+    return parts.scheme == "https" and port is None and "@" not in parts.netloc and is_known

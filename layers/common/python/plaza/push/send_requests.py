@@ -1,0 +1,150 @@
+"""Send requests to push services, from a function outside of the VPC. At least once: a process that
+ends after a service accepted a push sends it again, with the same topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from enum import Enum, auto
+from typing import TYPE_CHECKING, NamedTuple
+
+from plaza.infra.aws import secrets
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import BadSettings, settings
+from plaza.push.model import EXPIRED_S, TTL_S, PushRequest, PushTask, is_push_service
+from plaza.push.queues import PUSH_REQUESTS, PUSHES
+from plaza.push.settings import push_settings
+
+if TYPE_CHECKING:
+    from py_vapid import Vapid
+
+__all__ = ["PUSH_REQUESTS", "send"]
+
+TIMEOUT_S = 5.0
+RETRY_AFTER_S = 60
+MAX_RETRY_AFTER_S = 900  # of a message of SQS
+_ENDED = (404, 410)
+
+
+class _Outcome(Enum):
+    SENT = auto()
+    ENDED = auto()
+    REFUSED = auto()
+    AGAIN = auto()
+
+
+class _Sender(NamedTuple):
+    """Plaza as push services know it."""
+
+    key: Vapid
+    contact: str
+
+
+class _Result(NamedTuple):
+    request: PushRequest
+    outcome: _Outcome
+    status: int = 0
+    retry_after_s: int = 0
+
+
+@PUSH_REQUESTS.consumer
+def send(requests: Sequence[PushRequest]) -> None:
+    """Send a batch, its requests at once.
+
+    A subscription that its service does not know, or knows to have ended, ends here. What a service
+    refuses for now (429, 5xx), or does not answer in 5 s, is sent again when the service allows it,
+    for 4 h. What it refuses for good is dropped. Raises SecretsDown; QueueDown: repeat the batch.
+    """
+    now_s = int(clock.now_s())
+    current = [request for request in requests if now_s - request.made_s < EXPIRED_S]
+    results: list[_Result] = []
+    if current:
+        sender = _read_sender()
+        with ThreadPoolExecutor(max_workers=len(current)) as threads:
+            results = list(threads.map(lambda request: _send(request, sender), current))
+    _handle(results)
+    record(
+        "pushes_sent",
+        {
+            "pushes_sent": _count(results, _Outcome.SENT),
+            "pushes_postponed": _count(results, _Outcome.AGAIN),
+            "pushes_refused": _count(results, _Outcome.REFUSED),
+            "pushes_expired": len(requests) - len(current),
+        },
+        ended=_count(results, _Outcome.ENDED),
+        statuses=sorted({result.status for result in results}),
+    )
+
+
+def _handle(results: Sequence[_Result]) -> None:
+    """End subscriptions, and send again what was postponed."""
+    ended = [
+        (request.user_id, request.subscription.endpoint_hash)
+        for request, outcome, *_ in results
+        if outcome is _Outcome.ENDED
+    ]
+    if ended:
+        PUSHES.send(PushTask(ended=ended))
+    for request, outcome, _, retry_after_s in results:
+        if outcome is _Outcome.AGAIN:
+            PUSH_REQUESTS.send(request, retry_after_s)
+
+
+def _count(results: Sequence[_Result], outcome: _Outcome) -> int:
+    return sum(result.outcome is outcome for result in results)
+
+
+def _read_sender() -> _Sender:
+    from py_vapid import Vapid
+
+    config = push_settings()
+    if config.key_secret_id is None or config.contact is None:
+        raise BadSettings("PLAZA_PUSH_KEY_ID or PLAZA_PUSH_CONTACT is not set")
+    return _Sender(Vapid.from_pem(secrets.read(config.key_secret_id).encode()), config.contact)
+
+
+def _send(request: PushRequest, sender: _Sender) -> _Result:
+    """Send one request. It follows no redirect, so it reaches push services only."""
+    import requests
+    from pywebpush import WebPushException, webpush
+
+    subscription, is_local = request.subscription, settings().environment == "local"
+    if not is_push_service(subscription.endpoint, is_local=is_local):
+        return _Result(request, _Outcome.REFUSED)
+    with requests.Session() as session:
+        session.max_redirects = 0
+        session.trust_env = False
+        try:
+            webpush(
+                {
+                    "endpoint": subscription.endpoint,
+                    "keys": {"p256dh": subscription.public_key, "auth": subscription.auth_secret},
+                },
+                request.payload,
+                vapid_private_key=sender.key,
+                vapid_claims={"sub": sender.contact},
+                headers={"topic": request.topic, "urgency": "normal"},
+                ttl=TTL_S,
+                timeout=TIMEOUT_S,
+                requests_session=session,
+            )
+        except WebPushException as error:
+            if error.response is None:  # the keys of the browser are no keys
+                return _Result(request, _Outcome.REFUSED)
+            answer = error.response
+            return _judge(request, answer.status_code, answer.headers.get("retry-after"))
+        except (requests.TooManyRedirects, ValueError):
+            return _Result(request, _Outcome.REFUSED)
+        except requests.RequestException:
+            return _Result(request, _Outcome.AGAIN, retry_after_s=RETRY_AFTER_S)
+    return _Result(request, _Outcome.SENT, 201)
+
+
+def _judge(request: PushRequest, status: int, retry_after: str | None) -> _Result:
+    if status in _ENDED:
+        return _Result(request, _Outcome.ENDED, status)
+    if status == 429 or status >= 500:
+        wait_s = int(retry_after) if retry_after and retry_after.isdecimal() else RETRY_AFTER_S
+        return _Result(request, _Outcome.AGAIN, status, min(max(wait_s, 1), MAX_RETRY_AFTER_S))
+    return _Result(request, _Outcome.REFUSED, status)

@@ -1,0 +1,19 @@
+"""Store users of another system, with its ids and identities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.infra.mysql import mysql
+from plaza.targets import markers
+from plaza.users import mysql_imports
+from plaza.users.mysql_imports import ImportedUser
+
+
+def import_users(users: Sequence[ImportedUser]) -> list[int]:
+    """Store users that do not exist; return the ids of those whose identity is another user's,
+    which are left out. One transaction of three statements and one round trip. Safe to repeat.
+    Raises MysqlDown, RedisDown."""
+    refused = mysql.run_in_transaction(lambda cursor: mysql_imports.insert(cursor, users))
+    markers.mark_all_created([("user", user.id) for user in users if user.id not in refused])
+    return sorted(refused)

@@ -1,0 +1,369 @@
+"""The bell on MariaDB: what rings, what is taken back, and what a mark leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza.bell import GroupKey, erasure, list_groups, mark_read, mysql_store, purge, queries
+from plaza.blocks import block_user
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.clock import Deadline
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, persist
+from tests.integration.bell.conftest import COMMENT, POST, USER, like, rang_at, unlike
+from tests.integration.conftest import Away
+from tests.support.bells import OWNER, bell, check_bells, display, group, mark, turn_off, turn_on
+from tests.support.consumers import make_event, statements
+from tests.support.plaza import World
+
+pytestmark = pytest.mark.usefixtures("world")
+
+
+# ---------------------------------------------------------------- what rings
+
+
+def test_a_like_rings_once_for_the_author() -> None:
+    like(7)
+    assert bell() == (1, 1)
+    assert group() == (1, 0, 1, 0, 1, 1)
+    assert rang_at(7) == 1
+    like(7)
+    assert bell() == (1, 1)
+
+
+def test_all_rings_of_a_transaction_share_a_position() -> None:
+    like(7, 8, 9)
+    persist.save([make_event(7, at=50, target=COMMENT), make_event(7, at=51, kind=COLLECT)])
+    assert bell() == (2, 2)
+    assert group().fresh == 3
+    assert group(subject=COMMENT).changed == 2
+
+
+def test_collects_and_own_reactions_do_not_ring() -> None:
+    persist.save([make_event(7, at=1, kind=COLLECT), make_event(OWNER, at=2)])
+    assert bell() == (0, 0)
+    assert mysql.fetch_all("SELECT * FROM bell") == []
+
+
+def test_a_follow_rings_for_the_followed_user() -> None:
+    persist.save([make_event(7, target=USER, kind=FOLLOW)])
+    assert bell(USER.id) == (1, 1)
+    assert group("follow", USER, USER.id).fresh == 1
+
+
+def test_a_like_taken_back_while_unread_is_no_longer_new() -> None:
+    like(7)
+    unlike(7)
+    assert bell() == (2, 0)
+    assert group() == (0, 0, 1, 0, 0, 1)
+    like(7)
+    assert bell() == (3, 1)
+    assert rang_at(7) == 3
+
+
+def test_a_toggle_within_a_batch_changes_nothing() -> None:
+    like(7)
+    before = bell(), group()
+    persist.save([make_event(7, on=False, at=10**6), make_event(7, on=True, at=10**6 + 1)])
+    assert (bell(), group()) == before
+
+
+def test_a_like_given_again_after_it_was_read_is_silent() -> None:
+    like(7)
+    mark(display())
+    before = bell()
+    unlike(7)
+    assert bell() == before
+    like(7)
+    assert (bell(), group().fresh) == (before, 0)
+    assert rang_at(7) == 1
+
+
+def test_a_withdrawn_like_that_was_displayed_does_not_ring_again() -> None:
+    """Given a like that was taken back between the list and the mark."""
+    like(7)
+    page = display()
+    unlike(7)
+    assert mark(page).state.unread == 0
+    like(7)
+    assert group().fresh == 0
+
+
+def test_history_rings_no_bell() -> None:
+    persist.save_history([make_event(7, at=1)])
+    assert (bell(), rang_at(7)) == ((0, 0), 0)
+    unlike(7)
+    assert bell() == (0, 0)
+
+
+def test_rows_from_before_never_ring() -> None:
+    turn_off()
+    like(7)
+    turn_on()
+    like(8)
+    assert group().fresh == 1
+    unlike(7)
+    assert group().fresh == 1
+
+
+def test_the_switch_stops_rings_and_not_takings_back() -> None:
+    like(7, 8)
+    turn_off()
+    like(9)
+    unlike(7)
+    assert (bell(), group().fresh) == ((2, 1), 1)
+
+
+def test_the_batch_costs_four_statements_more_and_none_without_a_change() -> None:
+    """Given a bell and a group, of which a batch changes both."""
+    like(7)
+    turn_off()
+    like(8)
+    before = statements()
+    like(10)
+    without = statements() - before
+    turn_on()
+    like(11)
+    before = statements()
+    events = like(12)
+    assert statements() - before - without == 4
+    before = statements()
+    persist.save(events)
+    repeated = statements() - before
+    assert repeated <= without
+
+
+def test_many_events_of_many_owners_are_counted() -> None:
+    posts = [Target("post", 1_000 + number) for number in range(40)]
+    for post in posts:
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
+            (post.id, 200 + post.id % 7),
+        )
+    persist.save(
+        [make_event(actor, at=actor, target=post) for post in posts for actor in range(300, 330)]
+    )
+    assert bell(203)[1] == len([post for post in posts if post.id % 7 == 3])
+
+
+# ---------------------------------------------------------------- silence
+
+
+def test_a_blocked_user_rings_no_bell() -> None:
+    block_user.block(7, OWNER)
+    like(7, 8)
+    assert group().fresh == 1
+    block_user.unblock(7, OWNER)
+    unlike(7)
+    like(7)
+    assert group().fresh == 2
+
+
+def test_a_block_before_the_first_ring_is_counted_when_the_bell_is_created() -> None:
+    mysql.write(
+        "INSERT INTO user_block (blocker_id, blocked_id, created_at) VALUES (%s, 7, NOW())",
+        (OWNER,),
+    )
+    like(7)
+    assert mysql.fetch_all("SELECT position, blocking FROM bell") == [(0, 1)]
+
+
+def test_a_silenced_like_forgets_its_unread_ring() -> None:
+    """Given a like that rang, was taken back unread, and comes back while it may not ring."""
+    like(7)
+    unlike(7)
+    block_user.block(7, OWNER)
+    like(7)
+    assert (rang_at(7), group().fresh, bell()[1]) == (0, 0, 0)
+
+
+def test_a_like_of_a_deleted_post_does_not_ring() -> None:
+    mysql.write("UPDATE content SET deleted_at = NOW() WHERE content_id = %s", (POST.id,))
+    like(7)
+    assert bell() == (0, 0)
+
+
+# ---------------------------------------------------------------- lists and marks
+
+
+def test_a_mark_reads_what_was_displayed_and_leaves_what_rang_since() -> None:
+    like(7, 8)
+    page = display()
+    assert [(g.key.kind, g.fresh) for g in page.groups] == [("like", 2)]
+    like(9)
+    marked = mark(page)
+    assert (marked.state.unread, marked.left) == (1, 0)
+    assert group() == (1, 1, 2, 1, 1, 1)
+    assert mark(display()).state.unread == 0
+
+
+def test_a_mark_after_five_seconds_of_likes_leaves_exactly_those() -> None:
+    """Given a like a second, in transactions of their own, and an unlike of each side."""
+    like(*range(10, 20))
+    page = display()
+    for second in range(5):
+        like(30 + second)
+        check_bells()
+    unlike(10)
+    unlike(30)
+    mark(page)
+    assert group().fresh == 4
+    unlike(31)
+    unlike(11)
+    assert group().fresh == 3
+
+
+def test_a_mark_without_a_checkpoint_reads_only_groups_that_did_not_ring_since() -> None:
+    like(7)
+    page = list_groups.list_groups(OWNER, None, 20, is_displayed=False)
+    assert group().shown_position == 0
+    like(8)
+    assert mark(page).state.unread == 1
+    assert group().fresh == 2
+
+
+def test_an_older_mark_of_another_device_reads_nothing_that_it_did_not_display() -> None:
+    like(7)
+    first = display()
+    like(8)
+    second = display()
+    assert mark(first).state.unread == 1
+    assert group().fresh == 2
+    assert mark(second).state.unread == 0
+
+
+def test_a_mark_is_safe_to_repeat() -> None:
+    like(7)
+    page = display()
+    marked = mark(page)
+    assert mark(page) == marked
+    assert bell() == (2, 0)
+
+
+def test_a_mark_names_its_groups() -> None:
+    like(7)
+    persist.save([make_event(7, at=5, target=COMMENT)])
+    page = display()
+    marked = mark(page, keys=[GroupKey(OWNER, "like", *COMMENT)])
+    assert marked.state.unread == 1
+    assert group().fresh == 1
+    assert mark(page, keys=[]) == marked
+
+
+def test_a_position_above_the_bell_and_one_of_another_epoch_mark_nothing() -> None:
+    like(7)
+    version = display().state.version
+    assert mark_read.mark_read(OWNER, version + 1) == ((version, 1), 0)
+    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+    try:
+        assert mark_read.mark_read(OWNER, version).state.unread == 1
+    finally:
+        mysql.write("UPDATE log_gate SET epoch = epoch - 1")
+
+
+def test_a_user_without_a_bell_has_an_empty_list() -> None:
+    page = display(12345)
+    assert (page.groups, page.last, page.state.unread) == ([], None, 0)
+    assert mark(page, 12345).left == 0
+
+
+def test_the_list_has_pages_and_the_newest_ring_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(7):
+        target = Target("post", 500 + number)
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
+            (target.id, OWNER),
+        )
+        persist.save([make_event(7, target=target)])
+    like(7, 8)
+    persist.save([make_event(7, at=9, target=USER, kind=FOLLOW)])
+    seen, after = [], None
+    while True:
+        page = list_groups.list_groups(OWNER, after, 3, is_displayed=True)
+        seen += [g.key.subject_id for g in page.groups]
+        after = page.last
+        if after is None:
+            break
+    assert seen == [11, 506, 505, 504, 503, 502, 501, 500]
+    monkeypatch.setattr("plaza.bell.mysql_store.MAX_MARKED", 3)
+    assert mark(page).left == 5
+    assert mark(page).left == 2
+    assert mark(page) == (page.state._replace(version=page.state.version + 3, unread=0), 0)
+
+
+# ---------------------------------------------------------------- deletions
+
+
+def test_a_purged_group_begins_at_the_position_of_the_bell() -> None:
+    """Given likes that rang before the group was deleted."""
+    like(7, 8)
+    mark(display())
+    mysql.write("UPDATE bell_group SET changed_on = CURDATE() - INTERVAL 2 YEAR")
+    assert purge.delete_expired(1_000) == 1
+    assert purge.delete_expired(1_000) == 0
+    like(9)
+    assert (group().fresh, bell()[1]) == (1, 1)
+    unlike(7)
+    assert group().fresh == 1
+
+
+def test_an_unread_group_is_not_purged() -> None:
+    like(7)
+    mysql.write("UPDATE bell_group SET changed_on = CURDATE() - INTERVAL 2 YEAR")
+    assert purge.delete_expired(1_000) == 0
+
+
+def test_an_erased_recipient_has_no_group_and_a_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    like(7, 8)
+    persist.save([make_event(7, at=5, target=COMMENT)])
+    monkeypatch.setattr(erasure, "_PAGE", 1)
+    assert erasure.erase(OWNER, Deadline.in_s(10)) == 2
+    assert bell() == (4, 0)
+    assert mysql.fetch_all("SELECT * FROM bell_group") == []
+    assert erasure.erase(OWNER, Deadline.in_s(10)) == 0
+    unlike(7)
+    assert bell() == (4, 0), "a late unlike finds no group"
+    like(9)
+    assert group().fresh == 1
+
+
+# ---------------------------------------------------------------- the projection
+
+
+def test_readers_get_the_bell_and_consumers_update_it() -> None:
+    assert queries.read_bell(OWNER) == (0, 0)
+    like(7)
+    assert queries.read_bell(OWNER) == (1, 1)
+    page = display()
+    mark(page)
+    assert queries.read_bell(OWNER) == (2, 0)
+
+
+def test_a_reader_stores_nothing_if_its_fence_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a consumer that passed between the read of MySQL and the store, after Redis lost its
+    data: nothing would correct what the reader stores."""
+    read_states = mysql_store.read_states
+
+    def read_and_lose(user_ids: list[int]) -> object:
+        states = read_states(user_ids)
+        redis.execute("FLUSHALL")
+        monkeypatch.undo()
+        like(7)
+        return states
+
+    monkeypatch.setattr(mysql_store, "read_states", read_and_lose)
+    assert queries.read_bell(OWNER) == (0, 0)
+    turn_on()
+    assert queries.read_bell(OWNER) == (1, 1)
+
+
+def test_a_bell_is_read_without_redis(redis_away: Away) -> None:
+    like(7)
+    with redis_away():
+        assert queries.read_bell(OWNER) == (1, 1)
+
+
+def test_likes_are_taken_back_by_an_erasure_of_the_actor(world: World) -> None:
+    like(7)
+    persist.save([make_event(7, on=False, at=10**7)])
+    assert (bell()[1], LIKE.rings) == (0, True)

@@ -1,0 +1,197 @@
+"""Consumers, comments, deletions, marks and erasures at once: no deadlock between them, nothing
+given up, and the bell is right. ``make races`` runs eight consumers for a minute."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import pytest
+
+from local.stack.servers import connect_mysql
+from plaza.bell import erasure, list_groups, mark_read, moves
+from plaza.bell import mysql_store as bell_store
+from plaza.content import Draft, commands, mysql_store
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.clock import Deadline
+from plaza.reactions import Target, persist
+from plaza.reactions.model import ReactionEvent
+from tests.support.bells import bell, check_bells, turn_on
+from tests.support.consumers import consumer, deadlocks, end, go, make_event
+from tests.support.plaza import World
+from tests.support.stores import add_users
+
+AUTHORS = (101, 102, 103)
+POSTS = tuple(Target("post", number) for number in range(1_000, 1_012))
+CONSUMERS = int(os.environ.get("PLAZA_RACE_CONSUMERS", "4"))
+SECONDS = int(os.environ.get("PLAZA_RACE_SECONDS", "8"))
+BATCH, BATCHES = 60, 3 * SECONDS // 2
+if "PLAZA_RACE_SECONDS" in os.environ:  # all of them wait for the same posts, one after another
+    BATCHES = 3 * SECONDS
+
+
+def author_of(post: Target) -> int:
+    return AUTHORS[post.id % len(AUTHORS)]
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World) -> World:
+    add_users(*AUTHORS, *range(1, 40))
+    for post in POSTS:
+        plaza.add(post, author_id=author_of(post))
+    turn_on()
+    return plaza
+
+
+class Traffic:
+    """What API processes do to MySQL beside the consumers, each in a connection of its own."""
+
+    def __init__(self, mysql_url: str, seed: int) -> None:
+        self.mysql_url, self.rng = mysql_url, random.Random(seed)
+        self.ended = threading.Event()
+        self.done = 0
+        self.errors: list[str] = []
+
+    def run(self, work: Callable[[Cursor, random.Random], None]) -> None:
+        """Repeat one kind of transaction; a deadlock is an error here, not a repetition."""
+        rng = random.Random(self.rng.random())
+        with connect_mysql(self.mysql_url) as connection:
+            connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+            connection.query("SET SESSION group_concat_max_len = 4194304")
+            while not self.ended.is_set():
+                connection.begin()
+                try:
+                    with connection.cursor() as cursor:
+                        work(cursor, rng)
+                    connection.commit()
+                    self.done += 1
+                except Exception as error:
+                    connection.rollback()
+                    self.errors.append(repr(error))
+                time.sleep(0.002)
+
+
+def write_comment(cursor: Cursor, rng: random.Random) -> None:
+    post = rng.choice(POSTS)
+    draft = Draft(type="comment", author_id=rng.randrange(1, 40), parent_id=post.id, body="b")
+    target = Target("comment", rng.randrange(10**12))
+    commands._write(cursor, target, draft, None, True)
+
+
+def delete_comment(cursor: Cursor, rng: random.Random) -> None:
+    """Delete a comment whose write was not announced: it waits for the counter and the bell."""
+    cursor.execute(
+        "SELECT content_id FROM content WHERE content_type = 'comment' AND deleted_at IS NULL"
+        " LIMIT 20"
+    )
+    if live := cursor.fetchall():
+        target = Target("comment", rng.choice(live)[0])
+        stored = mysql_store.lock(cursor, target)
+        assert stored
+        if not stored.deleted:
+            commands._delete(cursor, stored.text)
+
+
+def ring_pending(cursor: Cursor, rng: random.Random) -> None:
+    cursor.execute(
+        "SELECT content_id, parent_id FROM content WHERE content_type = 'comment'"
+        " AND bell_position IS NULL AND deleted_at IS NULL LIMIT 1"
+    )
+    for comment_id, post_id in cursor.fetchall():
+        pending = mysql_store.lock_pending_rings(cursor, [comment_id])
+        if pending:
+            author = author_of(Target("post", post_id))
+            rang = moves.ring_comments(cursor, author, post_id, [*pending.values()], rings=True)
+            mysql_store.set_bell_positions(cursor, dict(zip(pending, rang, strict=True)))
+
+
+def test_no_deadlock_and_nothing_is_lost(mysql_url: str) -> None:
+    """Given consumers of likes on all posts, comments, deletions that wait, and a refresh."""
+    rng = random.Random(1)
+    before = deadlocks()
+    traffic = Traffic(mysql_url, 2)
+    kinds = (write_comment, write_comment, delete_comment, delete_comment, ring_pending)
+
+    def draw() -> ReactionEvent:
+        on, at = rng.random() < 0.7, rng.randrange(10**9)
+        return make_event(rng.randrange(1, 60), on, at, rng.choice(POSTS))
+
+    batches = [[[draw() for _ in range(BATCH)] for _ in range(BATCHES)] for _ in range(CONSUMERS)]
+    warm = [make_event(70, True, 1, post) for post in POSTS]
+    persist.save(warm)
+    with ThreadPoolExecutor() as pool, ExitStack() as stack:
+        futures = [pool.submit(traffic.run, kind) for kind in kinds]
+        try:
+            processes = [stack.enter_context(consumer(own)) for own in batches]
+            for process in processes:
+                go(process)
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
+                for author in AUTHORS:
+                    page = list_groups.list_groups(author, None, 20, is_displayed=True)
+                    mark_read.mark_read(author, page.state.version)
+                erasure.erase(AUTHORS[0], Deadline.in_s(5))
+            for process in processes:
+                end(process)
+        finally:
+            traffic.ended.set()
+        for future in futures:
+            future.result()
+    assert traffic.errors == []
+    assert traffic.done > 100
+    assert deadlocks() - before == 0
+    check_bells()
+
+
+@pytest.mark.parametrize("cut", ["lock_bells", "read_around", "store_groups", "store_bells"])
+def test_a_consumer_that_ends_between_statements_leaves_nothing(
+    cut: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that ends after one of the bell's statements, and the redelivered batch."""
+
+    class Killed(BaseException):
+        pass
+
+    persist.save([make_event(1, True, 1, POSTS[0])])
+    events = [make_event(2, True, 2, POSTS[0]), make_event(1, False, 3, POSTS[0])]
+    before = bell(author_of(POSTS[0]))
+    statement = getattr(bell_store, cut)
+
+    def run_and_end(*args: object) -> None:
+        statement(*args)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bell_store, cut, run_and_end)
+        with pytest.raises(Killed):
+            persist.save(events)
+    assert bell(author_of(POSTS[0])) == before
+    check_bells()
+    persist.save(events)
+    persist.save(events)
+    assert bell(author_of(POSTS[0])) == (2, 1)
+    check_bells()
+
+
+def test_concurrent_first_rings_create_one_bell(mysql_url: str) -> None:
+    """Given two consumers whose owners have no bells, in crossed order."""
+    pairs = [
+        [make_event(actor, True, number, POSTS[number % 3]) for number in range(actor, actor + 6)]
+        for actor in range(1, 9)
+    ]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(consumer([batch])) for batch in pairs[:4]]
+        for process in processes:
+            go(process)
+        for process in processes:
+            end(process)
+    check_bells()
+    assert sum(bell(author)[1] for author in AUTHORS) == 3
+    rows = mysql.fetch_all("SELECT COUNT(*) FROM reaction WHERE bell_position = 0")
+    assert rows == [(0,)]

@@ -1,0 +1,122 @@
+"""Wrong bells and groups are reasons by the reconciliation, and repaired while users go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza.bell import queries, recount
+from plaza.infra.mysql import mysql
+from plaza.reactions import FOLLOW, persist
+from plaza.reconciliation import orchestrator
+from tests.integration.bell.conftest import COMMENT, USER, like, unlike
+from tests.support.bells import OWNER, bell, check_bells, display, group, mark
+from tests.support.consumers import make_event
+from tests.support.plaza import World
+
+DAMAGES = {
+    "bell-unread": "UPDATE bell SET unread = unread + 2",
+    "bell-fresh": "UPDATE bell_group SET fresh = fresh + 1 WHERE kind = 'like'",
+    "bell-fresh after": "UPDATE bell_group SET fresh_after = 0 WHERE kind = 'follow'",
+    "bell-fresh closed": "UPDATE bell_group SET is_open = 0",
+    "bell-fresh row": "UPDATE reaction SET state = 0 WHERE actor_id = 8",
+}
+
+
+def reconcile(world: World) -> dict[str, int]:
+    run = orchestrator.start()
+    world.queues.drain()
+    return dict(orchestrator.read_report(run).reason_counts)
+
+
+@pytest.fixture
+def rung(world: World) -> World:
+    """Bells of two users, one of whom a closed group as well."""
+    like(7, 8, 9)
+    persist.save([make_event(7, at=5, target=COMMENT), make_event(7, target=USER, kind=FOLLOW)])
+    mark(display(USER.id), USER.id)
+    persist.save([make_event(8, at=6, target=USER, kind=FOLLOW)])
+    return world
+
+
+def test_right_bells_are_no_finding(rung: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recount, "_BELLS_PER_PAGE", 1)
+    monkeypatch.setattr(recount, "_GROUPS_PER_PAGE", 2)
+    monkeypatch.setattr(recount, "MAX_ROWS", 2)
+    assert not {name for name in reconcile(rung) if name.startswith("bell")}
+    assert bell() == (2, 2)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_wrong_bell_is_found_and_repaired(damage: str, rung: World) -> None:
+    queries.read_bell(OWNER)
+    mysql.write(DAMAGES[damage])
+    reasons = reconcile(rung)
+    assert reasons.get(damage.split()[0]), reasons
+    check_bells()
+    assert queries.read_bell(OWNER).unread == bell()[1]
+    reasons = reconcile(rung)
+    assert not {name for name in reasons if name.startswith("bell")}
+
+
+def test_a_closed_group_is_compared_in_turn(rung: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a group that was closed with rows that ring: one of 100 is compared."""
+    monkeypatch.setattr(recount, "SAMPLED", 1)
+    mysql.write("UPDATE bell_group SET is_open = 0, fresh = 0 WHERE kind = 'like'")
+    reconcile(rung)
+    assert (group().fresh, group().is_open) == (3, 1)
+    assert mark(display()).state.unread == 0
+
+
+def test_a_repair_after_a_roll_back_counts_what_the_version_before_took_back(
+    rung: World,
+) -> None:
+    """Given a version without the bell, which turns rows off and leaves ``fresh``."""
+    mysql.write("UPDATE reaction SET state = 0 WHERE actor_id IN (7, 9) AND target_id = %s", (11,))
+    reconcile(rung)
+    assert group().fresh == 1
+    unlike(8)
+    assert group().fresh == 0
+
+
+def test_pages_end_at_a_bound_of_rows(rung: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a user with three groups, of five rows, and one with a group of two."""
+    monkeypatch.setattr(recount, "SAMPLED", 1)
+    sizes = {}
+    for max_rows in (4, 100):
+        monkeypatch.setattr(recount, "MAX_ROWS", max_rows)
+        sizes[max_rows] = [(page.compared, page.users) for page in pages()]
+    assert sum(compared for compared, _ in sizes[100]) == sum(count_groups().values())
+    assert len(sizes[100]) == 1
+    assert len(sizes[4]) > 1
+    assert sum(users for _, users in sizes[4]) == len(count_groups())
+    assert recount.compare_bells(10**6) == ([], 0, 10**6, True)
+
+
+@pytest.mark.parametrize("page", [1, 2, 3, 100])
+def test_each_wrong_group_of_a_large_user_is_found_in_time(
+    page: int, rung: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a user with more groups than a page compares: each is in the sample of some round."""
+    monkeypatch.setattr(recount, "_GROUPS_PER_PAGE", page)
+    monkeypatch.setattr(recount, "MAX_COMPARED", 1)
+    mysql.write("UPDATE bell_group SET fresh = fresh + 1")
+    wrong = set()
+    for _ in range(100):
+        round_ = pages()
+        assert all(len(part.wrong) <= 1 for part in round_)
+        assert sum(part.users for part in round_) == len(count_groups())
+        wrong |= {group.key for part in round_ for group in part.wrong}
+    mysql.write("UPDATE bell_group SET fresh = fresh - 1")  # right again: each test ends so
+    assert len(wrong) == sum(count_groups().values())
+
+
+def pages() -> list[recount.ComparedGroups]:
+    """Return the pages of a round."""
+    compared = [recount.compare_groups(0)]
+    while not compared[-1].is_last:
+        compared.append(recount.compare_groups(compared[-1].last_id))
+    return compared
+
+
+def count_groups() -> dict[int, int]:
+    return dict(mysql.fetch_all("SELECT user_id, COUNT(*) FROM bell_group GROUP BY user_id"))

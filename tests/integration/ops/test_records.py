@@ -1,0 +1,165 @@
+"""Importing users, posts and comments: each once, exact beside live traffic, without bells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.paths import CommandError
+from ops import records
+from ops.records import RecordReport, import_records
+from plaza.content import import_texts
+from plaza.event_log import mysql_events, read_events
+from plaza.event_log.model import EventPosition
+from plaza.infra.mysql import mysql
+from plaza.users import sign_up
+from tests.support.audits import Audit
+from tests.support.content_api import ask, comment, post
+from tests.support.plaza import World
+
+AT = "2020-01-01T00:00:00Z"
+USERS = [
+    {"id": 12, "nickname": "ann", "created_at": AT, "issuer": "my-app", "subject": "ann"},
+    {"id": 13, "nickname": "bob", "created_at": AT},
+]
+POSTS = [
+    {"id": 7, "author_id": 12, "created_at": AT, "title": "Hello", "body": "First"},
+    {"id": 8, "author_id": 12, "created_at": AT, "title": "Again", "body": "Second"},
+    {"id": 9, "author_id": 13, "created_at": AT, "title": "Mine", "body": "Third"},
+]
+COMMENTS = [
+    {"id": 21, "post_id": 7, "author_id": 13, "created_at": AT, "body": "Nice"},
+    {"id": 22, "post_id": 7, "author_id": 12, "created_at": AT, "body": "Thanks"},
+    {"id": 23, "post_id": 9, "author_id": 12, "created_at": AT, "body": "Good"},
+]
+
+
+@pytest.fixture
+def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
+    return Audit(redis_url, mysql_url)
+
+
+def store(tmp_path: Path, what: str, rows: list[dict[str, Any]], **options: Any) -> RecordReport:
+    file = tmp_path / f"{what}.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return import_records(file, what, tmp_path / "imports", **options)
+
+
+def store_all(tmp_path: Path) -> list[RecordReport]:
+    kinds = (("users", USERS), ("posts", POSTS), ("comments", COMMENTS))
+    return [store(tmp_path, what, rows) for what, rows in kinds]
+
+
+def test_records_are_stored_once_with_the_counts_of_the_source(
+    plaza: World, audit: Audit, tmp_path: Path
+) -> None:
+    for _ in range(2):
+        reports = store_all(tmp_path)
+        assert [(r.progress.stored, r.progress.bad, r.groups) for r in reports] == [
+            *((2, 0, 2), (3, 0, 2), (3, 0, 2)),
+        ]
+        assert [report.differing for report in reports] == [[], [], []]
+    assert audit().clean
+    assert list((tmp_path / "imports").iterdir()) == []
+    shown = ask("GET", "/posts/7", user=13)
+    assert (shown.body["title"], shown.body["comments"]) == ("Hello", 2)
+    assert shown.body["created_at"].startswith("2020-01-01")
+    known = sign_up.find_identity("my-app", "ann")
+    assert known is not None
+    assert known.id == 12
+
+
+def test_an_import_rings_no_bell_and_is_no_event(
+    plaza: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mysql_events, "MIN_HEAD_AGE_S", 0)
+    begin = EventPosition(*read_events.find_head(), 2**40)
+    store_all(tmp_path)
+    plaza.queues.drain()
+    assert mysql.fetch_all("SELECT COUNT(*) FROM bell_group") == [(0,)]
+    assert read_events.read_page(begin, 100).events == []
+    assert plaza.queues.messages["fanouts"] == []
+
+
+def test_live_traffic_beside_an_import_stays_right(
+    plaza: World, audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_all(tmp_path)
+    own = post(12)
+    comment("7", 13)
+    assert ask("DELETE", "/comments/22", user=12).status == 204
+    monkeypatch.setattr(records, "LINES_PER_BATCH", 1)
+    before = import_texts.import_texts
+
+    def write_between(texts: Any) -> list[int]:
+        comment("7", 12)
+        return before(texts)
+
+    monkeypatch.setattr(import_texts, "import_texts", write_between)
+    report = store(tmp_path, "comments", [*COMMENTS, {**COMMENTS[0], "id": 24}])
+    plaza.queues.drain()
+    assert audit().clean
+    assert ask("GET", "/posts/7", user=13).body["comments"] == 2 + 1 - 1 + 4 + 1
+    assert [tuple(count) for count in report.differing] == [(7, 3, 7)]
+    assert ask("GET", f"/posts/{own}", user=13).status == 200
+
+
+@pytest.mark.parametrize("batches", [0, 1, 2])
+def test_an_interrupted_import_continues(
+    plaza: World, audit: Audit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    monkeypatch.setattr(records, "LINES_PER_BATCH", 1)
+    store(tmp_path, "users", USERS)
+    file = tmp_path / "posts.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in POSTS))
+    before, calls = import_texts.import_texts, []
+
+    class Killed(BaseException):
+        pass
+
+    def kill(texts: Any) -> list[int]:
+        result = before(texts)
+        calls.append(texts)
+        if len(calls) > batches:
+            raise Killed
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(import_texts, "import_texts", kill)
+        with pytest.raises(Killed):
+            import_records(file, "posts", tmp_path / "imports")
+    report = import_records(file, "posts", tmp_path / "imports")
+    assert report.resumed_after == batches
+    assert (report.groups, report.differing) == (2, [])
+    assert audit().clean
+
+
+def test_bad_lines_name_their_line_and_stop_their_batch(plaza: World, tmp_path: Path) -> None:
+    store(tmp_path, "users", USERS)
+    bad: list[dict[str, Any]] = [
+        {**POSTS[0], "id": 2**60},
+        {**POSTS[0], "body": ""},
+        {**POSTS[0], "created_at": "soon"},
+        {"id": 5},
+    ]
+    with pytest.raises(CommandError) as error:
+        store(tmp_path, "posts", [POSTS[0], *bad])
+    assert [line.split(":")[0].strip() for line in str(error.value).splitlines()[1:]] == [
+        *("line 2", "line 3", "line 4", "line 5"),
+    ]
+    report = store(tmp_path, "posts", [POSTS[0], *bad], skip_bad_lines=True)
+    assert (report.progress.stored, report.progress.bad) == (1, 4)
+
+
+def test_records_of_what_does_not_exist_are_left_out(plaza: World, tmp_path: Path) -> None:
+    store_all(tmp_path)
+    lost = [{**COMMENTS[0], "id": 31, "post_id": 99}, {**COMMENTS[0], "id": 32, "author_id": 99}]
+    report = store(tmp_path, "comments", lost)
+    assert report.bad_lines == ["line 1: its post does not exist", "line 2: user 99 does not exist"]
+    taken = [{"id": 14, "nickname": "cy", "created_at": AT, "issuer": "my-app", "subject": "ann"}]
+    report = store(tmp_path, "users", taken)
+    assert report.bad_lines == ["line 1: its identity belongs to another user"]
+    assert [tuple(count) for count in report.differing] == [(14, 1, 0)]

@@ -1,0 +1,261 @@
+"""Lists that Redis derives from MySQL: each kind of damage is found once more, and repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from bench.round_trips import count_round_trips
+from plaza import counters
+from plaza.checkins import daily_checkin
+from plaza.checkins.redis_store import CheckInKeys
+from plaza.feed import queries as feed_queries
+from plaza.feed import rebuild, redis_store
+from plaza.feed.model import Timeline
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, queries, react
+from plaza.reactions.redis_keys import list_keys
+from plaza.reconciliation import RunReport, derived_lists, orchestrator, run_steps
+from plaza.reconciliation.derived_lists import LISTS
+from plaza.users import cards
+from tests.support.consumers import statements
+from tests.support.plaza import World
+from tests.support.stores import add_users
+
+USER, AUTHOR, STAR = 2, 1, 4
+TIMELINES = [Timeline("inbox", USER), Timeline("posts", STAR)]
+QUARTER_US = 900_000_000
+OLD_US = 1_700_000_000_000_000
+TODAY = date(2026, 11, 26)
+DAYS = [TODAY - timedelta(days=n) for n in (0, 1, 2, 4, 40)]
+TARGETS = {
+    LIKE: [Target("post", 7), Target("post", 8), Target("comment", 9)],
+    COLLECT: [Target("post", 7), Target("post", 8)],
+    FOLLOW: [Target("user", 1), Target("user", 3), Target("user", STAR)],
+}
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """User 2 reacted in each way and checked in; Redis has all lists."""
+    add_users(*range(1, 5))
+    for target in TARGETS[LIKE]:
+        plaza.add(target, author_id=AUTHOR)
+    posts = {(AUTHOR,): {"posts_total": 2}}
+    mysql.run_in_transaction(lambda cursor: counters.add_to_users(cursor, posts))
+    for kind, targets in TARGETS.items():
+        for target in targets:
+            react.react(kind, target, USER, True)
+    plaza.queues.drain()
+    for day in DAYS:
+        mysql.write("INSERT INTO checkin (user_id, day, version) VALUES (%s, %s, 1)", (USER, day))
+    monkeypatch.setattr(cards, "read_zone", lambda _: FixedZone())
+    for post_id in (31, 32, 33):
+        write_old_post(post_id, 3)
+    mysql.write("UPDATE reaction SET version = version - %s WHERE kind = 'follow'", (QUARTER_US,))
+    redis.execute("FLUSHALL")
+    write_old_post(34, STAR)
+    mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (STAR,))
+    monkeypatch.setattr(derived_lists, "is_in_share", lambda _: True)
+    rebuild.rebuild([TIMELINES])
+    read_all()
+    return plaza
+
+
+def write_old_post(post_id: int, author_id: int) -> None:
+    """Insert a post of an hour ago."""
+    mysql.write(
+        "INSERT INTO content (content_type, content_id, author_id, kind, title, body, created_at)"
+        " VALUES ('post', %s, %s, 'note', 't', 'b', UTC_TIMESTAMP(6) - INTERVAL 1 HOUR)",
+        (post_id, author_id),
+    )
+    posts = {(author_id,): {"posts_total": 1}}
+    mysql.run_in_transaction(lambda cursor: counters.add_to_users(cursor, posts))
+
+
+class FixedZone:
+    """A time zone in which today is always the same day."""
+
+    def day_at(self, _: float) -> date:
+        return TODAY
+
+
+def read_all(user_id: int = USER) -> list[Any]:
+    """Return all lists of a user, as readers get them."""
+    lists = (queries.list_reacted(kind, user_id, None, 10)[0] for kind in KINDS.values())
+    reacted = [[r.target for r in page] for page in lists]
+    months = [daily_checkin.read_month(user_id, day.replace(day=1)) for day in (TODAY, DAYS[-1])]
+    page = feed_queries.read_feed(user_id, None, 10)
+    feed = [view.text.id for view in page.items]
+    return [feed, reacted, [(month.days, month.streak) for month in months]]
+
+
+def run(world: World) -> RunReport:
+    run_id = orchestrator.start()
+    world.queues.drain()
+    return orchestrator.read_report(run_id)
+
+
+def found(report: RunReport) -> set[tuple[str, str, str]]:
+    findings = (example.finding for example in report.examples)
+    return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
+
+
+def newest(kind: Kind) -> str:
+    return list_keys(kind.name, USER)[0]
+
+
+def of_kinds(*parts: Any) -> Iterator[tuple[str, str, tuple[Any, ...]]]:
+    for kind in KINDS.values():
+        target = str(TARGETS[kind][0])
+        yield (
+            kind.name,
+            f"list-{kind.name}",
+            tuple(
+                part.format(key=newest(kind), target=target) if isinstance(part, str) else part
+                for part in parts
+            ),
+        )
+
+
+def month(day: date) -> str:
+    return CheckInKeys(USER).month(day)
+
+
+HEAD = CheckInKeys(USER).head
+INBOX, STAR_POSTS = map(redis_store.key, TIMELINES)
+DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    **{f"a {k} is missing": (w, c) for k, w, c in of_kinds("ZREM", "{key}", "{target}")},
+    **{f"a {k} is too much": (w, c) for k, w, c in of_kinds("ZADD", "{key}", 2**51, "post:4711")},
+    **{f"a {k} has another time": (w, c) for k, w, c in of_kinds("ZADD", "{key}", 7, "{target}")},
+    **{f"a {k} cannot be read": (w, c) for k, w, c in of_kinds("ZADD", "{key}", 2**51, "what")},
+    "a post of the inbox is missing": ("inbox", ("ZREM", INBOX, f"{32:019d}:3")),
+    "a post of the inbox is too much": ("inbox", ("ZADD", INBOX, OLD_US, f"{99:019d}:3")),
+    "a post is of an author who is not followed": (
+        "inbox",
+        ("ZADD", INBOX, OLD_US, f"{98:019d}:9"),
+    ),
+    "a post of the inbox has another time": ("inbox", ("ZADD", INBOX, OLD_US, f"{32:019d}:3")),
+    "a star of the inbox is missing": ("inbox", ("ZREM", INBOX, f"star:{STAR}")),
+    "a star of the inbox is too much": ("inbox", ("ZADD", INBOX, 0, "star:9")),
+    "a post of a star is missing": ("star-posts", ("ZREM", STAR_POSTS, f"{34:019d}:4")),
+    "a post of a star is too much": (
+        "star-posts",
+        ("ZADD", STAR_POSTS, OLD_US, f"{97:019d}:4"),
+    ),
+    "a day is missing": ("check-ins", ("SETBIT", month(TODAY), DAYS[3].day, 0)),
+    "a day is too much": ("check-ins", ("SETBIT", month(TODAY), 3, 1)),
+    "a day of an older month is missing": ("check-ins", ("SETBIT", month(DAYS[4]), DAYS[4].day, 0)),
+    "a streak is too long": ("check-ins", ("HSET", HEAD, "streak", 4)),
+    "a streak is too short": ("check-ins", ("HSET", HEAD, "streak", 1)),
+    "a streak cannot be read": ("check-ins", ("HSET", HEAD, "streak", "long")),
+    "the newest day is another one": ("check-ins", ("HSET", HEAD, "last", DAYS[1].toordinal())),
+    "the newest day is unknown": ("check-ins", ("HSET", HEAD, "last", 0, "streak", 0)),
+    "the newest day is none": ("check-ins", ("HSET", HEAD, "last", 10**9)),
+}
+
+
+def test_each_kind_of_list_is_damaged() -> None:
+    assert {what for what, _ in DAMAGES.values()} == set(LISTS)
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found_and_readers_get_what_mysql_has(name: str, world: World) -> None:
+    right = read_all()
+    assert run(world).differing == 0
+    what, command = DAMAGES[name]
+    redis.execute(*command)
+    report = run(world)
+    owner = STAR if what == "star-posts" else USER
+    assert found(report) == {("list", what, f"user:{owner}")}
+    assert (report.repaired, report.is_resolved) == (1, True)
+    assert read_all() == right
+    assert run(world).differing == 0
+
+
+@pytest.mark.parametrize(
+    ("what", "statement"),
+    [
+        ("list-like", "DELETE FROM reaction WHERE kind = 'like' AND target_type = 'comment'"),
+        ("check-ins", "DELETE FROM checkin WHERE day = '2026-11-24'"),
+    ],
+)
+def test_a_row_that_is_gone_is_gone_from_its_list(world: World, what: str, statement: str) -> None:
+    mysql.write(statement)
+    report = run(world)
+    assert ("list", what, f"user:{USER}") in found(report)
+    assert report.is_resolved
+    before = read_all()
+    redis.execute("FLUSHALL")
+    assert read_all() == before
+
+
+def test_a_list_that_changed_between_both_checks_is_skipped(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a list that lacks a like, and lacks another one at the second check."""
+    redis.execute("ZREM", newest(LIKE), str(TARGETS[LIKE][0]))
+    recheck = run_steps.CHECKS["list"]
+
+    def change_and_recheck(suspects: Any) -> Any:
+        redis.execute("ZREM", newest(LIKE), str(TARGETS[LIKE][1]))
+        return recheck(suspects)
+
+    monkeypatch.setitem(run_steps.CHECKS, "list", change_and_recheck)
+    report = run(world)
+    assert (report.differing, report.tally.skipped) == (0, 1)
+
+
+def test_a_check_in_on_the_queue_is_no_difference(world: World) -> None:
+    mysql.write("DELETE FROM checkin WHERE day = %s", (TODAY,))
+    redis.execute("FLUSHALL")
+    read_all()
+    assert daily_checkin.check_in(USER).streak == 3
+    held = world.queues.take("checkins")
+    assert run(world).differing == 0
+    for body in held:
+        world.queues.send("checkins", body)
+    world.queues.drain()
+    assert run(world).differing == 0
+
+
+def test_a_list_longer_than_redis_keeps_is_compared_above_its_floor(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "LIST_LENGTH", 2)
+    redis.execute("UNLINK", newest(LIKE))
+    read_all()
+    assert redis.execute("ZCARD", newest(LIKE)) == 3, "two entries and the floor"
+    assert run(world).differing == 0
+
+
+def test_lists_of_another_reign_are_left_out(world: World) -> None:
+    floors = [m for m in redis.execute("ZRANGE", newest(LIKE), 0, -1) if m.startswith("floor:")]
+    redis.execute("ZREM", newest(LIKE), *floors)
+    redis.execute("HSET", HEAD, "reign", "of another node", "streak", 9)
+    assert run(world).differing == 0
+
+
+def test_more_users_cost_no_more_round_trips_and_statements(world: World) -> None:
+    def count() -> tuple[int, int]:
+        before = statements()
+        with count_round_trips() as trips:
+            assert run(world).differing == 0
+        return trips.sent, statements() - before
+
+    few = count()
+    add_users(*range(20, 38))
+    for user_id in range(20, 38):
+        react.react(LIKE, Target("post", 7), user_id, True)
+    world.queues.drain()
+    for user_id in range(20, 38):
+        read_all(user_id)
+    world.queues.drain()
+    many = count()
+    nodes = len(redis.nodes())  # each may have keys of many users, and scans
+    assert many[0] <= (few[0] + 2) * nodes
+    assert many[1] <= few[1] + 4, "the marks of what changed"

@@ -1,0 +1,31 @@
+/** The badge of the bar: how many notifications are new. */
+import { useLayoutEffect, useState } from "preact/hooks";
+import { plaza } from "shared/plaza.ts";
+import { textsOf } from "./notification-texts.ts";
+
+export const TEXTS = textsOf(navigator.languages);
+
+/** Follows the bell of the caller. */
+export function useBell() {
+  const bell = plaza.bell();
+  const [state, setState] = useState(bell.state);
+  useLayoutEffect(() => {
+    setState(bell.state);
+    return bell.subscribe(setState);
+  }, [bell]);
+  return state;
+}
+
+const COUNT = new Intl.NumberFormat(TEXTS.lang);
+
+/** The number of new notifications, without a cap; nothing for none. */
+export function Badge() {
+  const { unread, stale } = useBell();
+  if (unread === null || unread === 0) return null;
+  return (
+    <b class={stale ? "badge stale" : "badge"}>
+      <span aria-hidden="true">{COUNT.format(unread)}</span>
+      <span class="hidden">{TEXTS.unread(unread)}</span>
+    </b>
+  );
+}
