@@ -251,6 +251,12 @@ def _order(world: World, voucher: str, buyer: int) -> str:
     return order
 
 
+def _make_subscription(world: World, _: str) -> str:
+    body = json.loads(read_sample("users.create_push_subscription")["body"])
+    body["endpoint"] += uuid.uuid4().hex
+    return str(world.send("PUT", "/push-subscriptions", body)["id"])
+
+
 _MAKERS: Mapping[str, Callable[[World, str], str]] = {
     "user": lambda world, sample_id: str(world.find_user(int(sample_id))[0]),
     "post": _make_post,
@@ -267,6 +273,7 @@ _MAKERS: Mapping[str, Callable[[World, str], str]] = {
     "sold out": _make_sold_out,
     "waited": _make_waited,
     "order": _make_order,
+    "subscription": _make_subscription,
     "run": lambda world, _: str(world.send("POST", "/ops/reconciliations", None, ADMIN)["id"]),
 }
 

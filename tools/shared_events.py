@@ -26,6 +26,7 @@ from local.load.crowd import send_once
 from local.load.requests import Call
 from tools import samples
 
+_MAY_PUSH_NOTHING = "an environment without PushPublicKey pushes nothing"
 _ENDS_SESSION = "it would end the session of the other events"
 _SENDS_CODE = "it needs a code that is sent to a phone"
 
@@ -43,7 +44,9 @@ class RemoteCallers(samples.Callers):
         "renew_canary.create": "it would begin a rotation",
         "rotate_secret.create": "it would begin a rotation",
         "smoke_version.deployment": "a deployment of CodeDeploy has its id",
+        "users.create_push_subscription": _MAY_PUSH_NOTHING,
         "users.delete_my_account": _ENDS_SESSION,
+        "users.delete_push_subscription": _MAY_PUSH_NOTHING,
         "users.delete_user_sessions": _ENDS_SESSION,
     }
 

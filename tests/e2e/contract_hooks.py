@@ -26,6 +26,8 @@ from plaza.infra.http.texts import VISIBLE, check_line, check_text
 STACK = "FUZZ_STACK"
 USER, ADMIN = 70, 71
 _leaving_users = count(69_000_001)
+REFERENCES = r"((post|comment|review|user):[1-9][0-9]{0,18}(,|$))+"
+ENDPOINT = r"https?://[!-~]+"
 CURSOR = r"[A-Za-z0-9_-]{1,200}"
 TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
 # Fields with one line of text, and fields with lines: their rule is a sentence of the contract.
@@ -41,6 +43,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/waitlists": (7,),
     "/shops/{shop_id}/sales": (7,),
     "/shops/{shop_id}/vouchers": (7,),
+    "/users/me/bell/groups": (10**15, "like", "post", 7),
     "/users/me/shops": (7,),
     "/shops/{shop_id}/reviews/recommended": (7, 0),
     "/shop-types/{type_id}/shops": (7,),
@@ -93,7 +96,8 @@ def _is(form: str, value: object) -> bool:
 
 @schemathesis.hook
 def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """Replace values that only the server can check: cursors, phones, time zones, texts, ids.
+    """Replace values that only the server can check: cursors, phones, time zones, texts, ids,
+    hosts of push services.
 
     Values that the contract refuses are not replaced.
     """
@@ -106,12 +110,16 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
             query["cursor"] = pack_cursor(*CURSORS.get(case.operation.path, (10**15, 7)))
     if _is(ID_PATTERN, query.get("type")):
         query["type"] = _limit_id(query["type"])
+    if _is(REFERENCES, query.get("of")):
+        query["of"] = _limit_references(query["of"])
     if query:
         case.query = {name: _make_visible(name, value) for name, value in query.items()}
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
     if isinstance(case.body, dict) and case.operation.path == "/auth/sessions":
         case.body = _choose_way_in(case.body)
+    if isinstance(case.body, dict) and _is(ENDPOINT, case.body.get("endpoint")):
+        case.body = {**case.body, "endpoint": "https://fcm.googleapis.com/fcm/send/d1"}
     if isinstance(case.body, dict) and _is(PHONE_PATTERN, case.body.get("phone")):
         case.body = {**case.body, "phone": "+12025550123"}
     if isinstance(case.body, dict):
@@ -134,6 +142,14 @@ def _choose_way_in(body: dict[str, Any]) -> dict[str, Any]:
 def _limit_id(text: Any) -> str:
     """Return an id of at most 63 bits: the pattern allows a few more."""
     return str(min(int(text), MAX_ID))
+
+
+def _limit_references(text: str) -> str:
+    """Return references like ``post:7,user:8`` with ids of at most 63 bits, each as often as one of
+    ``text``."""
+    given = text.split(",")
+    limited = [":".join((kind, _limit_id(of_id))) for kind, of_id in (r.split(":") for r in given)]
+    return ",".join(limited if len({*given}) < len(given) else dict.fromkeys(limited))
 
 
 def _make_visible(name: str, value: Any) -> Any:

@@ -765,8 +765,8 @@ CONSUMERS: list[UseCase] = [
     _consumer("queue/rebuild_target", _sampled("queue/rebuild_target")),
     _consumer("queue/preheat", _sampled("queue/preheat")),
     _consumer("queue/prepare_pushes", _subscribed),
-    _consumer("queue/send_pushes", _sampled("queue/send_pushes")),  # it reaches no store
-    _consumer("queue/send_webhooks", _sampled("queue/send_webhooks")),  # it reaches no store
+    _consumer("queue/send_pushes", _sampled("queue/send_pushes")),
+    _consumer("queue/send_webhooks", _sampled("queue/send_webhooks")),
     _consumer("queue/record_deliveries", _sampled("queue/record_deliveries")),
     _after("queue/refresh_projections", _WRITE),
     _after("queue/fan_out_post", _WRITE),
@@ -795,7 +795,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/delete_expired": _expired,
         "schedule/dispatch_webhooks": _liked,
         "schedule/erase_accounts": _erasure_requested,
-        "schedule/refresh_issuers": lambda harness: None,  # it reaches no store
+        "schedule/refresh_issuers": lambda harness: None,
         "schedule/publish_unsent": _refused_messages(_WRITE),
         "schedule/roll_up_votes": _liked,
         "schedule/refresh_recommendations": _rolled_up,
@@ -850,3 +850,5 @@ def _cold(case: UseCase) -> UseCase:
 
 _WARM = [*ROUTES, *CONSUMERS, *SCHEDULES]
 USE_CASES: list[UseCase] = [*_WARM, *(_cold(c) for c in _WARM if c.name in _TOUCHES_REDIS)]
+REACH_NO_STORE = {"queue/send_pushes", "queue/send_webhooks", "schedule/refresh_issuers"}
+"""Functions that only send HTTP or write a secret: they have no calls that can be faulted."""

@@ -72,7 +72,7 @@ def write_reference(pages: Path) -> None:
     (pages / "problems").mkdir()
     for status, slug, title, wrong, to_do in PROBLEM.findall((pages / "problems.md").read_text()):
         page = f"# {title}\n\n`{slug}`, status {status}.\n\n{wrong}\n\n**What to do.** {to_do}\n"
-        (pages / "problems" / f"{slug}.md").write_text(page)
+        (pages / "problems" / f"{slug}.md").write_text(page.replace("](", "](../"))
     contract = json.loads(CONTRACT.read_text())
     (pages / "reference.md").write_text(list_operations(contract))
     values = {"CONTRACT": contract, "OPTIONS": _OPTIONS, "DARK": _DARK}
