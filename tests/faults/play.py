@@ -23,6 +23,7 @@ from plaza.infra.runtime.process import clear_caches
 from tests.faults.harness import Answer, Harness, Id, Snapshot
 from tests.faults.transport import Call, Fault, Mode
 from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, populate
+from tests.support.plaza import FILL
 from tests.support.routes import contract, operations
 
 _LARGE = 2**40
@@ -130,7 +131,8 @@ class Player:
                     Snapshot([], {table: ([], []) for table in harness.tables}, {}, {}, {})
                 )
                 with harness.mysql.cursor() as cursor:
-                    cursor.execute("INSERT IGNORE INTO log_gate (id) VALUES (1)")
+                    for statement in FILL:
+                        cursor.execute(statement)
                 harness.mysql.commit()
                 populate(harness)
                 self._base = harness.take_snapshot()

@@ -159,13 +159,10 @@ class World:
                 redis.execute("ZADD", key, 0, member)
 
 
-_FILLED = {
-    "event_gate",
-    "event_head",
-    "log_gate",
-    "schema_migration",
-}  # by migrations and their runner
-EMPTIED = tuple(table for table in TABLES if table not in _FILLED)
+_SINGLE_ROWS = ("event_gate", "event_head", "log_gate")  # of migrations
+EMPTIED = tuple(table for table in TABLES if table not in (*_SINGLE_ROWS, "schema_migration"))
+FILL = tuple(f"INSERT IGNORE INTO {table} (id) VALUES (1)" for table in _SINGLE_ROWS)
+"""Statements that insert the rows of migrations into empty tables."""
 # The names of tables with rows: a DELETE of no rows takes as long as one of ten rows.
 FIND_NOT_EMPTY = " UNION ALL ".join(
     f"SELECT '{table}' FROM DUAL WHERE EXISTS (SELECT 1 FROM {table})" for table in EMPTIED

@@ -46,9 +46,7 @@ def play_use_case(
     deployment.phase = Phase(f"after {case.name} by {second}", (first,), (OLD, NEW))
     for ask in case.then:
         ask(deployment)
-    report = deployment.run_until_quiet()
-    if not report.clean:
-        deployment.note(f"audit: {report.to_json()}")
+    deployment.compare_stores()
     deployment.reset_api()
     for path, methods in contract()["paths"].items():
         names = re.findall(r"\{(\w+)\}", path)
