@@ -2,7 +2,7 @@
 
 SAM resolves a Ref of a parameter without a value to its name, and a Ref of a queue to its logical
 id. So the parameters and the variables of each function come from the deployed stack, and a copy of
-the built template adds the endpoint of AWS to each function.
+the built template adds the endpoint of AWS, and what only a local stack has, to each function.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.paths import CommandError
-from local.stack.deployment import STACK_NAME
+from local.stack.deployment import LOCAL_VARIABLES, STACK_NAME
 from local.stack.stack import Stack
 
 TEMPLATE = "sam-local.yaml"
@@ -63,8 +63,10 @@ def write_files(stack: Stack) -> Path:
 
 
 def add_endpoint(template: str) -> str:
-    """Add the variable of the endpoint to all functions of a template. Raises CommandError."""
-    added, count = _GLOBAL_VARIABLES.subn(rf"\1        {ENDPOINT}: ''\n", template, count=1)
+    """Add the variables that only a local stack has to all functions of a template. Raises
+    CommandError."""
+    lines = "".join(f"        {name}: ''\n" for name in (ENDPOINT, *LOCAL_VARIABLES))
+    added, count = _GLOBAL_VARIABLES.subn(lambda match: match[1] + lines, template, count=1)
     if count != 1:
         raise CommandError("the template has no variables in its Globals")
     return added

@@ -12,6 +12,7 @@ import pytest
 from plaza.auth.caller_identity import identify
 from plaza.auth.operate_server_keys import end_server_key, list_server_keys, make_server_key
 from plaza.auth.server_keys import (
+    EVENTS,
     MAX_KEY_AGE_S,
     MAX_KEY_AGE_WITHOUT_MYSQL_S,
     MODERATION,
@@ -154,17 +155,17 @@ def test_a_scope_allows_its_routes_only(
 
 
 def test_no_key_is_an_admin_but_on_the_routes_of_moderators(plaza: World) -> None:
-    """Also for a user who is one."""
+    """Also for a user who is one. Events are about all users."""
     add_users(USER)
     mysql.write("UPDATE user SET role = 'admin' WHERE id = %s", (USER,))
-    key = make("read", "act", "moderate")
+    key = make("read", "act", "moderate", "events")
     roles = {
         route: ask(key, route).role
         for path, methods in contract()["paths"].items()
         for method in methods
         for route in [f"{method.upper()} {path}"]
     }
-    assert {route for route, role in roles.items() if role == "admin"} == MODERATION
+    assert {route for route, role in roles.items() if role == "admin"} == MODERATION | {EVENTS}
     admin = [
         f"{method.upper()} {path}"
         for path, methods in contract()["paths"].items()
