@@ -33,6 +33,7 @@ TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
 # Fields with one line of text, and fields with lines: their rule is a sentence of the contract.
 LINES = {"title", "nickname", "name", "area", "address", "open_hours"}
 TEXTS = {"body", "details"}
+IDS = {"order_id", "shop_id", "type_id"}
 BOUND_CURSORS = {"/posts", "/shops", "/users"}
 """Lists whose cursor is valid for one query only."""
 CURSORS: dict[str, tuple[int | str, ...]] = {
@@ -114,7 +115,7 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         query["type"] = _limit_id(query["type"])
     if _is(REFERENCES, query.get("of")):
         query["of"] = _limit_references(query["of"])
-    if query:
+    if case.query:
         case.query = {name: _make_visible(name, value) for name, value in query.items()}
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
@@ -126,6 +127,9 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         case.body = {**case.body, "phone": "+12025550123"}
     if isinstance(case.body, dict):
         case.body = {name: _make_visible(name, value) for name, value in case.body.items()}
+        for name in case.body.keys() & IDS:
+            if _is(ID_PATTERN, case.body[name]):
+                case.body[name] = _limit_id(case.body[name])
         targets = case.body.get("targets")
         for target in targets if isinstance(targets, list) else ():
             if isinstance(target, dict) and _is(ID_PATTERN, target.get("id")):

@@ -12,7 +12,7 @@ from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 
 pytestmark = needs_browser
-AUTHOR, FAN, OTHER = 5_800_001, 5_800_002, 5_800_003
+AUTHOR, FAN, OTHER = 5_810_001, 5_810_002, 5_810_003
 POST = {"kind": "note", "title": "The thick ones", "body": "Ask for them."}
 
 

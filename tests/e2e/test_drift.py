@@ -42,7 +42,7 @@ def test_drift_is_found_repaired_and_reported_to_admins(
 ) -> None:
     first, second = add(), add()
     for post in (first, second):
-        assert user(6_100_001)("PUT", f"/posts/{post}/likes/me").json["likes"] == 1
+        assert user(6_110_001)("PUT", f"/posts/{post}/likes/me").json["likes"] == 1
     saved = "SELECT COUNT(*) FROM content_counter WHERE target_id IN (%s, %s) AND like_total = 1"
     wait_until("both are saved", lambda: rows(saved, first, second) == ((2,),), 120)
     drift(stack)  # repairs drift of other tests
@@ -62,17 +62,17 @@ def test_drift_is_found_repaired_and_reported_to_admins(
     assert report["repaired"] == report["differences"] >= 3
 
     for post in (first, second):
-        assert user(6_100_001)("GET", f"/posts/{post}").json["likes"] == 1
+        assert user(6_110_001)("GET", f"/posts/{post}").json["likes"] == 1
     again, clean = drift(stack)
     assert (again, clean["differences"], clean["examples"]) == (0, 0, [])
     assert clean["relations"] >= 2
 
-    admin = Client(base_url, sign_in(6_100_002, role="admin"))
+    admin = Client(base_url, sign_in(6_110_002, role="admin"))
     [newest, before] = admin("GET", "/ops/reconciliations?limit=2").json["items"]
     assert (newest["id"], before["id"]) == (clean["id"], report["id"])
     started = admin("POST", "/ops/reconciliations")
     assert (started.status, started.json["ended_at"]) == (202, None)
-    assert user(6_100_001)("GET", "/ops/reconciliations").status == 403
+    assert user(6_110_001)("GET", "/ops/reconciliations").status == 403
     wait_until(
         "the run has ended",
         lambda: admin("GET", "/ops/reconciliations?limit=1").json["items"][0]["ended_at"],

@@ -16,9 +16,9 @@ from plaza.flash_sales.redis_keys import state_key
 from plaza.flash_sales.redis_sales import parse_counts
 from tests.e2e.client import Client, Reply, problem, wait_until
 
-ADMIN = 5_900_001
-SHOP = 5_900_002
-BUYERS = range(5_900_101, 5_900_117)
+ADMIN = 5_910_001
+SHOP = 5_910_002
+BUYERS = range(5_910_101, 5_910_117)
 
 
 def rfc3339(in_s: float) -> str:

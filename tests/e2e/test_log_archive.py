@@ -18,7 +18,7 @@ from plaza.infra.derived import ids
 from tests.e2e.client import Client, wait_until
 
 pytestmark = pytest.mark.alone
-FIRST = 5_500_001
+FIRST = 5_360_001
 DAY_US = 86_400_000_000
 TIMEOUT_S = 120  # many functions start at the same time
 Rows = Callable[..., tuple[Any, ...]]

@@ -14,7 +14,7 @@ from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.push_service import FakePushService, serving_pushes
 
-AUTHOR, FAN, READER = 5_950_001, 5_950_002, 5_950_003
+AUTHOR, FAN, READER = 5_970_001, 5_970_002, 5_970_003
 POST = {"kind": "note", "title": "The thick ones", "body": "Ask for them."}
 _SHOWN = """async () => {
   const registration = await navigator.serviceWorker.getRegistration();

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tests.e2e.client import Client
 
-ADMIN = 5_800_001
-AUTHOR = 5_800_002
+ADMIN = 5_820_001
+AUTHOR = 5_820_002
 POST = {"kind": "note", "title": "Soup", "body": "With dumplings."}
 
 

@@ -32,7 +32,7 @@ from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_process import DEMO_POST
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
-OPERATOR, USER, LEAVER = 5_900_001, 5_900_002, 5_900_003
+OPERATOR, USER, LEAVER = 5_920_001, 5_920_002, 5_920_003
 REQUEST = "runbooks-0001"
 MAX_COMMAND_S = 90
 _OF_AWS = re.compile(r"(aws|make deploy|filter) ")

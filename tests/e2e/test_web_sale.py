@@ -19,7 +19,7 @@ from tests.e2e.test_web_app import buy
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
-_ids = count(6_810_001)
+_ids = count(6_840_001)
 FAST_CLOCK = """{
   const { now } = Date;
   Date.now = () => now() + 7_200_000;

@@ -19,7 +19,7 @@ from tests.e2e.conftest import OpenApp, Tokens
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
-_ids = count(6_820_001)
+_ids = count(6_860_001)
 _phones = count(20)
 LIKE = re.compile("^Like ")
 PROFILE = re.compile("^Profile")

@@ -157,3 +157,12 @@ def test_no_output_of_a_run_is_tracked() -> None:
 
 def test_no_large_file_is_tracked() -> None:
     assert [f for f in tracked() if f.stat().st_size > 1_000_000] == []
+
+
+def test_users_of_end_to_end_tests_belong_to_one_file() -> None:
+    """All share a stack: what a user wrote in one file is in the lists of another."""
+    files: dict[str, set[str]] = {}
+    for file in (ROOT / "tests" / "e2e").glob("test_*.py"):
+        for range_of_ids in re.findall(r"\b([56]_\d{2})\d_\d{3}\b", file.read_text()):
+            files.setdefault(range_of_ids, set()).add(file.name)
+    assert {ids: names for ids, names in files.items() if len(names) > 1} == {}
