@@ -29,7 +29,7 @@ FAST_CLOCK = """{
 
 @pytest.fixture
 def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
-    return Client(base_url, sign_in(6_809_999, role="admin"))
+    return Client(base_url, sign_in(6_849_999, role="admin"))
 
 
 def open_sale(

@@ -27,7 +27,7 @@ PROFILE = re.compile("^Profile")
 
 @pytest.fixture
 def author(user: Callable[[int], Client]) -> Client:
-    return user(6_819_999)
+    return user(6_869_999)
 
 
 def write_post(client: Client) -> str:
@@ -108,7 +108,7 @@ def test_the_dialog_keeps_the_focus(open_app: OpenApp, author: Client) -> None:
 def test_buying_joining_and_reporting_continue_after_the_sign_in(
     open_app: OpenApp, author: Client, base_url: str, sign_in: Callable[..., str]
 ) -> None:
-    admin = Client(base_url, sign_in(6_819_998, role="admin"))
+    admin = Client(base_url, sign_in(6_869_998, role="admin"))
     shop_id = admin("POST", "/shops", {"name": "Linden Food"}).json["id"]
     admin("POST", "/vouchers", make_voucher(shop_id, time.time(), stock=1, open_s=1800))
     first = open_app(f"/shops/{shop_id}")
