@@ -12,7 +12,7 @@ from plaza.infra.queues.dead_letters import dlq_of
 from plaza.infra.queues.queue import Queue
 
 _SEND = {"send", "try_send", "send_all"}
-_SPILL = {"spill", "send_spilled"}  # get the name of the queue
+_SEND_BY_NAME = {"send_all", "spill", "send_spilled"}  # get the name of the queue
 _MEASURE = {"count_backlog", "count_unfinished"}
 
 
@@ -114,18 +114,25 @@ def read_queue_use(app: Path) -> QueueUse:
     if own is not None:
         sent |= {own.name, dlq_of(own.name)}
     for file, within in _reached_from(app, own):
-        for node in ast.walk(within):
+        nodes = list(ast.walk(within))
+        sends_by_name = any(_name_called(node) in _SEND_BY_NAME for node in nodes)
+        for node in nodes:
             match node:
                 case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in _SEND:
                     sent |= _name_of(file, constant)
                 case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in _MEASURE:
                     measured |= _name_of(file, constant)
-                case ast.Call(
-                    func=ast.Name(id=called),
-                    args=[ast.Attribute(value=ast.Name(id=constant), attr="name"), *_],
-                ) if called in _SPILL:
+                case ast.Attribute(value=ast.Name(id=constant), attr="name") if sends_by_name:
                     sent |= _name_of(file, constant)
     return QueueUse(own.name if own else "", frozenset(sent), frozenset(measured))
+
+
+def _name_called(node: ast.AST) -> str:
+    """Return the name of a function or method that ``node`` names, '' for other nodes."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name):
+            return name
+    return ""
 
 
 def _name_of(file: Path, constant: str) -> set[str]:
@@ -164,9 +171,10 @@ def _definition(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
     for node in tree_of(file).body:
         if getattr(node, "name", None) == name:
             return [(file, node)]
-        if isinstance(node, ast.ImportFrom) and name in [alias.name for alias in node.names]:
-            source = module_file(node.module or "")
-            if module_file(f"{node.module}.{name}").exists():
-                return []  # a module, not a definition
-            return _definition(source, name) if source.exists() else []
+        if isinstance(node, ast.ImportFrom):
+            for imported in (a for a in node.names if (a.asname or a.name) == name):
+                source = module_file(node.module or "")
+                if module_file(f"{node.module}.{imported.name}").exists():
+                    return []  # a module, not a definition
+                return _definition(source, imported.name) if source.exists() else []
     return []

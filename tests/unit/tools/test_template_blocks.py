@@ -111,8 +111,17 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
         (
             "schedule/sweep_outbox",
             "",
-            {"reactions", "checkins", "acknowledgements", "rebuilds", "preheats"},
+            {
+                *("reactions", "checkins", "acknowledgements", "rebuilds", "preheats"),
+                *("follows", "pushes"),  # of a loop over names
+            },
             {"reactions", "checkins"},
+        ),
+        (  # its module also imports a module of the name of its consumer, by another name
+            "queue/refresh_projections",
+            "refreshes",
+            {"refreshes", "refreshes_dlq", "fanouts", "pushes", "reactions", "rebuilds"},
+            set(),
         ),
         ("schedule/finalize_vouchers", "", set(), {"orders"}),
         ("schedule/roll_up_votes", "", set(), set()),
