@@ -21,7 +21,7 @@ class Request(NamedTuple):
     path: str
     query: str = ""
     body: str = ""
-    headers: Mapping[str, str] = {"user-agent": "plaza"}  # noqa: RUF012 - a NamedTuple's default
+    headers: Mapping[str, str] = {"user-agent": "plaza"}
     method: str = "GET"
     address: str = "203.0.113.9"
 

@@ -36,7 +36,10 @@ def list_largest(contract: Document, text: str = WIDEST) -> Iterator[Largest]:
             }
             yield Largest(
                 method.upper(),
-                re.sub(r"{(\w+)}", lambda name: quote(values["path", name[1]]), path),
+                _fill(
+                    path,
+                    {name: value for (where, name), value in values.items() if where == "path"},
+                ),
                 "&".join(
                     f"{name}={quote(value, safe='')}"
                     for (where, name), value in values.items()
@@ -45,6 +48,10 @@ def list_largest(contract: Document, text: str = WIDEST) -> Iterator[Largest]:
                 {n.lower(): value for (where, n), value in values.items() if where == "header"},
                 "requestBody" in operation,
             )
+
+
+def _fill(path: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"{(\w+)}", lambda name: quote(values[name[1]]), path)
 
 
 def resolve(contract: Document, node: Document) -> Document:

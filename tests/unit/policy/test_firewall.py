@@ -115,7 +115,9 @@ def test_only_rules_that_honest_requests_match_are_counted_instead_of_applied() 
         override["Name"]
         for rule in RULES
         if "ManagedRuleGroupStatement" in rule["Statement"]
-        for override in rule["Statement"]["ManagedRuleGroupStatement"].get("RuleActionOverrides", ())
+        for override in rule["Statement"]["ManagedRuleGroupStatement"].get(
+            "RuleActionOverrides", ()
+        )
     }
     texts = {
         name
@@ -169,7 +171,7 @@ def test_screens_that_poll_do_not_use_up_what_likes_and_sign_ins_need() -> None:
     ("per_s", "kind", "rule"),
     [
         (100, "anonymous", "many-requests"),
-        (60, "session", "many-requests-of-a-token"),
+        (60, "session", "many-requests-of-a-session"),
         (1_000, "invented tokens", "flood"),
         (300, "polls", "many-polls"),
     ],
