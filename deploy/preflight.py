@@ -72,7 +72,9 @@ def choose_reservation(account: Limits, asked: str | None, *, reserves: bool) ->
     need += f" {UNRESERVED} so; the account has {room}"
     if asked == "1":
         raise DeployError(need)
-    return "0", f"Lambda: {_UNGUARDED}: {need}"
+    # Half of the executions are left if a request takes 500 ms (docs/scaling.md).
+    hint = f"; until then RequestsPerSecond={quota} leaves them half of the executions"
+    return "0", f"Lambda: {_UNGUARDED}: {need}{hint}"
 
 
 def count_reserved() -> int:

@@ -474,5 +474,6 @@ def test_the_stack_has_room_for_features() -> None:
     an alarm for each schedule and seven for what no function counts, the hook of deployments, and
     the session of the canary; eight keep the keys of issuers, eight are the function of totals,
     15 push: two functions, queues and DLQs with their alarms, and a key; and 22 send webhooks:
-    three functions, two queues and DLQs, their alarms, and a key; one is the policy of all queues."""
+    three functions, two queues and DLQs, their alarms, and a key; one
+    is the policy of all queues."""
     assert len(processed()) <= 430
