@@ -247,6 +247,12 @@ def test_the_edge_sends_the_headers_of_the_functions_on_all_responses_of_the_api
     assert read_headers(behavior["ResponseHeadersPolicyId"]["Ref"]) == SECURITY_HEADERS
 
 
+@pytest.mark.parametrize("policy", ["ApiHeaders", "PageHeaders"])
+def test_the_edge_sends_a_referrer_to_nowhere(policy: str) -> None:
+    config = EDGE[policy]["Properties"]["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
+    assert config["ReferrerPolicy"]["ReferrerPolicy"] == "no-referrer"
+
+
 def test_browsers_keep_to_tls_for_more_than_a_year() -> None:
     [seconds] = re.findall(r"max-age=(\d+)", SECURITY_HEADERS["strict-transport-security"])
     assert int(seconds) >= 365 * 86_400
