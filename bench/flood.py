@@ -182,14 +182,14 @@ class _Account:
                 self._run(attempt, step, is_of_pool=False)
             due = []
         slots = min(self._free, int(self._starts))
-        wanted = requests + len(due)
+        attempts = requests + len(due)
         for attempt in due:
-            if self._random.random() * wanted < slots:
+            if self._random.random() * attempts < slots:
                 self._run(attempt, step, is_of_pool=True)
                 slots -= 1
             else:
                 self._refuse(attempt, step)
-            wanted -= 1
+            attempts -= 1
         served = min(requests, slots)
         self.answered += served
         self._free -= served

@@ -73,8 +73,8 @@ def choose_reservation(account: Limits, asked: str | None, *, reserves: bool) ->
     if asked == "1":
         raise DeployError(need)
     # Half of the executions are left if a request takes 500 ms (docs/scaling.md).
-    hint = f"; until then RequestsPerSecond={quota} leaves them half of the executions"
-    return "0", f"Lambda: {_UNGUARDED}: {need}{hint}"
+    meanwhile = f"; until then RequestsPerSecond={quota} leaves them half of the executions"
+    return "0", f"Lambda: {_UNGUARDED}: {need}{meanwhile}"
 
 
 def count_reserved() -> int:

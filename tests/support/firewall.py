@@ -160,11 +160,11 @@ def matches(statement: Mapping[str, Any], request: Request) -> bool:
             return all(matches(each, request) for each in body["Statements"])
         case "ByteMatchStatement":
             assert body["PositionalConstraint"] == "EXACTLY"
-            return _read(body["FieldToMatch"], request) == body["SearchString"]
+            return _read(body["FieldToMatch"], request) == str(body["SearchString"])
         case "SizeConstraintStatement":
             assert body["ComparisonOperator"] == "GT"
             text = _read(body["FieldToMatch"], request)
-            return text is not None and len(text) > body["Size"]
+            return text is not None and len(text) > int(body["Size"])
     raise AssertionError(f"{kind} is not modelled")
 
 

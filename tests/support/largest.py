@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from itertools import cycle, islice
-from re import _constants, _parser  # type: ignore[attr-defined]
+from re import _constants, _parser
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -116,9 +116,9 @@ def _expand(tree: Any) -> str | None:
                 part = None if None in parts else max((p for p in parts if p is not None), key=len)
             case _constants.MAX_REPEAT:
                 _, greatest, repeated = value
-                one = _expand(repeated)
-                is_endless = greatest is _constants.MAXREPEAT or one is None
-                part = None if is_endless else str(one) * greatest
+                unit = _expand(repeated)
+                is_endless = greatest is _constants.MAXREPEAT or unit is None
+                part = None if is_endless else str(unit) * greatest
             case _:
                 raise AssertionError(f"{kind} is not modelled")
         if part is None:

@@ -30,7 +30,7 @@ def of_file(name: str, kind: str) -> dict[str, dict[str, Any]]:
 
 
 def denials(policy: dict[str, Any]) -> list[dict[str, Any]]:
-    """The statements of a policy that refuse requests in clear to everybody."""
+    """The statements of a policy that refuse requests in clear, of any principal."""
     return [
         statement
         for statement in policy["PolicyDocument"]["Statement"]
