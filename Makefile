@@ -112,6 +112,10 @@ bench: setup ## measure, each figure beside a limit or a peer
 capacity: setup ## print dollars per million operations, an idle month and ceilings, from prices and measured inputs
 	@.venv/bin/python -m bench.capacity $(ARGS)
 
+.PHONY: flood
+flood: setup ## simulate who gets executions while requests flood accounts of several quotas
+	@.venv/bin/python -m bench.flood $(ARGS)
+
 .PHONY: models
 models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000: other seeds)
 	@PLAZA_MODEL_RUNS=$(RUNS) .venv/bin/python -m pytest --numprocesses $(or $(WORKERS),3) \

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,6 +16,13 @@ from deploy.parts import BUILT, DATA, EDGE_REGION, DeployError, Part, make_stack
 
 SAMCONFIG = ROOT / "samconfig.toml"
 _DENIED = ("AccessDenied", "AccessDeniedException", "AuthorizationError", "UnauthorizedOperation")
+
+
+class Concurrency(NamedTuple):
+    """Executions of functions that an account may run at once, and how many nothing reserves."""
+
+    quota: int
+    unreserved: int
 
 
 class Account:
@@ -116,10 +123,12 @@ class Account:
             EnableTerminationProtection=is_protected,
         )
 
-    def read_concurrency(self) -> int:
+    def read_concurrency(self) -> Concurrency:
         """Return how many executions of functions the account may run at once, in the region."""
         limits = self._connect("lambda").get_account_settings()["AccountLimit"]
-        return int(limits["ConcurrentExecutions"])
+        return Concurrency(
+            int(limits["ConcurrentExecutions"]), int(limits["UnreservedConcurrentExecutions"])
+        )
 
     def read_sms(self) -> tuple[bool, float]:
         """Return whether texts reach verified phones only, and the USD they may cost a month."""

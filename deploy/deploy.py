@@ -40,7 +40,7 @@ from deploy.parts import (
     check_stack,
     read_pairs,
 )
-from deploy.preflight import check_limits
+from deploy.preflight import RESERVE, check_limits, choose_reservation
 
 EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
 ONCE = frozenset({"DeletionProtection", "ShiftTraffic"})
@@ -95,6 +95,7 @@ def deploy(
     _check_account(account, settings, known, report)
     rollout = _Rollout(environment, account, known, ask, report)
     rollout.check_stacks()
+    rollout.choose_reservation()
     for part in PARTS:
         if rollout.has(part):
             rollout.deploy(part, parameters[part.name])
@@ -129,6 +130,15 @@ class _Rollout:
         for part in PARTS:
             if stack := self._stacks.get(part.name):
                 check_stack(part, self._environment, stack)
+
+    def choose_reservation(self) -> None:
+        """Decide whether executions are reserved, unless it is given. Raises DeployError."""
+        reserves = read_pairs(self._stacks.get(APPLICATION.name), "Parameter").get(RESERVE) == "1"
+        self._known[RESERVE], note = choose_reservation(
+            self._account, self._known.get(RESERVE), reserves=reserves
+        )
+        if note:
+            self._report(f"note: {note}")
 
     def has(self, part: Part) -> bool:
         """Return whether the environment has a part, after those before it were deployed."""

@@ -1,4 +1,4 @@
-"""Checks a deployed environment as a client does: preflight, like, feed, order, audit.
+"""Checks a deployed environment as a client does: preflight, headers, like, feed, order, audit.
 
   python -m deploy smoke staging
   PLAZA_SMOKE_TOKEN=... python -m deploy smoke --url http://127.0.0.1:8000
@@ -98,6 +98,15 @@ def _check_session(client: Client, _: ExitStack) -> None:
     _require(client.expect("GET", "/health", {200})["status"] == "up", "health is not up")
 
 
+def _check_headers(client: Client, _: ExitStack) -> None:
+    """headers: browsers keep to TLS, and take responses for what they are"""
+    for path in ("/health", "/nowhere"):
+        _status, _body, headers = client.call("GET", path, headers={"accept": "application/json"})
+        names = {name.lower() for name in headers}
+        missing = {"strict-transport-security", "x-content-type-options"} - names
+        _require(not missing, f"GET {path} lacks {', '.join(sorted(missing))}")
+
+
 def _check_likes(client: Client, created: ExitStack) -> None:
     """like: two likes of one user count once, and one unlike takes the like back"""
     text = {"title": "Smoke test", "body": "Deleted in a moment.", "images": [], "kind": "note"}
@@ -151,7 +160,9 @@ def _check_orders(client: Client, created: ExitStack) -> None:
     _require(order["status"] == "success", f"order {order_id} is {order}")
 
 
-STEPS = (_check_preflight, _check_session, _check_likes, _check_feed, _check_orders)
+STEPS = (
+    _check_preflight, _check_session, _check_headers, _check_likes, _check_feed, _check_orders,
+)  # fmt: skip
 
 
 def _check_audit(client: Client) -> None:

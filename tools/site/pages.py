@@ -18,7 +18,7 @@ NAMES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "reporting.md",
 }
 """Document of the repository's root -> its page."""
 

@@ -17,7 +17,12 @@ from tools.template.functions import (
     make_scheduled,
     set_up,
 )
-from tools.template.queues import list_dead_letters, make_mapping, make_queues
+from tools.template.queues import (
+    list_dead_letters,
+    make_mapping,
+    make_queue_policy,
+    make_queues,
+)
 from tools.template.routes import (
     choose_requests,
     make_definition,
@@ -58,7 +63,7 @@ def make_blocks() -> dict[str, Any]:
     return {
         "routes": {"DefinitionBody": make_definition(read_operations())},
         "functions of the api": of_api,
-        "queues": make_queues(),
+        "queues": {**make_queues(), "QueuesPolicy": make_queue_policy()},
         "consumers": of_queues,
         "schedules": {
             **{function.name: make_scheduled(function) for function in scheduled},

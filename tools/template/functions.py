@@ -19,7 +19,7 @@ _TAKE = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility
 _ONCE = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
 _PROPERTIES = {
     "MemorySize", "Timeout", "Secrets", "Variables", "Statements", "Queues", "Schedule",
-    "RetryPolicy", "Network",
+    "RetryPolicy", "Network", "Executions",
 }  # fmt: skip
 
 
@@ -130,7 +130,8 @@ def make_hook(requests: Mapping[str, str]) -> dict[str, Any]:
 
 def make_consumer(function: Function, queue: Queue[Any]) -> dict[str, Any]:
     """Return the function of a queue."""
-    return _make_function(function, {"Timeout": queue.visibility_s // 6})
+    timeout = {"Timeout": queue.visibility_s // 6}
+    return _make_function(function, timeout, executions=queue.max_concurrency)
 
 
 def make_scheduled(function: Function) -> dict[str, Any]:
@@ -145,10 +146,8 @@ def make_scheduled(function: Function) -> dict[str, Any]:
     }
     resource = _make_function(
         function,
-        {
-            "Timeout": 55,
-            "ReservedConcurrentExecutions": {"Fn::If": ["ReservesConcurrency", 1, _NOTHING]},
-        },
+        {"Timeout": 55},
+        executions=1,  # of a run; the next one is soon
     )
     resource["Properties"] |= {
         "EventInvokeConfig": _ONCE,
@@ -190,9 +189,17 @@ def make_schedule_role(functions: Iterable[Function]) -> dict[str, Any]:
 
 
 def _make_function(
-    function: Function, properties: Mapping[str, Any], variables: Mapping[str, Any] | None = None
+    function: Function,
+    properties: Mapping[str, Any],
+    variables: Mapping[str, Any] | None = None,
+    executions: int | None = None,
 ) -> dict[str, Any]:
+    """Return a function. ``executions``: those reserved for it, unless functions.yaml says."""
     own = function.declared
+    executions = own.get("Executions", executions)
+    if executions is not None:
+        reserved = {"Fn::If": ["ReservesConcurrency", executions, _NOTHING]}
+        properties = {**properties, "ReservedConcurrentExecutions": reserved}
     variables = {**(variables or {}), **_make_variables(function)}
     if own.get("Network") == _NONE:
         properties = {**properties, "VpcConfig": _NOTHING}

@@ -29,6 +29,25 @@ def make_queues() -> dict[str, Any]:
     }
 
 
+def make_queue_policy() -> dict[str, Any]:
+    """Return the policy of all queues, which only denies: roles allow."""
+    deny = {
+        "Sid": "OnlyWithTls",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "sqs:*",
+        "Resource": "*",  # of a queue's policy: that queue
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return {
+        "Type": "AWS::SQS::QueuePolicy",
+        "Properties": {
+            "Queues": [{"Ref": name_queue(name)} for name in list_names()],
+            "PolicyDocument": {"Version": "2012-10-17", "Statement": [deny]},
+        },
+    }
+
+
 def make_mapping(function: str, queue: Queue[Any]) -> dict[str, Any]:
     """Return what makes Lambda invoke a function for the messages of a queue."""
     window = {"MaximumBatchingWindowInSeconds": queue.window_s} if queue.window_s else {}

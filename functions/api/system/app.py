@@ -12,7 +12,7 @@ from pydantic import ConfigDict
 from plaza.auth.caller_identity import identify
 from plaza.infra.http.requests import JSON, as_get
 from plaza.infra.http.resolver import PlazaResolver
-from plaza.infra.http.responses import drop_body
+from plaza.infra.http.responses import SECURITY_HEADERS, drop_body
 from plaza.infra.http.routes import PUBLIC, BodyOf, Held, Responses
 from plaza.infra.http.schemas import ResponseModel
 from plaza.infra.runtime.observability import logger, metrics
@@ -24,7 +24,7 @@ _CONTRACT = "".join(
 
 _HEALTH = {
     "statusCode": 200,
-    "headers": {"content-type": JSON, "cache-control": "max-age=5"},
+    "headers": {"content-type": JSON, "cache-control": "max-age=5", **SECURITY_HEADERS},
     "body": json.dumps({"status": "up"}),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from cli.paths import ROOT
+from cli.paths import CONTRACT, ROOT
 from deploy.pages import BUILT, CHECKED, HASHED, KEPT, TYPES, list_pages, upload_pages
+from plaza.infra.http.balancer_events import ALLOWED_HEADERS
+from plaza.infra.http.responses import SECURITY_HEADERS
 from tests.support.node import run_node
 from tests.unit.policy.template import load_template
 
@@ -144,9 +147,132 @@ def test_the_address_that_a_client_sent_is_overwritten() -> None:
     assert answer["headers"]["x-viewer-ip"] == {"value": "203.0.113.9"}
 
 
-def run_edge_function(name: str, event: object) -> dict[str, Any]:
+OLD_TLS = [
+    "TLSv1:ECDHE-RSA-AES128-SHA:fullHandshake",
+    "TLSv1.1:AES128-SHA:sessionResumed",
+    "SSLv3:x:y",
+]
+NEW_TLS = ["TLSv1.2:ECDHE-RSA-AES128-GCM-SHA256:fullHandshake", "TLSv1.3:TLS_AES_128_GCM_SHA256:x"]
+EVENT = {"viewer": {"ip": "203.0.113.9"}}
+
+
+@pytest.mark.parametrize("name", ["FindPage", "ReportAddress"])
+@pytest.mark.parametrize("tls", [*OLD_TLS, *NEW_TLS, None])
+@pytest.mark.parametrize("has_domain", [True, False])
+def test_without_a_domain_the_edge_refuses_old_tls_itself(
+    name: str, tls: str | None, *, has_domain: bool
+) -> None:
+    """CloudFront's own certificate admits TLS 1.0; with a domain the certificate's policy does not,
+    and CloudFront does not report the version. A request without a version is refused."""
+    headers = {} if tls is None else {"cloudfront-viewer-tls": {"value": tls}}
+    event = {"request": {"uri": "/app/app.js", "headers": headers}, **EVENT}
+    answer = run_edge_function(name, event, has_domain=has_domain)
+    is_refused = not has_domain and tls not in NEW_TLS
+    assert answer.get("statusCode") == (426 if is_refused else None)
+
+
+def test_cloudfront_reports_the_version_wherever_it_is_checked() -> None:
+    config = EDGE["Edge"]["Properties"]["DistributionConfig"]
+    for behavior in (config["DefaultCacheBehavior"], *config["CacheBehaviors"]):
+        _, _, policy = behavior["OriginRequestPolicyId"]["Fn::If"]
+        sent = EDGE[policy["Ref"]]["Properties"]["OriginRequestPolicyConfig"]["HeadersConfig"]
+        assert sent["HeaderBehavior"] == "whitelist"
+        assert "CloudFront-Viewer-TLS" in sent["Headers"]
+        assert len(sent["Headers"]) <= 10, "CloudFront's quota"
+        [function] = behavior["FunctionAssociations"]
+        code = EDGE[function["FunctionARN"]["Fn::GetAtt"].partition(".")[0]]
+        assert code["Properties"]["FunctionCode"]["Fn::Sub"][1] == {
+            "ChecksTls": {"Fn::If": ["HasDomain", "false", "true"]}
+        }
+
+
+def test_a_domain_has_no_older_tls_than_1_2() -> None:
+    certificate = EDGE["Edge"]["Properties"]["DistributionConfig"]["ViewerCertificate"]
+    text = json.dumps(certificate)
+    assert text.count('"MinimumProtocolVersion": "TLSv1.2_2021"') == 2
+    assert text.count("AcmCertificateArn") == 2
+    for origin in EDGE["Edge"]["Properties"]["DistributionConfig"]["Origins"]:
+        if "CustomOriginConfig" in origin:
+            assert origin["CustomOriginConfig"]["OriginSSLProtocols"] == ["TLSv1.2"]
+
+
+def test_the_edge_passes_each_header_that_functions_read() -> None:
+    """Given no domain. What is missing was never sent, for a function."""
+    config = EDGE["ApiHeadersAndTls"]["Properties"]["OriginRequestPolicyConfig"]
+    cached = EDGE["ApiCache"]["Properties"]["CachePolicyConfig"]
+    keyed = cached["ParametersInCacheKeyAndForwardedToOrigin"]["HeadersConfig"]["Headers"]
+    passed = {name.lower() for name in (*config["HeadersConfig"]["Headers"], *keyed)}
+    allowed = set(ALLOWED_HEADERS.split(","))
+    contract = json.loads(CONTRACT.read_text())
+    declared = {
+        parameter["name"].lower()
+        for operations in contract["paths"].values()
+        for operation in operations.values()
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] == "header"
+    }
+    assert allowed | declared | {"plaza-user", "x-viewer-ip"} <= passed
+
+
+def run_edge_function(name: str, event: Any, *, has_domain: bool = True) -> dict[str, Any]:
     """Run a function of CloudFront and return the request or the answer that it returns."""
-    code = EDGE[name]["Properties"]["FunctionCode"]
+    code, values = EDGE[name]["Properties"]["FunctionCode"]["Fn::Sub"]
+    for variable, value in values.items():
+        code = code.replace(f"${{{variable}}}", value["Fn::If"][1 if has_domain else 2])
+    assert "${" not in code
+    event["request"].setdefault("headers", {})
     call = f"console.log(JSON.stringify(handler({json.dumps(event)})))"
     document: dict[str, Any] = json.loads(run_node("-e", code + call))
     return document
+
+
+# ---------------------------------------------------------------- headers of responses
+
+
+def read_headers(policy: str) -> dict[str, str]:
+    """Return the headers that a policy of the edge adds, as they are sent."""
+    config = EDGE[policy]["Properties"]["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
+    assert all(header["Override"] is True for header in config.values())
+    transport = config["StrictTransportSecurity"]
+    return {
+        "strict-transport-security": f"max-age={transport['AccessControlMaxAgeSec']}"
+        + ("; includeSubDomains" if transport["IncludeSubdomains"] else ""),
+        "x-content-type-options": "nosniff" if "ContentTypeOptions" in config else "",
+        "content-security-policy": config["ContentSecurityPolicy"]["ContentSecurityPolicy"].strip(),
+    }
+
+
+def test_the_edge_sends_the_headers_of_the_functions_on_all_responses_of_the_api() -> None:
+    behavior = EDGE["Edge"]["Properties"]["DistributionConfig"]["DefaultCacheBehavior"]
+    assert read_headers(behavior["ResponseHeadersPolicyId"]["Ref"]) == SECURITY_HEADERS
+
+
+@pytest.mark.parametrize("policy", ["ApiHeaders", "PageHeaders"])
+def test_the_edge_sends_a_referrer_to_nowhere(policy: str) -> None:
+    config = EDGE[policy]["Properties"]["ResponseHeadersPolicyConfig"]["SecurityHeadersConfig"]
+    assert config["ReferrerPolicy"]["ReferrerPolicy"] == "no-referrer"
+
+
+def test_browsers_keep_to_tls_for_more_than_a_year() -> None:
+    [seconds] = re.findall(r"max-age=(\d+)", SECURITY_HEADERS["strict-transport-security"])
+    assert int(seconds) >= 365 * 86_400
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_a_page_connects_to_the_api_only_and_is_in_no_frame(name: str) -> None:
+    """The header has what the page's own policy has, and what only a header can have."""
+    behaviors = EDGE["Edge"]["Properties"]["DistributionConfig"]["CacheBehaviors"]
+    [behavior] = [b for b in behaviors if b["PathPattern"] == f"/{name}*"]
+    headers = read_headers(behavior["ResponseHeadersPolicyId"]["Ref"])
+    assert headers["strict-transport-security"] == SECURITY_HEADERS["strict-transport-security"]
+    assert headers["x-content-type-options"] == "nosniff"
+    sent = split_policy(headers["content-security-policy"])
+    assert sent["connect-src"] == "'self'", "the origin of the edge, which is the API's, too"
+    page = (BUILT[name] / "index.html").read_text()
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert sent == split_policy(policy) | {"frame-ancestors": "'none'", "object-src": "'none'"}
+
+
+def split_policy(policy: str) -> dict[str, str]:
+    parts = (part.strip().partition(" ") for part in policy.split(";"))
+    return {name: value for name, _, value in parts}

@@ -18,7 +18,7 @@ from plaza.infra.http.balancer_events import MAX_RESPONSE_BYTES, to_gateway_even
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.requests import Id
 from plaza.infra.http.resolver import PlazaResolver
-from plaza.infra.http.responses import PROBLEM_TYPES
+from plaza.infra.http.responses import PROBLEM_TYPES, SECURITY_HEADERS
 from plaza.infra.http.routes import OPTIONAL, PUBLIC
 from plaza.infra.http.schemas import Ids, RequestModel
 from plaza.infra.runtime import clock
@@ -272,7 +272,7 @@ def test_the_headers_of_cors_are_those_of_api_gateway(
     sent = partial(event, origin=origin) if origin is not None else event
     status, body, result = answer(sent("OPTIONS", "/things/7"))
     assert (status, body) == (204, None)
-    assert result == dict(cors.answer_preflight(origin).headers)
+    assert result == {**dict(cors.answer_preflight(origin).headers), **SECURITY_HEADERS}
     status, _, result = answer(sent("GET", "/things/7"))
     assert status == 200
     expected = dict(cors.headers(origin)) if origin is not None else {}
@@ -303,6 +303,7 @@ def test_a_response_that_the_load_balancer_refuses_is_a_400() -> None:
         assert "ask for fewer" in body["detail"]
         assert headers["cache-control"] == "no-store"
         assert "etag" not in headers
+        assert SECURITY_HEADERS.items() <= headers.items()
         assert headers["access-control-allow-origin"] == "*"
         assert headers["x-request-id"] == TRACE_ID
 

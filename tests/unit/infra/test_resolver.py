@@ -16,12 +16,12 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 
-from local.stack.functions import CONTEXT
+from local.stack.functions import CONTEXT, load_open_function
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.limits import Bucket
 from plaza.infra.http.requests import ID_PATTERN, Id
 from plaza.infra.http.resolver import PlazaResolver, require_caller
-from plaza.infra.http.responses import PROBLEM
+from plaza.infra.http.responses import PROBLEM, SECURITY_HEADERS
 from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, BodyOf, Responses, StoppedBy
 from plaza.infra.http.schemas import FieldProblem
 from plaza.infra.redis import redis
@@ -238,3 +238,40 @@ def test_the_schema_is_that_of_powertools() -> None:
     [parameter] = operation["parameters"]
     assert (parameter["name"], parameter["in"]) == ("thing_id", "path")
     assert parameter["schema"]["pattern"] == ID_PATTERN
+
+
+# ---------------------------------------------------------------- headers of all responses
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize(
+    ("outcome", "status"), [("found", 200), ("gone", 410), ("broken", 500), ("unrouted", 404)]
+)
+def test_a_browser_keeps_to_tls_and_takes_each_response_for_what_it_is(
+    outcome: str, status: int, method: str
+) -> None:
+    app = make_app()
+
+    @app.get("/found", security=OPTIONAL, responses=Responses("A thing."))
+    def get_thing() -> dict[str, str]:
+        return {"name": "found"}
+
+    @app.get("/gone", security=OPTIONAL, responses=Responses("A thing.", Gone))
+    def get_gone() -> dict[str, str]:
+        raise Gone("It is gone.")
+
+    @app.get("/broken", security=OPTIONAL, responses=Responses("A thing."))
+    def get_broken() -> dict[str, str]:
+        raise RuntimeError
+
+    key = f"{method} /{outcome}"
+    sent = event(key) | ({"routeKey": "$default"} if outcome == "unrouted" else {})
+    response = app.resolve(sent, CONTEXT)
+    assert response["statusCode"] == status
+    assert SECURITY_HEADERS.items() <= response["headers"].items()
+
+
+@pytest.mark.parametrize("path", ["/health", "/openapi.json"])
+def test_constant_responses_have_these_headers_too(path: str) -> None:
+    response = load_open_function("api/system").handler(event(f"GET {path}"), CONTEXT)
+    assert SECURITY_HEADERS.items() <= response["headers"].items()

@@ -24,11 +24,11 @@ PYTHON_CLIENT = ROOT / "clients" / "python" / "src"
 WORD = re.compile(r"(?<!\w)[A-Za-z_][A-Za-z0-9_]*")
 SPAN = re.compile(r"`([^`]+)`")
 BLOCK = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
-# A command (see test_documents), a header of HTTP, an address.
+# A command (see test_documents), a header of HTTP, an address, a test (see test_asvs).
 NO_NAME = re.compile(
     r"(?:.*python -m|make|sam|aws|curl|git|export|kill|redis-cli|record\() ?.*"
     r"|(?:[A-Z][a-z]*-)+[A-Z][A-Za-z]+(?:: .*)?|[A-Z][a-z]+: .*"
-    r"|.*://.*"
+    r"|.*://.*|test_\w+"
 )
 KEYWORD = re.compile(r"[A-Z0-9]+|v\d")  # of SQL and Redis, and a placeholder: ID, FILE
 
@@ -41,9 +41,9 @@ FOREIGN = {
     "Redis": "hotkeys, repl",
     "AWS": (
         "trace_id, function_request_id, error_reason, ForEach, ImportValue, Unauthorized,"
-        " Qualifier, stats, Invoke, LatestRestorableTime, Throttling, AuthorizationError,"
-        " DELETE_FAILED, ROLLBACK_FAILED, UPDATE_ROLLBACK_COMPLETE, UPDATE_ROLLBACK_FAILED,"
-        " UPDATE_ROLLBACK_IN_PROGRESS"
+        " CountedRequests, Qualifier, stats, Invoke, LatestRestorableTime, Throttling,"
+        " AuthorizationError, DELETE_FAILED, ROLLBACK_FAILED, UPDATE_ROLLBACK_COMPLETE,"
+        " UPDATE_ROLLBACK_FAILED, UPDATE_ROLLBACK_IN_PROGRESS"
     ),
     "Python, pydantic, Powertools": "pyc, raise, model_construct, single_metric, Router, Model",
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",

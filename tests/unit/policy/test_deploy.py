@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from cli.paths import LAYER, TEMPLATE
 from deploy import deploy
-from deploy.account import SAMCONFIG
+from deploy.account import SAMCONFIG, Concurrency
 from deploy.deploy import find_region, read_architecture, read_runtime
 from deploy.parts import (
     APPLICATION,
@@ -32,6 +33,7 @@ from deploy.parts import (
     check_environment,
     make_stack_policy,
 )
+from deploy.preflight import count_reserved
 from tests.unit.policy.template import load_template
 
 MADE_BY_DEPLOY = {"Environment", "OriginSecretVersion"}
@@ -85,12 +87,12 @@ class FakeAccount:
         self.protected: dict[str, bool] = {}
         self.absent = {"HasEdge": not has_edge, "HasBalancer": not has_balancer}
         self.pages: list[tuple[str, str]] = []
-        self.concurrency, self.sms = 1000, (False, 50.0)
+        self.concurrency, self.sms = Concurrency(1000, 1000), (False, 50.0)
 
     def read_identity(self) -> tuple[str, str]:
         return "123456789012", "arn:aws:iam::123456789012:user/deployer"
 
-    def read_concurrency(self) -> int:
+    def read_concurrency(self) -> Concurrency:
         return self.concurrency
 
     def read_sms(self) -> tuple[bool, float]:
@@ -252,9 +254,10 @@ def test_plain_sam_deploys_the_application_as_make_does(environment: str) -> Non
     config = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
     own = dict(entry.split("=", 1) for entry in config["parameter_overrides"])
     others = {n: v for n, v in values.items() if n not in own}
-    asked_or_built = {n: others.pop(n) for n in ("Architecture", "Runtime", "SmsCountries")}
-    assert asked_or_built == {
+    names = ("Architecture", "ReserveConcurrency", "Runtime", "SmsCountries")
+    assert {n: others.pop(n) for n in names} == {  # asked for, built, or read from the account
         "Architecture": "arm64",
+        "ReserveConcurrency": "1",
         "Runtime": "python3.13",
         "SmsCountries": "US,DE",
     }
@@ -697,7 +700,7 @@ def test_a_shell_with_another_region_than_samconfig_is_refused(
     ("concurrency", "sms", "noted"),
     [
         (1000, (False, 50.0), []),
-        (10, (False, 50.0), ["at most 100 requests a second"]),
+        (10, (False, 50.0), ["at most 100 requests a second", "takes the executions of consumers"]),
         (1000, (True, 1.0), ["verified phones only", "1 USD a month"]),
     ],
 )
@@ -706,7 +709,7 @@ def test_a_deploy_says_which_limits_of_the_account_it_meets(
 ) -> None:
     account = FakeAccount()
     lines: list[str] = []
-    account.concurrency, account.sms = concurrency, sms
+    account.concurrency, account.sms = Concurrency(concurrency, concurrency), sms
     deploy.deploy("staging", {}, account, answer, lines.append)  # type: ignore[arg-type]
     assert "123456789012, region eu-central-1" in lines[0]
     notes = [line for line in lines if line.startswith("note: ")]
@@ -715,10 +718,66 @@ def test_a_deploy_says_which_limits_of_the_account_it_meets(
         assert text in note
 
 
+NEEDED = count_reserved() + 100
+
+
+def reserved_in(account: FakeAccount) -> str:
+    name = APPLICATION.stack_name("staging", REGION)
+    return [values for stack, values in account.deployed if stack == name][-1]["ReserveConcurrency"]
+
+
+@pytest.mark.parametrize(
+    ("quota", "unreserved", "reserved"),
+    [
+        (1000, 1000, "1"),
+        (NEEDED, NEEDED, "1"),
+        (NEEDED - 1, NEEDED - 1, "0"),  # or Lambda refuses: 100 stay unreserved
+        (1000, NEEDED - 1, "0"),  # another environment has the rest
+        (50, 50, "0"),
+        (10, 10, "0"),
+    ],
+)
+def test_consumers_are_guarded_where_the_account_has_room(
+    quota: int, unreserved: int, reserved: str
+) -> None:
+    account = FakeAccount()
+    account.concurrency = Concurrency(quota, unreserved)
+    deploy_staging(account, ask=answer)
+    assert reserved_in(account) == reserved
+
+
+def test_what_an_environment_reserves_itself_does_not_stop_its_next_deploy() -> None:
+    account = FakeAccount()
+    account.concurrency = Concurrency(NEEDED + 50, NEEDED + 50)
+    deploy_staging(account, ask=answer)
+    account.concurrency = Concurrency(NEEDED + 50, 150)
+    deploy_staging(account)
+    assert reserved_in(account) == "1"
+
+
+def test_a_deployer_who_may_not_read_the_quota_leaves_reservations_as_they_are() -> None:
+    account = FakeAccount()
+    deploy_staging(account, ask=answer)
+    account.read_concurrency = deny_quota  # type: ignore[method-assign]
+    deploy_staging(account)
+    assert reserved_in(account) == "1"
+
+
+def deny_quota() -> Concurrency:
+    denied = {"Error": {"Code": "AccessDeniedException", "Message": "no"}}
+    raise ClientError(denied, "GetAccountSettings")  # type: ignore[arg-type]
+
+
+def test_an_operator_may_refuse_reservations() -> None:
+    account = FakeAccount()
+    deploy_staging(account, "ReserveConcurrency=0", ask=answer)
+    assert reserved_in(account) == "0"
+
+
 def test_reserved_concurrency_above_the_quota_is_refused_before_anything_is_deployed() -> None:
     account = FakeAccount()
-    account.concurrency = 110
-    with pytest.raises(DeployError, match="needs a quota of 11"):
+    account.concurrency = Concurrency(NEEDED - 1, NEEDED - 1)
+    with pytest.raises(DeployError, match=f"needs {NEEDED} unreserved"):
         deploy_staging(account, "ReserveConcurrency=1", ask=answer)
     assert account.deployed == []
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cli.paths import ROOT, TEMPLATE, TOOLS
+from deploy.preflight import count_reserved
 from tests.unit.policy import template
 from tests.unit.policy.template import TEMPLATE as TEMPLATE_SOURCE
 from tools.alarms import expand_template
@@ -108,11 +109,60 @@ def test_the_environment_fits_into_4_kb(function: str) -> None:
     assert count_environment_bytes(of_type("AWS::Lambda::Function")[function]) <= 4_096
 
 
-def test_no_function_reserves_concurrency_by_default() -> None:
-    """The quota of a new account is 10 or 50, of which 100 must stay unreserved elsewhere."""
+# ---------------------------------------------------------------- executions
+
+UNRESERVED = 100  # of a region, which Lambda keeps out of reservations
+
+
+def reserved_with(value: str) -> dict[str, int]:
+    """Function -> executions that are reserved for it, with a value of ReserveConcurrency."""
+    conditions = read_processed()["Conditions"]
+    assert conditions["ReservesConcurrency"] == {"Fn::Equals": [{"Ref": "ReserveConcurrency"}, "1"]}
+    reserved = {}
     for name, function in of_type("AWS::Lambda::Function").items():
-        reserved = function.get("ReservedConcurrentExecutions")
-        assert reserved is None or reserved["Fn::If"][0] == "ReservesConcurrency", name
+        match function.get("ReservedConcurrentExecutions", {"Ref": "AWS::NoValue"}):
+            case {"Fn::If": ["ReservesConcurrency", yes, no]}:
+                chosen = yes if value == "1" else no
+            case other:
+                chosen = other
+        if chosen != {"Ref": "AWS::NoValue"}:
+            reserved[name] = chosen
+    return reserved
+
+
+def consumers() -> dict[str, int]:
+    """Consumer -> executions that its queue starts at once, at most."""
+    return {
+        mapping["FunctionName"]["Ref"]: mapping["ScalingConfig"]["MaximumConcurrency"]
+        for mapping in of_type("AWS::Lambda::EventSourceMapping").values()
+    }
+
+
+def test_in_an_account_without_room_nothing_is_reserved() -> None:
+    """The quota of a new account is 10 or 50, and 100 must stay unreserved: it would not deploy."""
+    assert reserved_with("0") == {}
+    assert TEMPLATE_SOURCE["Parameters"]["ReserveConcurrency"]["Default"] == "0"
+
+
+def test_a_consumer_keeps_what_its_queue_may_start_and_a_schedule_keeps_one() -> None:
+    """With fewer its queue would be refused; more would lie idle."""
+    reserved = reserved_with("1")
+    assert {name: reserved.get(name) for name in consumers()} == consumers()
+    assert {name: reserved.get(name) for name in scheduled_functions()} == dict.fromkeys(
+        scheduled_functions(), 1
+    )
+
+
+def test_operators_keep_executions_of_their_own_and_no_other_function_does() -> None:
+    """Operators lower a level while a flood takes everything else."""
+    others = set(reserved_with("1")) - set(consumers()) - scheduled_functions()
+    assert others == {"Operate", "OperationsApi"}
+
+
+def test_an_account_with_the_usual_quota_keeps_most_of_it_for_requests() -> None:
+    total = sum(reserved_with("1").values())
+    assert 1_000 - total >= 8 * UNRESERVED
+    assert total == count_reserved(), "what the deploy compares with the quota"
 
 
 def test_a_scheduled_run_is_not_repeated_by_lambda() -> None:
@@ -420,9 +470,10 @@ def test_the_transform_writes_no_name_of_parameter_store_in_place_of_its_value()
 
 
 def test_the_stack_has_room_for_features() -> None:
-    """CloudFormation allows 500 resources; a feature needs up to ten. Of the 429, 29 see silence:
+    """CloudFormation allows 500 resources; a feature needs up to ten. Of the 430, 29 see silence:
     an alarm for each schedule and seven for what no function counts, the hook of deployments, and
     the session of the canary; eight keep the keys of issuers, eight are the function of totals,
     15 push: two functions, queues and DLQs with their alarms, and a key; and 22 send webhooks:
-    three functions, two queues and DLQs, their alarms, and a key."""
-    assert len(processed()) <= 429
+    three functions, two queues and DLQs, their alarms, and a key; one
+    is the policy of all queues."""
+    assert len(processed()) <= 430

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, unquote_plus
 
 from plaza.infra.http.requests import Event, fits
-from plaza.infra.http.responses import problem, render
+from plaza.infra.http.responses import SECURITY_HEADERS, problem, render
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.settings import settings
 
@@ -49,9 +49,10 @@ def serve(routes: Routes, event: Event, context: object, handler: Handler) -> Re
     request = to_gateway_event(routes, event)
     cors = _allow_origin(request["headers"].get("origin"))
     if event["httpMethod"] == "OPTIONS":
-        return _to_balancer_response({"statusCode": 204, "headers": _preflight(cors), "body": ""})
+        headers = {**_preflight(cors), **SECURITY_HEADERS}
+        return _to_balancer_response({"statusCode": 204, "headers": headers, "body": ""})
     response = _limit_size(handler(request, context))
-    headers = {**response["headers"], **cors}
+    headers = {**response["headers"], **cors, **SECURITY_HEADERS}
     if "vary" in cors and "vary" in response["headers"]:
         headers["vary"] = f"{response['headers']['vary']}, {cors['vary']}"
     return _to_balancer_response({**response, "headers": headers})

@@ -37,6 +37,7 @@ from plaza.infra.http.requests import (
     is_id,
 )
 from plaza.infra.http.responses import (
+    SECURITY_HEADERS,
     add_cache_headers,
     add_limit_headers,
     compress,
@@ -291,6 +292,7 @@ def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
         if response["statusCode"] == _CREATED:
             without_id = None if endpoint is None else endpoint.location
             headers |= locate(event["rawPath"], json.loads(response["body"]), without_id)
+        headers |= SECURITY_HEADERS
         add_cache_headers(event, response, app.caller)
         add_limit_headers(response, app.caller)
         if endpoint is not None and endpoint.compresses:

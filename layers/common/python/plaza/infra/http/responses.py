@@ -27,6 +27,12 @@ from plaza.infra.runtime.process import LocalCache
 
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
+SECURITY_HEADERS = {
+    "strict-transport-security": "max-age=63072000; includeSubDomains",
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+}
+"""Headers of all responses. The edge sends the same (deploy/edge.yaml)."""
 MIN_COMPRESSED_BYTES = 1_400  # less fits into one packet
 # In Python 3.11 a name of an Enum is looked up by a function.
 _LIMITED = HTTPStatus.TOO_MANY_REQUESTS.value

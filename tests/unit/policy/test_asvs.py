@@ -1,0 +1,155 @@
+"""docs/security.md: each requirement that is met names tests, and all of them exist."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from typing import NamedTuple
+
+import pytest
+
+from cli.paths import CONTRACT, ROOT
+from tests.unit.policy.modules import PLAZA
+
+PAGE = (ROOT / "docs" / "security.md").read_text()
+CHAPTERS = {f"V{number}" for number in range(1, 18)}
+TEST = re.compile(r"`(test_\w+)`")
+
+
+class Row(NamedTuple):
+    """A row of a table: the cells, and the heading that it is under."""
+
+    heading: str
+    cells: tuple[str, ...]
+
+
+def read_rows() -> list[Row]:
+    rows = []
+    for section in PAGE.split("\n## ")[1:]:
+        heading, _, text = section.partition("\n")
+        lines = [line for line in text.splitlines() if line.startswith("|")]
+        rows += [
+            Row(heading, tuple(map(str.strip, line.strip("|").split(" | ")))) for line in lines[2:]
+        ]
+    return rows
+
+
+ROWS = read_rows()
+MET = [row for row in ROWS if row.heading.startswith("V")]
+GAPS = [row for row in ROWS if row.heading == "Gaps"]
+
+
+def list_tests() -> set[str]:
+    """Return the names of all tests of the repository."""
+    return {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)\(", file.read_text(), re.MULTILINE)
+    }
+
+
+TESTS = list_tests()
+
+
+def name_of(row: Row) -> str:
+    return row.cells[0][:40]
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(MET) > 80
+    assert len(GAPS) > 10
+    assert len(TESTS) > 2_000
+
+
+@pytest.mark.parametrize("row", MET, ids=name_of)
+def test_a_requirement_that_is_met_names_tests_that_exist(row: Row) -> None:
+    _, level, where, names = row.cells
+    assert set(level.split(", ")) <= {"1", "2"}
+    assert where
+    tests = TEST.findall(names)
+    assert tests
+    assert re.sub(r"`test_\w+`|, ", "", names) == "", "nothing but names of tests"
+    assert set(tests) <= TESTS
+
+
+@pytest.mark.parametrize("row", GAPS, ids=name_of)
+def test_a_gap_has_its_reason(row: Row) -> None:
+    requirement, level, missing, reason = row.cells
+    assert re.match(r"V\d", requirement)
+    assert set(level.split(", ")) <= {"1", "2"}
+    assert missing
+    assert reason
+
+
+def test_each_chapter_is_in_a_table() -> None:
+    first = [row.cells[0] for row in ROWS]
+    named = {chapter for cell in first for chapter in re.findall(r"\bV\d+", cell)}
+    assert named == CHAPTERS
+
+
+def test_no_requirement_is_met_twice() -> None:
+    numbers = [re.findall(r"^V\d+\.\d+\.\d+", row.cells[0]) for row in MET]
+    flat = [number for each in numbers for number in each]
+    assert len(flat) == len(set(flat))
+
+
+# ---------------------------------------------------------------- receipts that no other test gives
+
+RUNNING = {"subprocess", "pickle", "marshal", "shelve", "code", "codeop", "pty"}
+CALLED = {"eval", "exec", "compile", "__import__", "system", "popen"}
+CODE = sorted([*(ROOT / "functions").rglob("*.py"), *PLAZA.rglob("*.py")])
+
+
+def find_dangers(source: str) -> set[str]:
+    """Return the modules and calls of a source that start a process or run what they are given."""
+    dangers = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Import(names=names):
+                dangers |= {alias.name.partition(".")[0] for alias in names} & RUNNING
+            case ast.ImportFrom(module=str(module)):
+                dangers |= {module.partition(".")[0]} & RUNNING
+            case ast.Call(func=ast.Name(id=name)):
+                dangers |= {name} & CALLED
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="os"), attr=name)):
+                dangers |= {name} & CALLED
+    return dangers
+
+
+def test_no_function_starts_a_process_or_runs_a_text() -> None:
+    assert {
+        file.name: dangers for file in CODE if (dangers := find_dangers(file.read_text()))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["import subprocess", "from pickle import loads", "eval(text)", "import os\nos.system(text)"],
+)
+def test_the_search_finds_what_runs_a_text(source: str) -> None:
+    assert find_dangers(source)
+
+
+def test_no_page_sets_html() -> None:
+    sources = [
+        file
+        for file in (ROOT / "web").rglob("*.ts*")
+        if not {"node_modules", "dist"} & set(file.parts)
+    ]
+    assert len(sources) > 20
+    unsafe = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|dangerouslySet")
+    assert [str(file) for file in sources if unsafe.search(file.read_text())] == []
+
+
+def test_no_part_of_a_url_is_a_secret() -> None:
+    contract = json.loads(CONTRACT.read_text())
+    names = {
+        parameter["name"]
+        for operations in contract["paths"].values()
+        for operation in operations.values()
+        for parameter in operation.get("parameters", [])
+        if parameter["in"] in ("path", "query")
+    }
+    assert len(names) > 15
+    assert [n for n in names if re.search("token|code|phone|secret|key|challenge", n)] == []
