@@ -1,0 +1,136 @@
+"""The page of docs/guides/feed-page.md, in a browser, as it is printed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import quote, urlencode
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, Dialog, Page, expect
+
+from cli.paths import ROOT
+from local.stack.stack import Stack
+from tests.e2e.browser import needs_browser, open_context
+from tests.e2e.client import Client, wait_until
+from tests.support.node import CLIENT, MODULES, needs_npm_packages, run_node
+
+pytestmark = [needs_npm_packages, needs_browser]
+GUIDE = ROOT / "docs" / "guides" / "feed-page.md"
+PHONE = "+14155550147"
+
+
+def read_page() -> str:
+    """Return the page that the guide prints."""
+    [page] = re.findall(r"^```html\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    return str(page)
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_request(self, code: object = "-", size: object = "-") -> None:
+        return
+
+
+@pytest.fixture(scope="module")
+def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the page beside the client, built and served as the guide says."""
+    folder = tmp_path_factory.mktemp("feed")
+    compiler = MODULES / "typescript" / "bin" / "tsc"
+    project = CLIENT / "tsconfig.build.json"
+    run_node(compiler, "--project", project, "--outDir", folder / "plaza-client")
+    (folder / "index.html").write_text(read_page())
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def page(browser: Browser, stack: Stack, page_url: str) -> Iterator[Page]:
+    """The page, opened with the URL of the API; its console has to stay empty."""
+    context = open_context(browser, page_url)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: answer(dialog, stack))
+    page.goto(f"{page_url}?{urlencode({'api': stack.base_url})}")
+    yield page
+    context.close()
+    assert errors == []
+
+
+def answer(dialog: Dialog, stack: Stack) -> None:
+    """Give the code that the stack sent."""
+    assert dialog.type == "prompt"
+    with urlopen(f"{stack.web_url}/local/texts?phone={quote(PHONE)}") as response:
+        dialog.accept(json.load(response)["code"])
+
+
+def test_the_page_has_sixty_lines() -> None:
+    assert len(read_page().splitlines()) <= 60
+    assert "60 lines" in GUIDE.read_text().splitlines()[0]
+
+
+def test_a_user_signs_in_follows_writes_and_likes(
+    page: Page, user: Callable[[int], Client]
+) -> None:
+    author, reader = user(6_840_001), user(6_840_002)
+    written = author("POST", "/posts", {"kind": "note", "title": "Harbour", "body": "Seen."}).json
+    path = f"/posts/{written['id']}/likes/me"
+    assert reader("PUT", path).json["likes"] == 1
+
+    page.get_by_role("button", name="Popular").click()
+    popular = page.get_by_role("article").filter(has_text="Harbour")
+    expect(popular).to_have_count(1)
+    popular.get_by_role("button", name="♡ 1").click()
+    expect(page.get_by_role("alert")).not_to_be_empty()  # without a session
+    expect(popular.get_by_role("button", name="♡ 1")).to_have_count(1)
+
+    page.get_by_label("Phone").fill(PHONE)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Publish")).to_be_visible()
+    page.get_by_role("button", name="Popular").click()
+    popular.get_by_role("button", name="Follow").click()
+    expect(popular.get_by_role("button", name="Follow")).to_have_count(0)
+    wait_until("the post is in the feed", functools.partial(shows_feed, page, "Harbour"))
+
+    post = page.get_by_role("article").filter(has_text="Harbour")
+    post.get_by_role("button", name="♡ 1").click()
+    expect(post.get_by_role("button", name="♥ 2")).to_have_count(1)
+    wait_until(
+        "the like is counted",
+        lambda: author("GET", f"/posts/{written['id']}").json["likes"] == 2,
+    )
+    reader("DELETE", path)
+    expect(post.get_by_role("button", name="♥ 1")).to_have_count(1)  # live
+
+    page.get_by_label("Title").fill("<b>Mine</b>")
+    page.get_by_label("Text").fill("First post")
+    page.get_by_role("button", name="Publish").click()
+    expect(page.get_by_role("heading", name="<b>Mine</b>")).to_have_count(1)
+    page.reload()
+    expect(page.get_by_role("article").filter(has_text="Harbour")).to_have_count(1)
+
+
+def shows_feed(page: Page, title: str) -> bool:
+    """Read the feed again, and return whether it has a post."""
+    with page.expect_response(re.compile("/feed")):
+        page.get_by_role("button", name="My feed").click()
+    page.wait_for_timeout(50)
+    return page.get_by_role("article").filter(has_text=title).count() == 1
+
+
+def test_the_guide_makes_the_folder_that_the_page_is_served_from() -> None:
+    text = GUIDE.read_text()
+    assert "cp -r clients/typescript/dist .local/feed/plaza-client" in text
+    assert "--directory .local/feed" in text
+    assert Path(CLIENT / "tsconfig.build.json").exists()
