@@ -81,12 +81,16 @@ def test_the_page_has_sixty_lines() -> None:
 
 
 def test_a_user_signs_in_follows_writes_and_likes(
-    page: Page, user: Callable[[int], Client]
+    page: Page, stack: Stack, user: Callable[[int], Client]
 ) -> None:
     author, reader = user(6_840_001), user(6_840_002)
     written = author("POST", "/posts", {"kind": "note", "title": "Harbour", "body": "Seen."}).json
     path = f"/posts/{written['id']}/likes/me"
     assert reader("PUT", path).json["likes"] == 1
+    wait_until(
+        "the like is stored", lambda: author("GET", f"/posts/{written['id']}/likers").json["items"]
+    )
+    stack.invoke("RefreshRankings", {})
 
     page.get_by_role("button", name="Popular").click()
     popular = page.get_by_role("article").filter(has_text="Harbour")

@@ -46,7 +46,8 @@ def write_pages(site: Path) -> None:
     (pages / "assets").mkdir(parents=True)
     copy_pages(pages)
     write_reference(pages)
-    shutil.copyfile(HERE / "site.css", pages / "assets" / "site.css")
+    for name in ("site.css", "diagrams.js"):
+        shutil.copyfile(HERE / name, pages / "assets" / name)
     configuration = expand_navigation(CONFIGURATION.read_text(), pages)
     (site / "zensical.toml").write_text(configuration)
 

@@ -58,7 +58,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built without the scripts that come from a registry."""
     directory = tmp_path_factory.mktemp("site")
     build.write_pages(directory)
-    (directory / "pages" / "assets" / "mermaid.min.js").touch()
     build.build(directory)
     return directory
 
