@@ -1,12 +1,14 @@
 /**
  * Measures pages: settings on stdin, reports on stdout, as JSON. A session is stored before its page is
- * loaded, as the web pages store it.
+ * loaded, as the web pages store it. Of several runs of a page the one with the median performance counts,
+ * as Lighthouse recommends.
  */
 import { text } from "node:stream/consumers";
 import lighthouse from "lighthouse";
+import { computeMedianRun } from "lighthouse/core/lib/median-run.js";
 import puppeteer from "puppeteer-core";
 
-const { browser: path, profile, sandbox, categories, targets } = JSON.parse(await text(process.stdin));
+const { browser: path, profile, sandbox, categories, runs, targets } = JSON.parse(await text(process.stdin));
 const browser = await puppeteer.launch({
   executablePath: path,
   userDataDir: profile,
@@ -21,7 +23,9 @@ for (const { name, url, session } of targets) {
     localStorage.clear();
     if (stored) localStorage.setItem("plaza-session", stored);
   }, session && JSON.stringify(session));
-  const { lhr } = await lighthouse(url, flags, undefined, page);
+  const results = [];
+  for (let run = 0; run < runs; run += 1) results.push((await lighthouse(url, flags, undefined, page)).lhr);
+  const lhr = computeMedianRun(results);
   const scores = categories.map((id) => [id, Math.round((lhr.categories[id].score ?? 0) * 100)]);
   const failed = categories.flatMap((id) =>
     lhr.categories[id].auditRefs

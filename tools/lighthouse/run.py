@@ -55,16 +55,18 @@ def main(args: argparse.Namespace) -> int:
             stack = Stack.load(args.dir)
             url = servers.enter_context(serve_compressed(stack.web_url))
             targets += list(list_web_pages(stack, url, args.what))
-        reports = measure(targets, browser)
+        reports = measure(targets, browser, args.runs)
     show(reports)
     return int(any(score < MIN_SCORE for report in reports for score in report["scores"].values()))
 
 
 def install() -> None:
-    """Install the package as it is locked, if it is not. Raises CommandError."""
+    """Install the package as it is locked, if it is not, and the script. Raises CommandError."""
+    script = Path("tools", "lighthouse", "run.mjs")
     lock = ROOT / "package-lock.json"
     kept = INSTALLED / "package-lock.json"
     if (INSTALLED / ".ready").exists() and kept.read_bytes() == lock.read_bytes():
+        _copy(ROOT / script, INSTALLED / script)
         return
     shutil.rmtree(INSTALLED, ignore_errors=True)
     for name in ("package.json", "package-lock.json", ".npmrc"):
@@ -72,7 +74,7 @@ def install() -> None:
     for workspace in WORKSPACES:
         path = Path(workspace, "package.json")
         _copy(ROOT / path, INSTALLED / path)
-    _copy(Path(__file__).with_name("run.mjs"), INSTALLED / "tools" / "lighthouse" / "run.mjs")
+    _copy(ROOT / script, INSTALLED / script)
     command = [*npm_command(), "ci", "--silent", "--ignore-scripts"]
     completed = subprocess.run(
         [*command, "--workspace", "plaza-lighthouse"],
@@ -112,7 +114,7 @@ def open_session(stack: Stack, user_id: int, role: str) -> dict[str, Any]:
     return {"token": token, "expiresAt": (time.time() + 3600) * 1000, "user": user}
 
 
-def measure(targets: list[dict[str, Any]], browser: str) -> list[dict[str, Any]]:
+def measure(targets: list[dict[str, Any]], browser: str, runs: int) -> list[dict[str, Any]]:
     """Return name, scores and failed checks of each page. Raises CommandError."""
     script = INSTALLED / "tools" / "lighthouse" / "run.mjs"
     with _write_profile() as profile:
@@ -121,6 +123,7 @@ def measure(targets: list[dict[str, Any]], browser: str) -> list[dict[str, Any]]
             "profile": profile,
             "sandbox": os.geteuid() != 0,
             "categories": CATEGORIES,
+            "runs": runs,
             "targets": targets,
         }
         completed = subprocess.run(
@@ -148,7 +151,9 @@ def show(reports: list[dict[str, Any]]) -> None:
     """Print the scores, and what failed where one is under the minimum."""
     table = Table("page", *CATEGORIES)
     for report in reports:
-        scores = [f"{score}{'' if score >= MIN_SCORE else ' !'}" for score in report["scores"].values()]
+        scores = [
+            f"{score}{'' if score >= MIN_SCORE else ' !'}" for score in report["scores"].values()
+        ]
         table.add_row(report["name"], *scores)
     console = Console(highlight=False)
     console.print(table)
@@ -158,4 +163,6 @@ def show(reports: list[dict[str, Any]]) -> None:
             for failed in report["failed"]:
                 console.print(f"  {failed}", markup=False, soft_wrap=True)
     versions = sorted({report["version"] for report in reports})
-    console.print(f"Lighthouse {', '.join(versions)}, a phone on a slow network; minimum {MIN_SCORE}")
+    console.print(
+        f"Lighthouse {', '.join(versions)}, a phone on a slow network; minimum {MIN_SCORE}"
+    )

@@ -4,14 +4,13 @@ import gzip
 import mimetypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache, partial
 from http import HTTPStatus
+from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 COMPRESSED = ("text/", "application/javascript", "application/json", "image/svg+xml")
 
@@ -20,7 +19,9 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def __init__(self, source: Path | str, *args: object) -> None:
-        self._read = partial(_read_file, source) if isinstance(source, Path) else partial(_fetch, source)
+        self._read = (
+            partial(_read_file, source) if isinstance(source, Path) else partial(_fetch, source)
+        )
         super().__init__(*args)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
@@ -30,7 +31,9 @@ class _Handler(BaseHTTPRequestHandler):
         if kind.startswith(COMPRESSED) and "gzip" in self.headers.get("accept-encoding", ""):
             body = _compress(body)
             self.send_header("content-encoding", "gzip")
-        self.send_header("cache-control", "max-age=31536000" if "/assets/" in self.path else "no-cache")
+        self.send_header(
+            "cache-control", "max-age=31536000" if "/assets/" in self.path else "no-cache"
+        )
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -63,12 +66,16 @@ def _read_file(folder: Path, path: str) -> tuple[int, str, bytes]:
     if not file.is_relative_to(folder.resolve()) or not file.is_file():
         return HTTPStatus.NOT_FOUND, "text/plain", b"Not found"
     kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return HTTPStatus.OK, kind.replace("text/javascript", "application/javascript"), file.read_bytes()
+    return (
+        HTTPStatus.OK,
+        kind.replace("text/javascript", "application/javascript"),
+        file.read_bytes(),
+    )
 
 
 def _fetch(url: str, path: str) -> tuple[int, str, bytes]:
-    try:
-        with urlopen(url + path, timeout=10) as response:
-            return response.status, response.headers["content-type"], response.read()
-    except HTTPError as error:
-        return error.code, "text/plain", error.read()
+    connection = HTTPConnection(urlsplit(url).netloc, timeout=10)
+    with closing(connection):
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.headers["content-type"], response.read()
