@@ -8,9 +8,10 @@
     of on or our own plaza please should so that the their there this to use using was we what when where which who why
     will with would without you your`.split(/\s+/),
   );
-  const LATER = /^(runbooks\/|files\/|operations|contributing|glossary|failures|mutants|powertools|how-long|alarms)/;
-  const REASONS = /^(scaling|limits|architecture)/;
-  const LAST = /^(decisions\/|changelog|retry-queue)/;
+  // Locations are addresses: the page resolves them before it sends them.
+  const LATER = /\/(runbooks\/|files\/|operations|contributing|glossary|failures|mutants|powertools|how-long|alarms)/;
+  const REASONS = /\/(scaling|limits|architecture)/;
+  const LAST = /\/(decisions\/|changelog|retry-queue)/;
   const receive = self.onmessage;
   let ranks = [];
 

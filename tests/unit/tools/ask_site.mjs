@@ -8,7 +8,9 @@ import vm from "node:vm";
 const [html, ...questions] = process.argv.slice(2);
 const workers = `${html}/assets/javascripts/workers`;
 const [name] = readdirSync(workers).filter((file) => /^search\..*\.js$/.test(file));
+const base = "https://docs.example/plaza/";
 const index = JSON.parse(readFileSync(`${html}/search.json`, "utf8"));
+for (const item of index.items) item.location = base + item.location;
 
 let receive;
 const worker = { Intl, postMessage: (message) => receive(message) };
@@ -31,6 +33,6 @@ const results = {};
 await send({ type: 0, data: index });
 for (const input of questions) {
   const { data } = await send({ type: 2, data: { input, filter } });
-  results[input] = data.items.map((item) => index.items[item.id].location);
+  results[input] = data.items.map((item) => index.items[item.id].location.replace(base, ""));
 }
 console.log(JSON.stringify(results));

@@ -10,15 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.paths import TOOLS, CommandError
+from cli.paths import CommandError
+from tests.support.site import build_site, needs_zensical
 from tools.node import find_node
-from tools.site import build
 from tools.site.pages import LINK
 from tools.site.search import extend_search
 
-pytestmark = pytest.mark.skipif(
-    not (TOOLS / "zensical").exists(), reason="NOT TESTED: `make setup` installs zensical"
-)
+pytestmark = needs_zensical
 ASK = Path(__file__).parent / "ask_site.mjs"
 Ask = Callable[[str], list[str]]
 
@@ -55,10 +53,9 @@ WORDS = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built without the scripts that come from a registry."""
+    """The directory of the site: sources and pages."""
     directory = tmp_path_factory.mktemp("site")
-    build.write_pages(directory)
-    build.build(directory)
+    build_site(directory)
     return directory
 
 
