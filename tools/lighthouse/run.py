@@ -57,6 +57,8 @@ def main(args: argparse.Namespace) -> int:
             targets += list(list_web_pages(stack, url, args.what))
         reports = measure(targets, browser, args.runs)
     show(reports)
+    if (load := os.getloadavg()[0]) > (os.cpu_count() or 1):
+        print(f"other programs use this machine (load {load:.0f}): performance is too low here")
     return int(any(score < MIN_SCORE for report in reports for score in report["scores"].values()))
 
 
