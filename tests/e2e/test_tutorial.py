@@ -23,7 +23,7 @@ from tests.support.node import CLIENT, MODULES, needs_npm_packages, run_node
 
 pytestmark = [needs_npm_packages, needs_browser]
 GUIDE = ROOT / "docs" / "guides" / "feed-page.md"
-PHONE = "+14155550147"
+PHONE = "+14155550197"
 
 
 def read_page() -> str:
@@ -83,7 +83,7 @@ def test_the_page_has_sixty_lines() -> None:
 def test_a_user_signs_in_follows_writes_and_likes(
     page: Page, stack: Stack, user: Callable[[int], Client]
 ) -> None:
-    author, reader = user(6_840_001), user(6_840_002)
+    author, reader = user(6_880_001), user(6_880_002)
     written = author("POST", "/posts", {"kind": "note", "title": "Harbour", "body": "Seen."}).json
     path = f"/posts/{written['id']}/likes/me"
     assert reader("PUT", path).json["likes"] == 1
