@@ -13,16 +13,17 @@ from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Browser, Dialog, Page, expect
+from playwright.sync_api import Browser, Dialog, Locator, Page, Route, expect
 
 from cli.paths import ROOT
 from local.stack.stack import Stack
-from tests.e2e.browser import needs_browser, open_context
+from tests.e2e.browser import has_any, needs_browser, open_context
 from tests.e2e.client import Client, wait_until
 from tests.support.node import CLIENT, MODULES, needs_npm_packages, run_node
 
 pytestmark = [needs_npm_packages, needs_browser]
 GUIDE = ROOT / "docs" / "guides" / "feed-page.md"
+NOTE = {"kind": "note", "title": "Harbour 6880001", "body": "Seen today."}
 PHONE = "+14155550197"
 
 
@@ -84,7 +85,7 @@ def test_a_user_signs_in_follows_writes_and_likes(
     page: Page, stack: Stack, user: Callable[[int], Client]
 ) -> None:
     author, reader = user(6_880_001), user(6_880_002)
-    written = author("POST", "/posts", {"kind": "note", "title": "Harbour", "body": "Seen."}).json
+    written = author("POST", "/posts", NOTE).json
     path = f"/posts/{written['id']}/likes/me"
     assert reader("PUT", path).json["likes"] == 1
     wait_until(
@@ -93,8 +94,8 @@ def test_a_user_signs_in_follows_writes_and_likes(
     stack.invoke("RefreshRankings", {})
 
     page.get_by_role("button", name="Popular").click()
-    popular = page.get_by_role("article").filter(has_text="Harbour")
-    expect(popular).to_have_count(1)
+    popular = page.get_by_role("article").filter(has_text=NOTE["title"])
+    read_until_shown(page, popular)
     popular.get_by_role("button", name="♡ 1").click()
     expect(page.get_by_role("alert")).not_to_be_empty()  # without a session
     expect(popular.get_by_role("button", name="♡ 1")).to_have_count(1)
@@ -103,11 +104,12 @@ def test_a_user_signs_in_follows_writes_and_likes(
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("button", name="Publish")).to_be_visible()
     page.get_by_role("button", name="Popular").click()
+    read_until_shown(page, popular)
     popular.get_by_role("button", name="Follow").click()
     expect(popular.get_by_role("button", name="Follow")).to_have_count(0)
-    wait_until("the post is in the feed", functools.partial(shows_feed, page, "Harbour"))
+    wait_until("the post is in the feed", functools.partial(shows_feed, page, NOTE["title"]))
 
-    post = page.get_by_role("article").filter(has_text="Harbour")
+    post = page.get_by_role("article").filter(has_text=NOTE["title"])
     post.get_by_role("button", name="♡ 1").click()
     expect(post.get_by_role("button", name="♥ 2")).to_have_count(1)
     wait_until(
@@ -122,7 +124,46 @@ def test_a_user_signs_in_follows_writes_and_likes(
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("heading", name="<b>Mine</b>")).to_have_count(1)
     page.reload()
-    expect(page.get_by_role("article").filter(has_text="Harbour")).to_have_count(1)
+    expect(page.get_by_role("article").filter(has_text=NOTE["title"])).to_have_count(1)
+
+
+def test_a_list_that_is_opened_replaces_one_that_is_still_read(
+    page: Page, stack: Stack, user: Callable[[int], Client]
+) -> None:
+    """Given two reads of the popular posts, of which the later one is answered first."""
+    author, reader = user(6_880_003), user(6_880_004)
+    written = author("POST", "/posts", {**NOTE, "title": "Lighthouse"}).json
+    assert reader("PUT", f"/posts/{written['id']}/likes/me").json["likes"] == 1
+    wait_until(
+        "the like is stored",
+        lambda: author("GET", f"/posts/{written['id']}/likers").json["items"],
+    )
+    stack.invoke("RefreshRankings", {})
+    held: list[Route] = []
+    page.route("**/posts/ranking**", held.append)
+    page.reload()
+    wait_until("the page reads", functools.partial(has_any, page, held))
+    page.get_by_role("button", name="Popular").click()
+    wait_until("the page reads again", lambda: has_any(page, held[1:]))
+    page.unroute("**/posts/ranking**")
+    with page.expect_response("**/posts/ranking**"):
+        held[1].continue_()
+    expect(page.get_by_role("article").first).to_be_visible()
+    shown = page.get_by_role("article").count()
+    with page.expect_response("**/posts/ranking**"):
+        held[0].continue_()
+    page.wait_for_timeout(50)
+    assert page.get_by_role("article").count() == shown
+
+
+def read_until_shown(page: Page, post: Locator) -> None:
+    """Press *More* until the page shows a post, or the list has ended."""
+    more = page.get_by_role("button", name="More")
+    expect(page.get_by_role("article").first).to_be_visible()
+    while post.count() == 0 and more.is_visible():
+        more.click()
+        page.wait_for_timeout(50)
+    expect(post).to_have_count(1)
 
 
 def shows_feed(page: Page, title: str) -> bool:
