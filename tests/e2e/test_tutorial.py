@@ -140,12 +140,11 @@ def test_a_list_that_is_opened_replaces_one_that_is_still_read(
     )
     stack.invoke("RefreshRankings", {})
     held: list[Route] = []
-    page.route("**/posts/ranking**", held.append)
+    page.route("**/posts/ranking**", lambda route: held.append(route))
     page.reload()
     wait_until("the page reads", functools.partial(has_any, page, held))
     page.get_by_role("button", name="Popular").click()
     wait_until("the page reads again", lambda: has_any(page, held[1:]))
-    page.unroute("**/posts/ranking**")
     with page.expect_response("**/posts/ranking**"):
         held[1].continue_()
     expect(page.get_by_role("article").first).to_be_visible()
