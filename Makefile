@@ -21,6 +21,8 @@ PLAZA_DIR ?=
 ARCHITECTURE ?= arm64
 
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
+# npm packages of tests and builds. Lighthouse, which is larger, is installed by `make lighthouse`.
+WORKSPACES := --include-workspace-root --workspace plaza-client --workspace plaza-app --workspace plaza-console
 BIOME := .venv/bin/python -m tools node node node_modules/@biomejs/biome/bin/biome
 
 export SAM_CLI_TELEMETRY := 0
@@ -165,6 +167,10 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 	@.venv/bin/python -m local packages --tests
 	@.venv/bin/python -m tests.e2e.screenshots
 
+.PHONY: lighthouse
+lighthouse: .venv/.ready .venv-tools/.ready ## print performance, accessibility and best practices of app, console (of `make run`) and site (of `make docs`)
+	@.venv/bin/python -m tools lighthouse $(ARGS)
+
 .PHONY: template
 template: .venv/.ready ## write what follows from the code into template.yaml: routes, functions, queues, schedules
 	@.venv/bin/python -m tools template
@@ -264,7 +270,7 @@ budget: build ## print what a change adds: resources of the templates, MB of the
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks, with their data
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .venv-audit .coverage.json .local .local-versions .local-screens .local-before .release .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .venv-audit .coverage.json .local .local-versions .local-screens .local-before .release .site .lighthouse .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list
@@ -304,7 +310,7 @@ help: ## print this list
 # Only tests and builds need npm packages; without a registry, tests that need them are skipped.
 node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready
 	@echo "installing package-lock.json into node_modules"
-	@if .venv/bin/python -m tools node npm ci --silent --prefer-offline --fetch-retries 1; then touch $@; \
+	@if .venv/bin/python -m tools node npm ci $(WORKSPACES) --silent --prefer-offline --fetch-retries 1; then touch $@; \
 	  else echo "plaza: npm installed nothing; tests of the web app and of the client's types are skipped" >&2; fi
 
 define make_environment

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from cli.commands import add_command, add_flag, make_parser, run_program
+from cli.commands import add_command, add_flag, add_number, make_parser, run_program
 from cli.paths import DIRECTORY
 
 
@@ -35,6 +35,16 @@ def build_parser() -> argparse.ArgumentParser:
 
     add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
     add("docs", "site.build", "build the documentation site into .site/html")
+    sub = add(
+        "lighthouse", "lighthouse.run", "print what Lighthouse finds in app, console and site"
+    )
+    add_number(sub, "--runs", 3, "runs of each page, of which the median counts")
+    choices = ("app", "console", "site")
+    sub.add_argument("what", nargs="*", choices=choices, default=choices, help="default: all")
+    sub.add_argument(
+        "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
+    )
+
     add("how-long", "how_long", "fill in the durations of docs/how-long.md")
 
     add("roles", "roles", "print the routes by the roles that may call them")

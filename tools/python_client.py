@@ -27,7 +27,7 @@ _KEY = "Idempotency-Key"
 def make_files(contract: dict[str, Any]) -> dict[str, str]:
     """Return the text of each generated file by its name: the same for the same contract."""
     calls = [
-        _describe_call(path, method, operation, contract["components"]["schemas"])
+        describe_call(path, method, operation, contract["components"]["schemas"])
         for path, methods in contract["paths"].items()
         for method, operation in methods.items()
     ]
@@ -173,7 +173,7 @@ def _title(words: list[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class Call:
     """A method of a resource, and what it sends."""
 
     resource: str
@@ -190,9 +190,9 @@ class _Call:
         return f"{self.resource}.{self.name}"
 
 
-def _describe_call(
+def describe_call(
     path: str, method: str, operation: dict[str, Any], schemas: dict[str, Any]
-) -> _Call:
+) -> Call:
     resource = path.split("/")[1].removesuffix(".json").replace("-", "_")
     bodies = [
         response["content"]["application/json"]["schema"]
@@ -202,7 +202,7 @@ def _describe_call(
     result = _type_of(bodies[0], "models.") if bodies else None
     page = schemas.get((result or "").removeprefix("models."), {}).get("properties", {})
     is_list = method == "get" and {"items", "next"} <= page.keys()
-    return _Call(
+    return Call(
         resource=resource,
         name=_name_call(operation["operationId"], resource),
         method=method.upper(),
@@ -227,8 +227,8 @@ def _name_call(operation_id: str, resource: str) -> str:
     return "_".join(words)
 
 
-def _make_resources(calls: list[_Call]) -> str:
-    resources: dict[str, list[_Call]] = {}
+def _make_resources(calls: list[Call]) -> str:
+    resources: dict[str, list[Call]] = {}
     for call in sorted(calls, key=lambda call: call.resource):
         resources.setdefault(call.resource, []).append(call)
     parts = [
@@ -271,7 +271,7 @@ def _class_of(resource: str, is_async: bool) -> str:
     return f"{'Async' if is_async else ''}{_title(resource.split('_'))}Resource"
 
 
-def _make_resource(name: str, calls: list[_Call], is_async: bool) -> str:
+def _make_resource(name: str, calls: list[Call], is_async: bool) -> str:
     base = "AsyncResources" if is_async else "Resources"
     methods = "\n".join(_make_method(call, is_async) for call in calls)
     return f"""class {_class_of(name, is_async)}:
@@ -281,7 +281,7 @@ def _make_resource(name: str, calls: list[_Call], is_async: bool) -> str:
 {methods}"""
 
 
-def _make_method(call: _Call, is_async: bool) -> str:
+def _make_method(call: Call, is_async: bool) -> str:
     parameters = call.operation.get("parameters", ())
     in_path = re.findall(r"\{(\w+)\}", call.path)
     query = [parameter for parameter in parameters if parameter["in"] == "query"]
@@ -318,7 +318,7 @@ def _make_method(call: _Call, is_async: bool) -> str:
     return _write_method(call, is_async, ", ".join(signature), ", ".join(sent))
 
 
-def _write_method(call: _Call, is_async: bool, signature: str, sent: str) -> str:
+def _write_method(call: Call, is_async: bool, signature: str, sent: str) -> str:
     if call.item:
         listed = f"{'AsyncListed' if is_async else 'Listed'}[{call.page}, {call.item}]"
         head, code = f"def {call.name}({signature}) -> {listed}", f"self._client._list({sent})"
@@ -341,7 +341,7 @@ def _declare(parameter: dict[str, Any]) -> str:
 # ---------------------------------------------------------------- examples
 
 
-def _make_examples(contract: dict[str, Any], calls: list[_Call]) -> str:
+def _make_examples(contract: dict[str, Any], calls: list[Call]) -> str:
     """Return the examples of all operations; paths without parameters come before those with."""
     operations = {}
     for call in sorted(calls, key=lambda call: (call.path.count("{"), call.path, call.method)):

@@ -92,8 +92,9 @@ class Guide:
     def _to_shell(self, kind: str, text: str) -> str:
         if kind in ("sql", "js"):
             named = re.match(r"(?://|--) ([\w.-]+)\n", text)
-            (self._directory / (named[1] if named else "block.sql")).write_text(text)
-            return "" if named else f"mysql $MYSQL_DATABASE <<'SQL' > /dev/null\n{text}SQL"
+            assert named, f"a reader does not know what to do with it: {text}"
+            (self._directory / named[1]).write_text(text)
+            return ""
         if kind:
             return ""
         text = re.sub(r"^.*local (?:audit|flash-sale) .*$", "", text, flags=re.MULTILINE)

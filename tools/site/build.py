@@ -11,12 +11,14 @@ import subprocess
 from pathlib import Path
 
 from cli.paths import ROOT, TOOLS, CommandError
+from tools.site.llms import write_twins
 from tools.site.pages import copy_pages, expand_navigation
 from tools.site.reference import drop_logo, write_reference
 from tools.site.scripts import SCRIPTS, fetch_scripts
+from tools.site.search import extend_search
 
 SITE = ROOT / ".site"
-PAGES, HTML, FETCHED = SITE / "pages", SITE / "html", SITE / "scripts"
+HTML, FETCHED = SITE / "html", SITE / "scripts"
 HERE = Path(__file__).parent
 CONFIGURATION = HERE / "zensical.toml"
 SHIM = "https://unpkg.com/iframe-worker/shim"
@@ -28,38 +30,46 @@ _LOADED = re.compile(
 def main(args: argparse.Namespace) -> int:
     """Build the site and print where it is. Raises CommandError."""
     fetch_scripts(FETCHED)
-    write_pages()
-    build()
+    write_pages(SITE)
+    add_scripts(SITE / "pages")
+    build(SITE)
     print(
         f"the documentation is in {HTML.relative_to(ROOT)}: open {(HTML / 'index.html').as_uri()}"
     )
     return 0
 
 
-def write_pages() -> None:
-    """Write the sources of the site and its configuration."""
-    shutil.rmtree(PAGES, ignore_errors=True)
-    (PAGES / "assets").mkdir(parents=True)
-    copy_pages(PAGES)
-    write_reference(PAGES)
-    shutil.copyfile(HERE / "site.css", PAGES / "assets" / "site.css")
+def write_pages(site: Path) -> None:
+    """Write the sources of the site and its configuration into a directory."""
+    pages = site / "pages"
+    shutil.rmtree(pages, ignore_errors=True)
+    (pages / "assets").mkdir(parents=True)
+    copy_pages(pages)
+    write_reference(pages)
+    for name in ("site.css", "diagrams.js"):
+        shutil.copyfile(HERE / name, pages / "assets" / name)
+    configuration = expand_navigation(CONFIGURATION.read_text(), pages)
+    (site / "zensical.toml").write_text(configuration)
+
+
+def add_scripts(pages: Path) -> None:
+    """Copy the fetched scripts to the pages, with their licenses."""
     for script in SCRIPTS:
         fetched = FETCHED / script.package
-        shutil.copyfile(fetched / script.name, PAGES / "assets" / script.name)
+        shutil.copyfile(fetched / script.name, pages / "assets" / script.name)
         if script.name == "redoc.js":
-            redoc = PAGES / "assets" / script.name
+            redoc = pages / "assets" / script.name
             redoc.write_text(drop_logo(redoc.read_text()))
-        shutil.copyfile(fetched / "LICENSE", PAGES / "assets" / f"{script.name}.LICENSE.txt")
-    configuration = expand_navigation(CONFIGURATION.read_text(), PAGES)
-    (SITE / "zensical.toml").write_text(configuration)
+        shutil.copyfile(fetched / "LICENSE", pages / "assets" / f"{script.name}.LICENSE.txt")
 
 
-def build() -> None:
-    """Build the pages. Raises CommandError with what is broken."""
-    shutil.rmtree(HTML, ignore_errors=True)
+def build(site: Path) -> None:
+    """Build the pages of a directory into its ``html``. Raises CommandError with what is broken."""
+    html = site / "html"
+    shutil.rmtree(html, ignore_errors=True)
     completed = subprocess.run(
         [TOOLS / "zensical", "build", "--clean", "--strict"],
-        cwd=SITE,
+        cwd=site,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
@@ -67,8 +77,10 @@ def build() -> None:
     if completed.returncode:
         problems = (completed.stdout + completed.stderr).partition("Traceback")[0]
         raise CommandError(f"the site has broken links:\n{problems.strip()}")
-    for page in HTML.rglob("*.html"):
-        up = "../" * (len(page.relative_to(HTML).parts) - 1)
+    extend_search(html)
+    write_twins(site / "pages", html)
+    for page in html.rglob("*.html"):
+        up = "../" * (len(page.relative_to(html).parts) - 1)
         page.write_text(page.read_text().replace(SHIM, f"{up}assets/iframe-worker.js"))
         if addresses := _LOADED.findall(page.read_text()):
-            raise CommandError(f"{page.relative_to(HTML)} loads {addresses[0]} from another host")
+            raise CommandError(f"{page.relative_to(html)} loads {addresses[0]} from another host")

@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from cli.paths import CONTRACT, ROOT, CommandError
 
 DOCS = ROOT / "docs"
+GLOSSARY = DOCS / "glossary.md"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 CODE = re.compile(r"^(```|~~~).*?^\1|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 NAMES = {
@@ -37,11 +38,19 @@ def copy_pages(pages: Path) -> None:
                 else:
                     _copy(target, pages / paths[target])
             text = text.replace(f"]({link})", f"]({_relative(link, paths[file], paths[target])})")
+        if file == GLOSSARY:
+            text = drop_retired(text)
         (pages / paths[file]).parent.mkdir(parents=True, exist_ok=True)
         (pages / paths[file]).write_text(text)
     for file in DOCS.rglob("*"):
         if file.is_file() and file.suffix != ".md":
             _copy(file, pages / file.relative_to(DOCS))
+
+
+def drop_retired(glossary: str) -> str:
+    """Return the glossary without the words that it retired, which are for developers of Plaza."""
+    text = glossary.replace(", and the words that they replaced. One\nword", ". One\nword")
+    return re.sub(r"^(\|.*\|)[^|]*\|$", r"\1", text, flags=re.MULTILINE)
 
 
 def find_links(file: Path, text: str) -> Iterator[tuple[str, Path]]:
@@ -81,7 +90,8 @@ def _copy(file: Path, target_path: Path) -> None:
 
 
 def expand_navigation(configuration: str, pages: Path) -> str:
-    """Return the configuration with the pages that ``"folder/"`` and ``"*"`` stand for."""
+    """Return the configuration with the pages that ``"folder/"`` and ``"*"`` stand for: all that
+    are not named."""
 
     def names(folder: Path) -> list[str]:
         files = sorted(folder.glob("*.md"), key=lambda file: (file.name != "README.md", file.name))
@@ -92,4 +102,9 @@ def expand_navigation(configuration: str, pages: Path) -> str:
 
     unnamed = [name for name in names(pages) if f'"{name}"' not in configuration]
     configuration = re.sub(r',\s*"\*"', "".join(f', "{name}"' for name in unnamed), configuration)
-    return re.sub(r'"([a-z-]+)/"', lambda match: render(names(pages / match[1])), configuration)
+    named = set(re.findall(r'"([\w./-]+\.md)"', configuration))
+    return re.sub(
+        r'"([a-z-]+)/"',
+        lambda match: render([name for name in names(pages / match[1]) if name not in named]),
+        configuration,
+    )

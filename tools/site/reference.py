@@ -1,4 +1,4 @@
-"""The API reference: a list of all operations, which the search of the site finds, Redoc, and the
+"""The API reference: a list of all operations, a page for each tag, Redoc with all schemas, and the
 pages where the types of problems lead."""
 
 import json
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.paths import CONTRACT
+from tools.site import operations
 
 PROBLEM = re.compile(
     r"^\| (\d{3}) \| `([a-z-]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE
@@ -14,7 +15,6 @@ PROBLEM = re.compile(
 """A row of docs/problems.md: status, last part of the type, title, what is wrong, what to do."""
 
 REDOC = "redoc.html"
-_METHODS = ("get", "put", "post", "patch", "delete")
 _PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -41,6 +41,40 @@ _PAGE = """\
   const dark = matchMedia("(prefers-color-scheme: dark)").matches
   Redoc.init(CONTRACT, {...OPTIONS, theme: dark ? DARK : {}}, document.getElementById("reference"))
 </script>
+"""
+_HEAD = """\
+# API reference
+
+All operations of the [contract](openapi.json). Each leads to its parameters, samples for curl,
+TypeScript and Python, an example of its response, and its problems. [The HTTP API](api.md) has
+what they have in common; [all schemas](redoc.html) are on a page of their own.
+
+## Samples
+
+On a local stack, which `make run` starts:
+
+=== "curl"
+
+    ```
+    eval "$(.venv/bin/python -m local env)"  # sets URL
+    TOKEN=$(.venv/bin/python -m local token --user 7)
+    ```
+
+=== "TypeScript"
+
+    ```ts
+    import { Plaza } from "plaza-client";
+    const plaza = new Plaza("https://api.example");
+    const { challenge } = await plaza.sendCode("+14155550123");
+    await plaza.signIn(challenge, "123456");
+    ```
+
+=== "Python"
+
+    ```py
+    from plaza_client import Plaza
+    plaza = Plaza("https://api.example", token="...")
+    ```
 """
 _OPTIONS = {"hideDownloadButton": True, "expandResponses": "200,201,202", "pathInMiddlePanel": True}
 _TEXT, _LINE, _RAISED = "#d8dcdf", "#3a4248", "#1d2226"
@@ -75,6 +109,10 @@ def write_reference(pages: Path) -> None:
         (pages / "problems" / f"{slug}.md").write_text(page.replace("](", "](../"))
     contract = json.loads(CONTRACT.read_text())
     (pages / "reference.md").write_text(list_operations(contract))
+    (pages / "reference").mkdir()
+    for tag in contract["tags"]:
+        page = operations.make_page(contract, tag, REDOC)
+        (pages / operations.page_of(tag["name"])).write_text(page)
     values = {"CONTRACT": contract, "OPTIONS": _OPTIONS, "DARK": _DARK}
     page = re.sub("|".join(values), lambda match: to_script(values[match[0]]), _PAGE)
     (pages / REDOC).write_text(page)
@@ -91,24 +129,15 @@ def to_script(values: object) -> str:
 
 
 def list_operations(contract: dict[str, Any]) -> str:
-    """Return a page with a table of the operations of each tag."""
-    lines = [
-        "# API reference",
-        "",
-        "All operations of the [contract](openapi.json). Each leads to its description:",
-        "parameters, request and response with examples, and problems. [The HTTP API](api.md)",
-        "describes what they have in common.",
-    ]
+    """Return a page with a table of the operations of each tag, and how to run the samples."""
+    lines = [_HEAD]
     for tag in contract["tags"]:
-        name, anchor = tag["name"], tag["name"].replace(" ", "-")
-        lines += ["", f"## {name.capitalize()}", "", tag["description"], ""]
+        page = operations.page_of(tag["name"])
+        lines += ["", f"## {tag['name'].capitalize()}", "", tag["description"], ""]
         lines += ["| operation | request |", "|---|---|"]
-        for path, item in contract["paths"].items():
-            for method in _METHODS:
-                operation = item.get(method, {})
-                if name in operation.get("tags", ()):
-                    link = f"{REDOC}#tag/{anchor}/operation/{operation['operationId']}"
-                    lines.append(
-                        f"| [{operation['summary']}]({link}) | `{method.upper()} {path}` |"
-                    )
+        lines += [
+            f"| [{item.title}]({page}#{item.anchor}) | `{item.call.method} {item.call.path}` |"
+            for item in operations.list_calls(contract)
+            if item.tag == tag["name"]
+        ]
     return "\n".join(lines) + "\n"

@@ -47,8 +47,12 @@ FOREIGN = {
     ),
     "Python, pydantic, Powertools": "pyc, raise, model_construct, single_metric, Router, Model",
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
-    "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
-    "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",
+    "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated, Deprecation, Link, Sunset",
+    "browsers and the TypeScript client": "await, textContent, listPosts, onSession, webStore",
+    "Stream and Mastodon": "enforce_unique, status_stats, untrusted_favourites_count",
+    "other programs": (
+        "localStorage, likeButton, element, yml, zcat, repository, ts, brew, HTTPS_PROXY"
+    ),
     "tests": "PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
     "benches": "round, trips, quick",
     "the marks of headers and migrations": "Bounded, outside, initial",

@@ -131,6 +131,12 @@ def test_no_document_is_outside_of_the_index() -> None:
     assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []
 
 
+def test_each_guide_is_run_by_a_test() -> None:
+    guides = {file.name for file in (ROOT / "docs" / "guides").glob("*.md")} - {"README.md"}
+    tests = "".join(file.read_text() for file in (ROOT / "tests").rglob("*.py"))
+    assert {guide for guide in guides if f'{guide}"' not in tests} == set()
+
+
 def test_each_number_is_that_of_a_decision_of_the_index_or_explained() -> None:
     index = (ROOT / "docs" / "decisions" / "README.md").read_text()
     decisions = [file.name for file in (ROOT / "docs" / "decisions").glob("0*.md")]

@@ -81,7 +81,12 @@ def test_a_broken_link_is_reported(link: str) -> None:
 def test_the_reference_lists_every_operation_once(pages: Path) -> None:
     contract = json.loads(CONTRACT.read_text())
     ids = [o["operationId"] for item in contract["paths"].values() for o in item.values()]
-    text = (pages / "reference.md").read_text()
+    links = re.findall(r"\((reference/[\w-]+\.md)#([\w-]+)\)", (pages / "reference.md").read_text())
+    assert len(links) == len(set(links)) == len(ids)
+    for page, anchor in links:
+        headings = re.findall(r"^## (.+)$", (pages / page).read_text(), re.MULTILINE)
+        assert anchor in [re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings]
+    text = "".join(page.read_text() for page in (pages / "reference").glob("*.md"))
     assert sorted(re.findall(r"/operation/(\w+)\)", text)) == sorted(ids)
 
 
