@@ -7,6 +7,7 @@ A run has these parts:
     redis:log, redis:changed:... targets and users that changed (``rounds``)
     targets:shop                 a share of all shops: counters and their reviews
     redis:votes                  a share of all reviews: their votes (its name: ``rounds``)
+    redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
     bells                        a share of all bells: their unread groups
     groups                       a share of all users with a bell: the rows that their groups count
     redis:<node>                 keys of a node: targets, projections of counters, derived lists
@@ -14,7 +15,7 @@ A run has these parts:
     recheck                      suspects of the parts above, compared a second time
     repairs                      findings, sent to the queue ``repairs``
 
-The first eight run concurrently; each of the others begins when all before it are done.
+The first nine run concurrently; each of the others begins when all before it are done.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
 from plaza.reactions.model import CachedTarget
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import post_hours, vote_roll_up
 from plaza.reconciliation import (
     derived_lists,
     mysql_counts,
@@ -45,6 +46,7 @@ from plaza.reconciliation.model import (
     CHECK_LIST,
     CHECK_STATE,
     FILTER,
+    HOURS,
     LIST,
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
@@ -65,8 +67,9 @@ from plaza.reconciliation.model import (
     compare_counts,
 )
 from plaza.reconciliation.queues import REPAIRS
-from plaza.reconciliation.rounds import LOG_PART, MARKED
+from plaza.reconciliation.rounds import LOG_PART, MARKED, MIN_STEPS
 
+HOURS_PART = "redis:hours"
 RECHECK = "recheck"
 SEND_REPAIRS = "repairs"
 MAX_SORT_S = 30.0  # of a step; lists of more than some million rows need `sort-reactions`
@@ -83,7 +86,8 @@ def plan() -> tuple[list[NewPart], dict[str, int]]:
     """Return the parts that a run begins with, and name -> expected subjects of each round.
     Raises RedisDown, MysqlDown."""
     parts, expected = rounds.plan(ROLLING.values())
-    return [*parts, *(NewPart(f"redis:{node}") for node in redis_scan.read_nodes())], expected
+    nodes = redis_scan.read_nodes()
+    return [*parts, NewPart(HOURS_PART), *(NewPart(f"redis:{node}") for node in nodes)], expected
 
 
 def execute(part: RunPart) -> StepResult:
@@ -98,6 +102,8 @@ def execute(part: RunPart) -> StepResult:
         return rounds.compare_marked(int(part.position or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
+        case "redis" if part.name == HOURS_PART:
+            return _compare_hours(part)
         case "redis" if part.name == LOG_PART:
             return rounds.mark_changes(int(part.position or 0), ROLLING.values())
         case "redis":
@@ -186,6 +192,27 @@ def _compare_votes(after_id: int) -> StepResult:
         findings=[
             Finding(VOTES, Subject("votes", "review", review_id), f"votes {votes}, likes {likes}")
             for review_id, (votes, likes) in wrong.items()
+        ],
+    )
+
+
+def _compare_hours(part: RunPart) -> StepResult:
+    """Compare the next range of a day: all of yesterday, then other days within ``MIN_STEPS``."""
+    number, after_id = map(int, (part.position or "0:0").split(":"))
+    day = post_hours.day_of(number)
+    last_id = post_hours.find_range_end(day, after_id)
+    wrong: dict[int, list[str]] = {}
+    for hour in post_hours.compare(day, after_id, last_id):
+        of_day = f"{day} {hour.hour % 24:02d}h: stored {hour.net}, log {hour.counted}"
+        wrong.setdefault(hour.post_id, []).append(of_day)
+    if last_id == MAX_ID:
+        number, last_id = number + 1, 0
+    return StepResult(
+        position=f"{number}:{last_id}",
+        is_last=number == post_hours.DAYS or (number > 0 and part.steps + 1 >= MIN_STEPS),
+        findings=[
+            Finding(HOURS, Subject("hours", "post", post_id), "; ".join(hours))
+            for post_id, hours in wrong.items()
         ],
     )
 
