@@ -173,7 +173,8 @@ def shell(stack: Stack, tmp_path: Path) -> Iterator[Shell]:
     opened = Shell(stack, tmp_path)
     try:
         yield opened
-        opened.run(opened._adapt(".venv/bin/python -m ops webhooks end ${MADE% *}"))
+        end = opened._adapt(".venv/bin/python -m ops webhooks end")
+        opened.run(f'test -z "${{MADE:-}}" || {end} "${{MADE%% *}}"')
     finally:
         opened.close()
 
@@ -183,6 +184,7 @@ class App:
 
     def __init__(self, port: int, directory: Path) -> None:
         self._url, self._database = f"http://127.0.0.1:{port}", directory / "cookbook.db"
+        self._log = directory / "app.log"
 
     def ask(self, method: str, path: str, person: int = ANN, **options: Any) -> httpx.Response:
         """Send a request as a person."""
@@ -199,7 +201,7 @@ class App:
     def like(self, recipe: int, person: int, method: str = "PUT") -> tuple[int, bool]:
         """Press the button; return what the app answers."""
         response = self.ask(method, f"/recipes/{recipe}/like", person)
-        assert response.status_code == 200, response.text
+        assert response.status_code == 200, self._log.read_text()
         return response.json()["likes"], response.json()["liked"]
 
     def list_activity(self, recipe: int) -> list[tuple[str, int]]:
@@ -227,7 +229,7 @@ def test_the_cookbook_adopts_plaza_as_the_guide_says(
     assert "differ" not in imported
     assert [read_like_totals(rows, recipe) for recipe in (SOUP, PIE)] == [(2, 2), (1, 1)]
     assert rows(
-        "SELECT fans_total, posts_total, likes_received_total FROM user_counter WHERE user_id = %s",
+        "SELECT followers_total, posts_total, likes_received_total FROM user_counter WHERE user_id = %s",
         ANN,
     ) == ((1, 1, 2),)
 
