@@ -99,12 +99,17 @@ def play(harness: Harness) -> Deaths:
                     problems += operation.click_again()
             wait_until_quiet(harness, operations, time.monotonic(), problems)
             problems += workload.errors
-            while reader.step(dies=False):
-                pass
-            expected = list(dict.fromkeys(reader.ids[begin:]))
             harness.rows(_LEASES)
-            if not wait_until(lambda: set(expected) <= set(receiver.ids), MAX_DELIVERY_S, 0.5):
-                missing = [each for each in expected if each not in receiver.ids]
+
+            def has_all() -> bool:
+                while reader.step(dies=False):
+                    pass
+                return set(reader.ids[begin:]) == set(receiver.ids)
+
+            wait_until(has_all, MAX_DELIVERY_S, 0.5)
+            expected = list(dict.fromkeys(reader.ids[begin:]))
+            received = set(receiver.ids)
+            if missing := [each for each in expected if each not in received]:
                 problems.append(f"{len(missing)} events were not received: {missing[:3]}")
         finally:
             operate_webhooks.end_webhook(webhook_id, operator_id="chaos")

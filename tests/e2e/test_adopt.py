@@ -229,7 +229,8 @@ def test_the_cookbook_adopts_plaza_as_the_guide_says(
     assert "differ" not in imported
     assert [read_like_totals(rows, recipe) for recipe in (SOUP, PIE)] == [(2, 2), (1, 1)]
     assert rows(
-        "SELECT followers_total, posts_total, likes_received_total FROM user_counter WHERE user_id = %s",
+        "SELECT followers_total, posts_total, likes_received_total"
+        " FROM user_counter WHERE user_id = %s",
         ANN,
     ) == ((1, 1, 2),)
 

@@ -43,7 +43,7 @@ def compare_sales(voucher_ids: Sequence[int]) -> dict[int, ListState]:
         for voucher_id, counts in redis_sales.read_counts(voucher_ids).items()
         if counts.live and counts.reign in (None, redis_sales.read_reign(voucher_id))
     }
-    vouchers = mysql_vouchers.read_all(live)
+    vouchers = mysql_vouchers.read_all(live) if live else {}
     return {
         voucher_id: ListState(str(tuple(counts)), _describe(counts, vouchers.get(voucher_id)))
         for voucher_id, counts in live.items()
