@@ -99,6 +99,7 @@ def play(harness: Harness) -> Deaths:
                     problems += operation.click_again()
             wait_until_quiet(harness, operations, time.monotonic(), problems)
             problems += workload.errors
+            receiver.statuses.clear()
             harness.rows(_LEASES)
 
             def has_all() -> bool:
@@ -169,7 +170,7 @@ def _read(stop: threading.Event, reader: Reader) -> None:
 def _refuse(stop: threading.Event, receiver: Receiver) -> None:
     chance = random.Random(3)
     while not stop.wait(chance.uniform(0, 2 * REFUSES_EVERY_S)):
-        receiver.statuses.append(500)
+        receiver.statuses[:] = [500]
 
 
 def _end_leases(stop: threading.Event, harness: Harness) -> None:

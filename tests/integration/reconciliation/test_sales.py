@@ -24,14 +24,14 @@ def voucher(plaza: World) -> Voucher:
     """A running sale of six units: three are sold, and one of them was cancelled."""
     add_users(*range(1, 20))
     offered = sales.offer(UNITS)
-    orders = [place(plaza, offered, buyer) for buyer in BUYERS]
+    orders = [order_unit(plaza, offered, buyer) for buyer in BUYERS]
     cancel_order.cancel_order(orders[0], BUYERS[0])
     plaza.queues.drain()
     assert sales.counts(offered.id) == (4, 0, 2)
     return offered
 
 
-def place(world: World, voucher: Voucher, buyer: int, *, decided: bool = True) -> int:
+def order_unit(world: World, voucher: Voucher, buyer: int, *, decided: bool = True) -> int:
     """Order, again while the sale is loaded; return the id of the order."""
     for _ in range(3):
         try:
@@ -87,7 +87,7 @@ def test_damage_is_found_and_the_sale_sells_what_mysql_has(
     assert found(report) == {("list", "sale", f"voucher:{voucher.id}")}
     assert (report.repaired, report.is_resolved) == (1, True)
     left = sales.stock(voucher.id)
-    place(plaza, voucher, 9)
+    order_unit(plaza, voucher, 9)
     counts = sales.read_counts(voucher.id)
     assert counts is not None
     assert (counts.stock, counts.sold, counts.generation) == (left - 1, UNITS - left + 1, 2)
@@ -98,7 +98,7 @@ def test_damage_is_found_and_the_sale_sells_what_mysql_has(
 def test_orders_that_are_pending_or_decided_and_not_acknowledged_are_no_difference(
     plaza: World, voucher: Voucher
 ) -> None:
-    place(plaza, voucher, 9, decided=False)
+    order_unit(plaza, voucher, 9, decided=False)
     held = plaza.queues.take(ORDERS)
     assert run(plaza).differing == 0
     redis_state = redis.execute("HGETALL", redis_keys.state_key(voucher.id))
@@ -114,7 +114,7 @@ def test_orders_that_are_pending_or_decided_and_not_acknowledged_are_no_differen
 def test_a_cancelled_order_whose_unit_returns_is_no_difference(
     plaza: World, voucher: Voucher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    order = place(plaza, voucher, 9)
+    order = order_unit(plaza, voucher, 9)
     before = redis.execute("HGETALL", redis_keys.state_key(voucher.id))
     cancel_order.cancel_order(order, 9)
     for field, value in before.items():
@@ -130,7 +130,7 @@ def test_a_sale_that_changes_between_both_looks_is_passed_over(
     recheck = run_steps.CHECKS["list"]
 
     def order_and_recheck(suspects: Any) -> Any:
-        place(plaza, voucher, 9, decided=False)
+        order_unit(plaza, voucher, 9, decided=False)
         return recheck(suspects)
 
     monkeypatch.setitem(run_steps.CHECKS, "list", order_and_recheck)
@@ -148,7 +148,7 @@ def test_a_sale_that_is_right_again_before_the_repair_goes_on(
 
 
 def test_a_repair_loses_no_order_that_is_queued(plaza: World, voucher: Voucher) -> None:
-    order = place(plaza, voucher, 9, decided=False)
+    order = order_unit(plaza, voucher, 9, decided=False)
     held = plaza.queues.take(ORDERS)
     sales.change_counts(voucher.id, stock=1)
     assert run(plaza).repaired == 1
@@ -156,7 +156,7 @@ def test_a_repair_loses_no_order_that_is_queued(plaza: World, voucher: Voucher) 
         plaza.queues.send(ORDERS, body)
     plaza.queues.drain()
     assert sales.rows(voucher.id)[order].is_success
-    place(plaza, voucher, 10)
+    order_unit(plaza, voucher, 10)
     assert sales.counts(voucher.id) == (2, 0, 4)
     assert sales.find_violations(voucher.id) == ""
 

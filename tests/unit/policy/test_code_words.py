@@ -50,6 +50,7 @@ FOREIGN = {
     "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
     "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",
     "tests": "PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
+    "the app of the guide": "person, recipe, recipe_like, fan",
     "benches": "round, trips, quick",
     "the marks of headers and migrations": "Bounded, outside, initial",
 }

@@ -9,9 +9,12 @@ from typing import Any
 from plaza.flash_sales import mysql_vouchers, redis_sales
 from plaza.flash_sales.model import Voucher
 from plaza.flash_sales.redis_sales import SaleCounts
+from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.runtime.observability import record
 
+add_to_filter = VOUCHER_IDS.add
+read_voucher_ids = mysql_vouchers.read_ids
 _STATE = re.compile(r"\{\d+\}:voucher:(\d+):sale")
 
 
@@ -83,3 +86,13 @@ def reload_sales(voucher_ids: Sequence[int]) -> None:
         redis_sales.drop_state(voucher_id)
         redis_sales.drop(sale)
         record("sale_dropped", voucher_id=voucher_id, existed=True)
+
+
+def compare_filter(voucher_ids: Sequence[int]) -> dict[int, ListState]:
+    """Compare the filter with vouchers that MySQL has: it may deny none. One round trip. Raises
+    RedisDown."""
+    possible = set(VOUCHER_IDS.find_possible(voucher_ids))
+    return {
+        voucher_id: ListState("denied", "" if voucher_id in possible else "its filter denies it")
+        for voucher_id in voucher_ids
+    }

@@ -3,7 +3,8 @@
 A scan of Redis finds their keys, so each run compares all that Redis has. An inbox costs as much as
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list
 drops it: its next reader loads it again. A sale is compared while no order changes it between both
-looks; else it is passed over, and compared when it is settled.
+looks; else it is passed over, and compared when it is settled. Places and filters of shops and
+vouchers are compared by rounds of all ids, and projected again.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from plaza.infra.derived.list_state import ListState
 from plaza.infra.runtime import clock
 from plaza.reactions import KINDS, Kind, inspection
 from plaza.reconciliation.model import ROUND_S, Subject
+from plaza.shops import inspection as shops
 
 _DAY_S = 86_400
 
@@ -58,6 +60,10 @@ def _of_star(key: str) -> int | None:
     return timeline.user_id if timeline and timeline.kind == "posts" else None
 
 
+def _of_no_key(_: str) -> None:
+    """A round of all ids compares it, because most keys have many owners."""
+
+
 def is_in_share(user_id: int) -> bool:
     """Return whether a user belongs to the share of this day: each user does in one of 28 days."""
     days = ROUND_S // _DAY_S
@@ -69,6 +75,8 @@ LISTS: dict[str, DerivedList] = {
     "inbox": DerivedList(_of_inbox, feed.compare_inboxes, feed.drop_inboxes),
     "star-posts": DerivedList(_of_star, feed.compare_star_posts, feed.drop_star_posts),
     "check-ins": DerivedList(checkins.owner_of_key, checkins.compare, checkins.drop),
+    "shop": DerivedList(_of_no_key, shops.compare, shops.repair, owner="shop"),
+    "voucher": DerivedList(_of_no_key, sales.compare_filter, sales.add_to_filter, owner="voucher"),
     "sale": DerivedList(
         sales.voucher_of_key, sales.compare_sales, sales.reload_sales, owner="voucher"
     ),

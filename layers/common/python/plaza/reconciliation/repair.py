@@ -76,7 +76,8 @@ def _repair(finding_ids: Collection[int]) -> None:
         _repair_bells(of_bells)
     of_lists = [f for f in findings.values() if f.reason == LIST]
     derived_lists.drop([f.subject for f in of_lists])
-    shop_ids = sorted({f.subject.id for f in findings.values() if f.subject.type == SHOP})
+    of_shops = [f for f in findings.values() if f.subject.type == SHOP and f.reason != LIST]
+    shop_ids = sorted({f.subject.id for f in of_shops})
     corrected_shops = _repair_shops(shop_ids) if shop_ids else 0
     of_votes = [f for f in findings.values() if f.reason == VOTES]
     vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])

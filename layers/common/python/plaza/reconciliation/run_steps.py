@@ -7,6 +7,7 @@ A run has these parts:
     redis:log, redis:changed:... targets and users that changed (``rounds``)
     targets:shop                 a share of all shops: counters and their reviews
     redis:votes                  a share of all reviews: their votes (its name: ``rounds``)
+    redis:shops, redis:vouchers  a share of all shops and vouchers: places, filters of ids
     redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
     bells                        a share of all bells: their unread groups
     groups                       a share of all users with a bell: the rows that their groups count
@@ -15,7 +16,7 @@ A run has these parts:
     recheck                      suspects of the parts above, compared a second time
     repairs                      findings, sent to the queue ``repairs``
 
-The first nine run concurrently; each of the others begins when all before it are done.
+The first eleven run concurrently; each of the others begins when all before it are done.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from functools import partial
 
 from plaza import counters
 from plaza.bell import recount
+from plaza.flash_sales import inspection as sales
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
@@ -68,6 +70,7 @@ from plaza.reconciliation.model import (
 )
 from plaza.reconciliation.queues import REPAIRS
 from plaza.reconciliation.rounds import LOG_PART, MARKED, MIN_STEPS
+from plaza.shops import inspection as shops
 
 HOURS_PART = "redis:hours"
 RECHECK = "recheck"
@@ -77,6 +80,7 @@ _TARGETS_PER_STEP = 300
 _SCANS_PER_STEP = 10
 _ACTORS_PER_STEP = 5_000
 ACTORS_PER_CALL = 250
+_LISTED_PER_STEP = 500
 _SUSPECTS_PER_STEP = 200
 _FINDINGS_PER_STEP = 1_000
 _MAX_DENIED = 20
@@ -252,6 +256,23 @@ def _compare_groups(after_id: int) -> StepResult:
     )
 
 
+def _compare_listed(
+    what: str, read_ids: Callable[[int, int], list[int]], after_id: int
+) -> StepResult:
+    """Compare a page of owners of a list of ``derived_lists``; what differs becomes a suspect."""
+    ids = read_ids(after_id, _LISTED_PER_STEP)
+    result = StepResult(str(ids[-1] if ids else MAX_ID), is_last=len(ids) < _LISTED_PER_STEP)
+    result.tally.cached = len(ids)
+    owner = derived_lists.LISTS[what].owner
+    states = derived_lists.compare([Subject(what, owner, each) for each in ids])
+    result.suspects += [
+        Suspect(CHECK_LIST, subject, state.observed)
+        for subject, state in states.items()
+        if state.differences
+    ]
+    return result
+
+
 def _compare_changed_users(ids: Sequence[int]) -> StepResult:
     sizes = mysql_counts.read_user_sizes(ids)
     chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
@@ -284,6 +305,16 @@ ROLLING: dict[str, RollingComparison] = {
         ),
         RollingComparison(f"targets:{SHOP}", _compare_shops, mysql_counts.estimate_shops),
         RollingComparison("redis:votes", _compare_votes, mysql_counts.estimate_reviews),
+        RollingComparison(
+            "redis:shops",
+            partial(_compare_listed, "shop", shops.read_ids),
+            partial(mysql_counts.estimate_ids, "shop"),
+        ),
+        RollingComparison(
+            "redis:vouchers",
+            partial(_compare_listed, "voucher", sales.read_voucher_ids),
+            partial(mysql_counts.estimate_ids, "voucher"),
+        ),
         RollingComparison("bells", _compare_bells, mysql_counts.estimate_bells),
         RollingComparison("groups", _compare_groups, mysql_counts.estimate_bells),
     )
