@@ -160,7 +160,7 @@ DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def test_each_kind_of_list_is_damaged() -> None:
-    """But for those of shops and vouchers: test_sales and test_shops damage them."""
+    """But for shops and vouchers, which test_sales and test_shops damage."""
     assert {what for what, _ in DAMAGES.values()} == set(LISTS) - {"sale", "shop", "voucher"}
 
 

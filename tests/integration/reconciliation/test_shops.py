@@ -54,7 +54,7 @@ def world(plaza: World) -> World:
 def read_nearby() -> list[tuple[str, Any]]:
     """Return the shops near the middle, as readers get them."""
     items = ask("GET", f"/shops?x={X}&y={Y}").body["items"]
-    of_type = ask("GET", f"/shops?x={X}&y={Y}&type_id={FOOD}").body["items"]
+    of_type = ask("GET", f"/shops?x={X}&y={Y}&type={FOOD}").body["items"]
     return [(item["id"], item["distance_m"]) for item in [*items, *of_type]]
 
 
@@ -87,7 +87,10 @@ def change_record(change: Callable[[list[str]], list[str]]) -> None:
 
 
 def empty(id_filter: IdFilter) -> None:
+    """Clear the bits of a filter, but the one that says that it is whole."""
+    bits = redis.execute("HGET", id_filter.keys.meta, "bits")
     redis.execute("UNLINK", id_filter.keys.filter)
+    redis.execute("SETBIT", id_filter.keys.filter, bits, 1)
 
 
 def add_moved() -> None:

@@ -19,7 +19,7 @@ MAX_EVENTS = 50_000  # of a range; one post may have more
 
 
 class WrongHour(NamedTuple):
-    """An hour of a post, its stored likes minus unlikes, and those of the log."""
+    """An hour of a post, its stored likes minus unlikes, and their sum in the log."""
 
     hour: int
     post_id: int
