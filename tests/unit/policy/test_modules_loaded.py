@@ -42,7 +42,7 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/reconciliation": Kind(
-        160,
+        145,
         "an admin waits; a run begins with what is compared of most contexts",
         (PROCESSOR, RESOLVERS),
     ),
@@ -62,12 +62,12 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/compare_parts": Kind(
-        145,
+        125,
         "some processes a night; they compare what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/repair_drift": Kind(
-        145,
+        130,
         "a process a night, if anything differs; it repairs what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
