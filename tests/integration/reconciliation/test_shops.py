@@ -81,9 +81,9 @@ def found(report: RunReport) -> set[tuple[str, str, str]]:
     return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
 
 
-def change_record(change: Callable[[list[str]], list[str]]) -> None:
+def change_record(change: Callable[[list[str]], list[str]]) -> object:
     parts = redis.execute("HGET", PLACED, SHOP).split(";")
-    redis.execute("HSET", PLACED, SHOP, ";".join(change(parts)))
+    return redis.execute("HSET", PLACED, SHOP, ";".join(change(parts)))
 
 
 def empty(id_filter: IdFilter) -> None:

@@ -126,7 +126,7 @@ def test_matrix_swaps_pairs_and_deaths_are_written_to_separate_places(tmp_path: 
     report.write(page, "the deaths", report.BEGIN_DEATHS)
     text = page.read_text()
     parts = ("the matrix", report.BEGIN_SWAPS, "the swaps", report.BEGIN_PAIRS, "the pairs")
-    parts = (*parts, report.BEGIN_DEATHS, "the deaths")
     assert sorted(parts, key=text.index) == [*parts]
+    assert text.index("the pairs") < text.index(report.BEGIN_DEATHS) < text.index("the deaths")
     assert text.count(report.END) == 4
     assert "## The soak" in text
