@@ -129,7 +129,7 @@ races: setup ## run consumers, comments, deletions and marks of bells at once (S
 	  .venv/bin/python -m pytest -q tests/integration/bell/test_bell_races.py -k no_deadlock $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults)
+chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults; "deaths": consumers of events)
 	@.venv/bin/python -m tests.chaos $(ARGS)
 
 .PHONY: faults

@@ -35,6 +35,7 @@ def describe_environment(stack: Stack) -> list[str]:
     mysql = urlsplit(stack.mysql_url)
     values = {
         "URL": stack.base_url,
+        "ISSUER": f"{stack.web_url}/issuer",
         "REDIS_URL": stack.redis_url.partition(",")[0],
         "MYSQL_URL": stack.mysql_url,
         "MYSQL_HOST": mysql.hostname or "",

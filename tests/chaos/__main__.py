@@ -6,6 +6,7 @@
   python -m tests.chaos swaps redis-swapping-quiet
   python -m tests.chaos pairs                  every pair of faults; writes docs/failures.md
   python -m tests.chaos pairs redis-down*sqs-refusing
+  python -m tests.chaos deaths                 consumers of events that die; writes docs/failures.md
 
 Exit status 1 when any result differs from tests/chaos/expectations.py.
 """
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 from cli.paths import ROOT, CommandError
-from tests.chaos import pairs, report, swaps
+from tests.chaos import deaths, pairs, report, swaps
 from tests.chaos.expectations import EXPECTED
 from tests.chaos.faults import inject, inject_both
 from tests.chaos.harness import Harness, set_up
@@ -42,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return play_pairs(cells[1:])
     if cells[:1] == ["swaps"]:
         return play_swaps(cells[1:])
+    if cells[:1] == ["deaths"]:
+        return play_deaths()
     expected = [find_cell(name) for name in cells] or list(EXPECTED)
     rows: list[Row] = []
     began_s = time.monotonic()
@@ -58,6 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     failed = problems > 0
     if not cells:
         failed |= play_swaps(()) > 0
+        failed |= play_deaths() > 0
     return int(failed)
 
 
@@ -80,6 +84,17 @@ def play_swaps(names: Sequence[str]) -> int:
     if not names:
         report.write(ROOT / "docs" / "failures.md", text, report.BEGIN_SWAPS)
     return 1 if any(row.problems for row in rows) else 0
+
+
+def play_deaths() -> int:
+    """Let consumers of events die. Returns 1 when an event was lost."""
+    began_s = time.monotonic()
+    with set_up(DIRECTORY, say) as harness:
+        result = deaths.play(harness)
+    text = deaths.render(result, time.monotonic() - began_s)
+    say(text)
+    report.write(ROOT / "docs" / "failures.md", text, report.BEGIN_DEATHS)
+    return int(bool(result.problems))
 
 
 def play_pairs(names: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from tests.chaos.verdict import Cell, Row
 
 BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
 BEGIN_PAIRS = '<!-- figures of `make chaos ARGS="pairs"`: it writes from here -->'
+BEGIN_DEATHS = '<!-- figures of `make chaos ARGS="deaths"`: it writes from here -->'
 BEGIN_SWAPS = '<!-- figures of `make chaos ARGS="swaps"`: it writes from here -->'
 END = "<!-- to here -->"
 _NAMES = {

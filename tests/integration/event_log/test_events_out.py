@@ -17,7 +17,13 @@ from pymysql.cursors import Cursor
 from local.stack.servers import connect_mysql
 from plaza.auth.operate_server_keys import make_server_key
 from plaza.event_log import append_events, archive_events, mysql_events, read_events, s3_archive
-from plaza.event_log.model import DAYS_KEPT, EventDraft, EventPosition, EventsGone
+from plaza.event_log.model import (
+    DAYS_KEPT,
+    MAX_POSITION_AGE_S,
+    EventDraft,
+    EventPosition,
+    EventsGone,
+)
 from plaza.flash_sales import cancel_order, codes, place_order
 from plaza.infra.aws import archive
 from plaza.infra.aws.objects import ObjectsDown
@@ -264,7 +270,19 @@ def test_the_position_of_a_time_is_before_all_that_was_stored_from_then_on(
     assert position is not None
     assert position.read_s <= now_s - 60
     assert kinds(position) == ["comment.created"]
-    assert read_events.find_position(int(now_s) - 100_000) is None
+
+
+def test_before_its_first_position_a_deployment_begins_with_all_that_it_has(
+    begin: EventPosition,
+) -> None:
+    """Given a time before DispatchWebhooks ran for the first time; MySQL still has all of it."""
+    comment(post())
+    now_s = int(clock.now_s())
+    position = read_events.find_position(now_s - 100_000)
+    assert position is not None
+    assert position.read_s <= now_s - 100_000
+    assert kinds(position) == ["comment.created"]
+    assert read_events.find_position(now_s - MAX_POSITION_AGE_S - 60) is None
 
 
 # ---------------------------------------------------------------- what is an event

@@ -160,7 +160,8 @@ DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def test_each_kind_of_list_is_damaged() -> None:
-    assert {what for what, _ in DAMAGES.values()} == set(LISTS)
+    """But for shops and vouchers, which test_sales and test_shops damage."""
+    assert {what for what, _ in DAMAGES.values()} == set(LISTS) - {"sale", "shop", "voucher"}
 
 
 @pytest.mark.parametrize("name", DAMAGES)

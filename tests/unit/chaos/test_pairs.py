@@ -117,14 +117,16 @@ def test_loss_is_reported_for_the_pair_of_its_promise() -> None:
     assert "1 not played: one Redis" in text
 
 
-def test_matrix_swaps_and_pairs_are_written_to_separate_places(tmp_path: Path) -> None:
+def test_matrix_swaps_pairs_and_deaths_are_written_to_separate_places(tmp_path: Path) -> None:
     page = tmp_path / "failures.md"
     page.write_text((ROOT / "docs" / "failures.md").read_text())
     report.write(page, "the matrix")
     report.write(page, "the swaps", report.BEGIN_SWAPS)
     report.write(page, "the pairs", report.BEGIN_PAIRS)
+    report.write(page, "the deaths", report.BEGIN_DEATHS)
     text = page.read_text()
     parts = ("the matrix", report.BEGIN_SWAPS, "the swaps", report.BEGIN_PAIRS, "the pairs")
     assert sorted(parts, key=text.index) == [*parts]
-    assert text.count(report.END) == 3
+    assert text.index("the pairs") < text.index(report.BEGIN_DEATHS) < text.index("the deaths")
+    assert text.count(report.END) == 4
     assert "## The soak" in text

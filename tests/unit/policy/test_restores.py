@@ -16,6 +16,8 @@ from tests.unit.policy.test_processed_template import TRANSFORM, processed, read
 
 CLUSTER = "AWS::RDS::DBCluster"
 STATEFUL = {CLUSTER, "AWS::ElastiCache::ReplicationGroup", "AWS::SecretsManager::Secret"}
+COPIED_SECRETS = {"AuthSecret", "PushKey", "WebhookKey"}
+MADE_AGAIN = {"CanarySecret", "IssuerKeys", "OriginSecret"}
 KEPT = {"Retain", "RetainExceptOnCreate", "Snapshot"}
 SNAPSHOT = {
     "MysqlRestoreFrom": "arn:aws:rds:eu-central-1:111122223333:cluster-snapshot:awsbackup:job-1a2b"
@@ -186,9 +188,7 @@ def test_the_lock_keeps_no_copy_for_longer_than_it_is_wanted() -> None:
     assert second["MinBackupDays"]["Default"] <= kept["MinValue"] <= kept["Default"]
 
 
-def test_an_application_copies_its_archive_and_its_secret_to_the_second_region_only_if_asked() -> (
-    None
-):
+def test_an_application_copies_its_archive_and_secrets_to_the_second_region_only_if_asked() -> None:
     before, after = (
         Stack(read_processed(), {"Environment": "prod", "SecondRegion": region})
         for region in ("none", "eu-west-1")
@@ -196,6 +196,19 @@ def test_an_application_copies_its_archive_and_its_secret_to_the_second_region_o
     update = compare(before, after)
     assert (update.deleted, update.replaced) == (set(), set())
     assert update.created == {"ArchiveCopyRole", "ArchiveCopyPolicy"}
-    assert update.changed == {"LogArchive", "AuthSecret"}
-    replicas = after.resources["AuthSecret"]["Properties"]["ReplicaRegions"]
-    assert replicas == [{"Region": "eu-west-1"}]
+    assert update.changed == {"LogArchive", *COPIED_SECRETS}
+    for name in COPIED_SECRETS:
+        replicas = after.resources[name]["Properties"]["ReplicaRegions"]
+        assert replicas == [{"Region": "eu-west-1"}]
+
+
+def test_each_secret_that_another_region_could_not_make_again_is_copied_and_put_back() -> None:
+    secrets = {
+        name
+        for name, resource in read_processed()["Resources"].items()
+        if resource["Type"] == "AWS::SecretsManager::Secret"
+    }
+    assert secrets == COPIED_SECRETS | MADE_AGAIN
+    runbook = (ROOT / "docs" / "runbooks" / "region-lost.md").read_text()
+    for name in COPIED_SECRETS:
+        assert name in runbook

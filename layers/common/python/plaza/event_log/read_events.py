@@ -7,7 +7,14 @@ below which no transaction is open. Readers share the head; one of them moves it
 from __future__ import annotations
 
 from plaza.event_log import mysql_events
-from plaza.event_log.model import DAYS_KEPT, EventPage, EventPosition, LogHead, cut_page
+from plaza.event_log.model import (
+    DAYS_KEPT,
+    MAX_POSITION_AGE_S,
+    EventPage,
+    EventPosition,
+    LogHead,
+    cut_page,
+)
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 
@@ -51,9 +58,13 @@ def find_head() -> LogHead:
 
 
 def find_position(at_s: int) -> EventPosition | None:
-    """Return a position before all events that were stored from ``at_s`` on, at most some minutes
-    before; None without one. One statement. Raises MysqlDown."""
-    return mysql_events.find_position(at_s // 60 - 1)
+    """Return a position before all events that were stored from ``at_s`` on: some minutes before,
+    or before all that MySQL has if its first position is younger. None: MySQL does not have all of
+    them. Two statements at most, and what moves the head. Raises MysqlDown."""
+    position = mysql_events.find_position(at_s // 60 - 1)
+    if position is None and at_s > clock.now_s() - MAX_POSITION_AGE_S:
+        return EventPosition(find_head().epoch, 0, 0, at_s)
+    return position
 
 
 def delete_expired(limit: int) -> int:

@@ -1,7 +1,8 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
-Other contexts use ``vote_roll_up`` after they corrected the likes of reviews, ``recommend`` and
-``post_rankings`` to build what Redis lost, operators ``watermarks``.
+Other contexts use ``vote_roll_up`` after they corrected the likes of reviews, ``post_hours`` to
+compare hourly likes with the log, ``recommend`` and ``post_rankings`` to build what Redis lost,
+operators ``watermarks``.
 """
 
 from plaza.recommendations.model import (
@@ -18,6 +19,7 @@ __all__ = [
     "RankingPage",
     "RebuildLists",
     "RecommendedPage",
+    "post_hours",
     "post_rankings",
     "recommend",
     "vote_roll_up",

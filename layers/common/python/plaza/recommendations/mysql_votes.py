@@ -46,7 +46,7 @@ def roll_up_page(head: int, size: int, first_hour: int) -> RolledUpRange:
 
 
 def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> RolledUpRange:
-    begin = _lock_watermark(cursor)
+    begin = lock_watermark(cursor)
     if head <= begin:
         return RolledUpRange(begin, begin)
     end = find_log_page_end(cursor, begin, head, size)
@@ -58,8 +58,14 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
     return RolledUpRange(begin, end)
 
 
-def _lock_watermark(cursor: Cursor) -> int:
-    """Return the watermark, locked until the commit."""
+def select_watermark() -> str:
+    """Return SQL for the watermark, 0 before the first roll-up."""
+    return f"COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0)"
+
+
+def lock_watermark(cursor: Cursor) -> int:
+    """Return the watermark, locked until the commit: no page is rolled up meanwhile. Two
+    statements."""
     cursor.execute(
         """
         INSERT INTO watermark (name, seq)
@@ -98,7 +104,7 @@ def sync_review_votes(review_ids: list[int]) -> None:
             f"""
             INSERT INTO stale_list (shop_id, seq)
             SELECT DISTINCT c.parent_id,
-                   COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0)
+                   {select_watermark()}
             FROM content AS c
             WHERE c.content_type = 'review'
               AND c.content_id IN ({numbers})
@@ -134,7 +140,7 @@ def compare_votes(after_id: int, last_id: int) -> tuple[int, dict[int, tuple[int
               WHERE l.target_type = 'review'
                 AND l.target_id = c.content_id
                 AND l.kind = 'like'
-                AND l.seq > COALESCE((SELECT seq FROM watermark WHERE name = '{_NAME}'), 0)
+                AND l.seq > {select_watermark()}
           )
         ORDER BY review
         """

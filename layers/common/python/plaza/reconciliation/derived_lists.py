@@ -1,8 +1,10 @@
-"""Lists that Redis derives from MySQL and that can be dropped at any time.
+"""Lists, and units of sales, that Redis derives from MySQL and that can be dropped at any time.
 
 A scan of Redis finds their keys, so each run compares all that Redis has. An inbox costs as much as
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list
-drops it: its next reader loads it again.
+drops it: its next reader loads it again. A sale is compared while no order changes it between both
+looks; else it is passed over, and compared when it is settled. Places and filters of shops and
+vouchers are compared by rounds of all ids, and projected again.
 """
 
 from __future__ import annotations
@@ -13,23 +15,26 @@ from typing import NamedTuple
 
 from plaza.checkins import inspection as checkins
 from plaza.feed import inspection as feed
+from plaza.flash_sales import inspection as sales
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.runtime import clock
 from plaza.reactions import KINDS, Kind, inspection
 from plaza.reconciliation.model import ROUND_S, Subject
+from plaza.shops import inspection as shops
 
-_OWNER = "user"
 _DAY_S = 86_400
 
 
 class DerivedList(NamedTuple):
-    """A kind of list of users. ``find_owner``: the user of a key, None for any other key.
-    ``compare``: user -> the state of the list, without users of whom Redis has none; a constant
-    number of round trips and statements. ``drop``: drops the lists of users."""
+    """A kind of list of owners. ``find_owner``: the owner of a key, None for any other key.
+    ``compare``: owner -> the state of the list, without owners of whom Redis has none; a constant
+    number of round trips and statements. ``drop``: drops the lists of owners. ``owner``: their
+    type."""
 
     find_owner: Callable[[str], int | None]
     compare: Callable[[Sequence[int]], dict[int, ListState]]
     drop: Callable[[Sequence[int]], object]
+    owner: str = "user"
 
 
 def _of_kind(kind: Kind) -> DerivedList:
@@ -55,6 +60,10 @@ def _of_star(key: str) -> int | None:
     return timeline.user_id if timeline and timeline.kind == "posts" else None
 
 
+def _of_no_key(_: str) -> None:
+    """A round of all ids compares it, because most keys have many owners."""
+
+
 def is_in_share(user_id: int) -> bool:
     """Return whether a user belongs to the share of this day: each user does in one of 28 days."""
     days = ROUND_S // _DAY_S
@@ -66,6 +75,11 @@ LISTS: dict[str, DerivedList] = {
     "inbox": DerivedList(_of_inbox, feed.compare_inboxes, feed.drop_inboxes),
     "star-posts": DerivedList(_of_star, feed.compare_star_posts, feed.drop_star_posts),
     "check-ins": DerivedList(checkins.owner_of_key, checkins.compare, checkins.drop),
+    "shop": DerivedList(_of_no_key, shops.compare, shops.repair, owner="shop"),
+    "voucher": DerivedList(_of_no_key, sales.compare_filter, sales.add_to_filter, owner="voucher"),
+    "sale": DerivedList(
+        sales.voucher_of_key, sales.compare_sales, sales.reload_sales, owner="voucher"
+    ),
 }
 """``what`` of a subject -> the list."""
 
@@ -73,8 +87,8 @@ LISTS: dict[str, DerivedList] = {
 def find_subject(key: str) -> Subject | None:
     """Return the subject whose list ``key`` has, None for any other key."""
     for what, derived in LISTS.items():
-        if (user_id := derived.find_owner(key)) is not None:
-            return Subject(what, _OWNER, user_id)
+        if (owner_id := derived.find_owner(key)) is not None:
+            return Subject(what, derived.owner, owner_id)
     return None
 
 
@@ -83,16 +97,18 @@ def compare(subjects: Sequence[Subject]) -> dict[Subject, ListState]:
     a statement for each kind of list, and a statement for each 20 inboxes. Raises RedisDown,
     MysqlDown."""
     states: dict[Subject, ListState] = {}
-    for what, user_ids in _group(subjects).items():
-        of_users = LISTS[what].compare(user_ids)
-        states |= {Subject(what, _OWNER, user_id): state for user_id, state in of_users.items()}
+    for what, owner_ids in _group(subjects).items():
+        derived = LISTS[what]
+        of_owners = derived.compare(owner_ids)
+        states |= {Subject(what, derived.owner, i): state for i, state in of_owners.items()}
     return states
 
 
 def drop(subjects: Sequence[Subject]) -> None:
-    """Drop lists. One round trip for each kind of list. Raises RedisDown."""
-    for what, user_ids in _group(subjects).items():
-        LISTS[what].drop(user_ids)
+    """Drop lists. One round trip for each kind of list, and for sales ``reload_sales``. Raises
+    RedisDown, MysqlDown."""
+    for what, owner_ids in _group(subjects).items():
+        LISTS[what].drop(owner_ids)
 
 
 def _group(subjects: Sequence[Subject]) -> dict[str, list[int]]:

@@ -40,6 +40,7 @@ SORTED = "sorted"  # the sorted list of a target has other entries than there ar
 STUCK = "stuck"  # the outbox does not have outbox_count entries
 BELL_UNREAD = "bell-unread"  # unread is not the number of groups with something fresh
 BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
+HOURS = "hours"  # hourly likes of a post are not the sums of the log
 VOTES = "votes"  # the votes of a review are not its likes, all of which are rolled up
 LIST = "list"  # a list in Redis is not what MySQL has
 
@@ -54,8 +55,8 @@ Counts = Mapping[tuple[int, str], int]
 class Subject(NamedTuple):
     """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
     user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` of a
-    review; ``bell`` of a user, or ``bell-<kind>`` for a group of the target's owner; a name of
-    ``derived_lists.LISTS``."""
+    review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of the target's
+    owner; a name of ``derived_lists.LISTS``."""
 
     what: str
     type: str

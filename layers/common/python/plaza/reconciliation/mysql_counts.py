@@ -232,6 +232,12 @@ def find_review_range_end(after_id: int) -> int:
     return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
 
 
+def estimate_ids(table: str, after_id: int) -> int:
+    """Return about how many rows of ``table``, shop or voucher, follow an id. One statement. Raises
+    MysqlDown."""
+    return mysql_rounds.estimate_rows(table, f"id > {after_id:d}")
+
+
 def estimate_reviews(after_id: int) -> int:
     """Return about how many reviews follow an id. One statement. Raises MysqlDown."""
     return mysql_rounds.estimate_rows(

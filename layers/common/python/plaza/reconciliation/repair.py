@@ -19,7 +19,7 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings, sorted_lists
 from plaza.reactions.model import CachedTarget, PostLikes
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import post_hours, vote_roll_up
 from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
@@ -27,6 +27,7 @@ from plaza.reconciliation.model import (
     BELL_UNREAD,
     CONTENT_TOTALS,
     COUNTER,
+    HOURS,
     LIST,
     SHOP,
     SORTED,
@@ -75,11 +76,14 @@ def _repair(finding_ids: Collection[int]) -> None:
         _repair_bells(of_bells)
     of_lists = [f for f in findings.values() if f.reason == LIST]
     derived_lists.drop([f.subject for f in of_lists])
-    shop_ids = sorted({f.subject.id for f in findings.values() if f.subject.type == SHOP})
+    of_shops = [f for f in findings.values() if f.subject.type == SHOP and f.reason != LIST]
+    shop_ids = sorted({f.subject.id for f in of_shops})
     corrected_shops = _repair_shops(shop_ids) if shop_ids else 0
     of_votes = [f for f in findings.values() if f.reason == VOTES]
     vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])
-    apart = {*of_bells, *of_lists, *of_votes}
+    of_hours = [f for f in findings.values() if f.reason == HOURS]
+    post_hours.correct([f.subject.id for f in of_hours])
+    apart = {*of_bells, *of_lists, *of_votes, *of_hours}
     unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})

@@ -7,6 +7,8 @@ A run has these parts:
     redis:log, redis:changed:... targets and users that changed (``rounds``)
     targets:shop                 a share of all shops: counters and their reviews
     redis:votes                  a share of all reviews: their votes (its name: ``rounds``)
+    redis:shops, redis:vouchers  a share of all shops and vouchers: places, filters of ids
+    redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
     bells                        a share of all bells: their unread groups
     groups                       a share of all users with a bell: the rows that their groups count
     redis:<node>                 keys of a node: targets, projections of counters, derived lists
@@ -14,7 +16,7 @@ A run has these parts:
     recheck                      suspects of the parts above, compared a second time
     repairs                      findings, sent to the queue ``repairs``
 
-The first eight run concurrently; each of the others begins when all before it are done.
+The first eleven run concurrently; each of the others begins when all before it are done.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from functools import partial
 
 from plaza import counters
 from plaza.bell import recount
+from plaza.flash_sales import inspection as sales
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
 from plaza.reactions.model import CachedTarget
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import post_hours, vote_roll_up
 from plaza.reconciliation import (
     derived_lists,
     mysql_counts,
@@ -45,6 +48,7 @@ from plaza.reconciliation.model import (
     CHECK_LIST,
     CHECK_STATE,
     FILTER,
+    HOURS,
     LIST,
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
@@ -65,8 +69,10 @@ from plaza.reconciliation.model import (
     compare_counts,
 )
 from plaza.reconciliation.queues import REPAIRS
-from plaza.reconciliation.rounds import LOG_PART, MARKED
+from plaza.reconciliation.rounds import LOG_PART, MARKED, MIN_STEPS
+from plaza.shops import inspection as shops
 
+HOURS_PART = "redis:hours"
 RECHECK = "recheck"
 SEND_REPAIRS = "repairs"
 MAX_SORT_S = 30.0  # of a step; lists of more than some million rows need `sort-reactions`
@@ -74,6 +80,7 @@ _TARGETS_PER_STEP = 300
 _SCANS_PER_STEP = 10
 _ACTORS_PER_STEP = 5_000
 ACTORS_PER_CALL = 250
+_LISTED_PER_STEP = 500
 _SUSPECTS_PER_STEP = 200
 _FINDINGS_PER_STEP = 1_000
 _MAX_DENIED = 20
@@ -83,7 +90,8 @@ def plan() -> tuple[list[NewPart], dict[str, int]]:
     """Return the parts that a run begins with, and name -> expected subjects of each round.
     Raises RedisDown, MysqlDown."""
     parts, expected = rounds.plan(ROLLING.values())
-    return [*parts, *(NewPart(f"redis:{node}") for node in redis_scan.read_nodes())], expected
+    nodes = redis_scan.read_nodes()
+    return [*parts, NewPart(HOURS_PART), *(NewPart(f"redis:{node}") for node in nodes)], expected
 
 
 def execute(part: RunPart) -> StepResult:
@@ -98,6 +106,8 @@ def execute(part: RunPart) -> StepResult:
         return rounds.compare_marked(int(part.position or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
+        case "redis" if part.name == HOURS_PART:
+            return _compare_hours(part)
         case "redis" if part.name == LOG_PART:
             return rounds.mark_changes(int(part.position or 0), ROLLING.values())
         case "redis":
@@ -190,6 +200,27 @@ def _compare_votes(after_id: int) -> StepResult:
     )
 
 
+def _compare_hours(part: RunPart) -> StepResult:
+    """Compare the next range of a day: all of yesterday, then other days within ``MIN_STEPS``."""
+    number, after_id = map(int, (part.position or "0:0").split(":"))
+    day = post_hours.day_of(number)
+    last_id = post_hours.find_range_end(day, after_id)
+    wrong: dict[int, list[str]] = {}
+    for hour in post_hours.compare(day, after_id, last_id):
+        of_day = f"{day} {hour.hour % 24:02d}h: stored {hour.net}, log {hour.counted}"
+        wrong.setdefault(hour.post_id, []).append(of_day)
+    if last_id == MAX_ID:
+        number, last_id = number + 1, 0
+    return StepResult(
+        position=f"{number}:{last_id}",
+        is_last=number == post_hours.DAYS or (number > 0 and part.steps + 1 >= MIN_STEPS),
+        findings=[
+            Finding(HOURS, Subject("hours", "post", post_id), "; ".join(hours))
+            for post_id, hours in wrong.items()
+        ],
+    )
+
+
 def _compare_bells(after_id: int) -> StepResult:
     page = recount.compare_bells(after_id)
     return StepResult(
@@ -225,6 +256,23 @@ def _compare_groups(after_id: int) -> StepResult:
     )
 
 
+def _compare_listed(
+    what: str, read_ids: Callable[[int, int], list[int]], after_id: int
+) -> StepResult:
+    """Compare a page of owners of a list of ``derived_lists``; what differs becomes a suspect."""
+    ids = read_ids(after_id, _LISTED_PER_STEP)
+    result = StepResult(str(ids[-1] if ids else MAX_ID), is_last=len(ids) < _LISTED_PER_STEP)
+    result.tally.cached = len(ids)
+    owner = derived_lists.LISTS[what].owner
+    states = derived_lists.compare([Subject(what, owner, each) for each in ids])
+    result.suspects += [
+        Suspect(CHECK_LIST, subject, state.observed)
+        for subject, state in states.items()
+        if state.differences
+    ]
+    return result
+
+
 def _compare_changed_users(ids: Sequence[int]) -> StepResult:
     sizes = mysql_counts.read_user_sizes(ids)
     chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
@@ -257,6 +305,16 @@ ROLLING: dict[str, RollingComparison] = {
         ),
         RollingComparison(f"targets:{SHOP}", _compare_shops, mysql_counts.estimate_shops),
         RollingComparison("redis:votes", _compare_votes, mysql_counts.estimate_reviews),
+        RollingComparison(
+            "redis:shops",
+            partial(_compare_listed, "shop", shops.read_ids),
+            partial(mysql_counts.estimate_ids, "shop"),
+        ),
+        RollingComparison(
+            "redis:vouchers",
+            partial(_compare_listed, "voucher", sales.read_voucher_ids),
+            partial(mysql_counts.estimate_ids, "voucher"),
+        ),
         RollingComparison("bells", _compare_bells, mysql_counts.estimate_bells),
         RollingComparison("groups", _compare_groups, mysql_counts.estimate_bells),
     )

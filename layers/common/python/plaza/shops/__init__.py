@@ -1,8 +1,8 @@
 """Shops, their types, their members, and the search for shops nearby. All callers read shops;
 admins write them, and owners their own.
 
-Other contexts use ``queries``, ``erasure`` and ``export`` for accounts, and ``refresh`` after
-changes that bypassed the API.
+Other contexts use ``queries``, ``erasure`` and ``export`` for accounts, ``refresh`` after changes
+that bypassed the API, and ``inspection`` to compare Redis with MySQL.
 """
 
 from plaza.shops.model import (
@@ -37,6 +37,7 @@ __all__ = [
     "ShopTypeDraft",
     "erasure",
     "export",
+    "inspection",
     "queries",
     "refresh",
 ]

@@ -40,9 +40,22 @@ def fit(place: Place) -> Place:
 
 def cell_of(place: Place) -> int:
     """Return the number of the cell in which Redis stores a place of the grid."""
-    column = int((place.x + MAX_LONGITUDE) / (2 * MAX_LONGITUDE) * _STEPS) // CELL_SIDE
-    row = int((place.y + MAX_LATITUDE) / (2 * MAX_LATITUDE) * _STEPS) // CELL_SIDE
+    column, row = _steps_of(place)
+    return _interleave(row // CELL_SIDE, column // CELL_SIDE)
+
+
+def score_of(place: Place) -> int:
+    """Return the score with which Redis stores a place of the grid."""
+    column, row = _steps_of(place)
     return _interleave(row, column)
+
+
+def _steps_of(place: Place) -> tuple[int, int]:
+    """Return the column and the row of a place, in steps."""
+    return (
+        int((place.x + MAX_LONGITUDE) / (2 * MAX_LONGITUDE) * _STEPS),
+        int((place.y + MAX_LATITUDE) / (2 * MAX_LATITUDE) * _STEPS),
+    )
 
 
 def find_cells(area: Area, after: int) -> list[Cell]:
@@ -112,6 +125,6 @@ def _metres(haversine: float) -> float:
 
 def _interleave(row: int, column: int) -> int:
     number = 0
-    for bit in range(12):
+    for bit in range(26):
         number |= (row >> bit & 1) << 2 * bit | (column >> bit & 1) << 2 * bit + 1
     return number

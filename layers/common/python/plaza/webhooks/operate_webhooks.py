@@ -71,12 +71,12 @@ def rotate_secret(webhook_id: int, *, operator_id: str) -> str:
 
 def replay(webhook_id: int, since: datetime, *, operator_id: str) -> datetime:
     """Set the position of a webhook to before all events that were stored since a time; return the
-    time of that position, at most some minutes before. Three statements. Raises WebhookMissing;
-    BadInput if MySQL does not have all of them; MysqlDown."""
+    time of that position, at most some minutes before. Four statements, and what moves the head.
+    Raises WebhookMissing; BadInput if MySQL does not have all of them; MysqlDown."""
     _require(webhook_id)
     position = read_events.find_position(int(since.timestamp()))
     if position is None or since.timestamp() > clock.now_s():
-        raise BadInput("since", "is within the last eight days, after the first events")
+        raise BadInput("since", "is within the last eight days")
     mysql_webhooks.set_position(webhook_id, position)
     record("webhook_replayed", webhook_id=str(webhook_id), operator_id=operator_id)
     return datetime.fromtimestamp(position.read_s, UTC)

@@ -1,0 +1,319 @@
+"""An app with users, a database and an issuer of its own adopts Plaza, as the guide prints it.
+
+The commands and the code of docs/guides/adopt.md run unchanged but for the port and the checkout.
+The test prints what the integration took: lines, commands and minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from cli.paths import LAYER, ROOT
+from local.stack.ports import free_port
+from local.stack.stack import Stack
+from plaza_client import Plaza, Webhook
+from tests.e2e import cookbook
+from tests.e2e.client import read_like_totals, wait_until
+
+GUIDE = ROOT / "docs" / "guides" / "adopt.md"
+CLIENT = ROOT / "clients" / "python" / "src"
+SEPARATOR = "\x1e"
+ANN, BOB, CEM, DEE = range(6_300_001, 6_300_005)
+SOUP, PIE, TEA = range(6_300_101, 6_300_104)
+MAX_COMMAND_S = 120
+MAX_DELIVERY_S = 150  # of an event; a schedule of each minute begins it
+
+ROWS = f"""
+{cookbook.SCHEMA}
+INSERT INTO person VALUES ({ANN}, 'ann', '2024-01-01 08:00:00'),
+  ({BOB}, 'bob', '2024-01-02 08:00:00'), ({CEM}, 'cem', '2024-01-03 08:00:00');
+INSERT INTO session VALUES ('session-{ANN}', {ANN}), ('session-{BOB}', {BOB}),
+  ('session-{CEM}', {CEM});
+INSERT INTO recipe VALUES ({SOUP}, {ANN}, 'Soup', 'Boil it.', '2024-02-01 08:00:00'),
+  ({PIE}, {BOB}, 'Pie', 'Bake it.', '2024-02-02 08:00:00');
+INSERT INTO recipe_like VALUES ({ANN}, {SOUP}, '2024-03-01 08:00:00'),
+  ({BOB}, {SOUP}, '2024-03-02 08:00:00'), ({ANN}, {PIE}, '2024-03-03 08:00:00');
+INSERT INTO fan VALUES ({BOB}, {ANN}, '2024-04-01 08:00:00');
+"""
+
+
+class Block(NamedTuple):
+    """A fenced block of the guide: its language, '' for commands, and its text."""
+
+    kind: str
+    text: str
+
+
+def read_sections() -> dict[int, list[Block]]:
+    """Return the blocks of each numbered section of the guide; 0 is before the first."""
+    parts = re.split(r"^## (?:(\d+)\.|What it took).*$", GUIDE.read_text(), flags=re.MULTILINE)
+    numbers = [0, *(int(number) for number in parts[1::2] if number)]
+    texts = parts[::2][: len(numbers)]
+    fenced = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    return {
+        number: [Block(*block) for block in fenced.findall(text)]
+        for number, text in zip(numbers, texts, strict=True)
+    }
+
+
+SECTIONS = read_sections()
+
+
+def count_lines() -> tuple[int, int, int]:
+    """Return numbers of files, of lines of code without empty ones, and of commands."""
+    blocks = [block for section in SECTIONS.values() for block in section]
+    files = [block.text for block in blocks if block.kind == "py"]
+    lines = sum(len([line for line in text.splitlines()[1:] if line]) for text in files)
+    commands = [line for block in blocks if not block.kind for line in block.text.splitlines()]
+    continued = sum(line.endswith("\\") for line in commands)
+    return len(files), lines, len(commands) - continued
+
+
+class Shell:
+    """The shell of a reader: writes the files of the guide into its directory, runs commands."""
+
+    def __init__(self, stack: Stack, directory: Path) -> None:
+        self.port = free_port()
+        self.seconds = 0.0
+        self._stack, self._directory = stack, directory
+        self._errors = (directory / "errors.log").open("w+")
+        self._bash = subprocess.Popen(
+            ["bash", "-euo", "pipefail"],
+            cwd=directory,
+            env={
+                **os.environ,
+                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+                "PYTHONPATH": f"{ROOT}:{LAYER}:{CLIENT}",
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+
+    def follow(self, *sections: int) -> list[str]:
+        """Write the files and run the commands of sections; return the output of each block of
+        commands."""
+        outputs = []
+        for block in (block for number in sections for block in SECTIONS[number]):
+            if block.kind == "py":
+                name = block.text.partition("\n")[0].removeprefix("# ")
+                (self._directory / name).write_text(block.text)
+            elif not block.kind:
+                began_s = time.monotonic()
+                outputs.append(self.run(self._adapt(block.text)))
+                self.seconds += time.monotonic() - began_s
+        return outputs
+
+    def run(self, commands: str) -> str:
+        """Run commands, and return their output."""
+        assert self._bash.stdin
+        assert self._bash.stdout
+        self._bash.stdin.write(f"{commands}\nprintf '{SEPARATOR}\\n'\n")
+        self._bash.stdin.flush()
+        lines: list[str] = []
+        timer = threading.Timer(MAX_COMMAND_S, self._bash.kill)
+        timer.start()
+        try:
+            for line in self._bash.stdout:
+                if line.endswith(f"{SEPARATOR}\n"):
+                    return "".join([*lines, line.removesuffix(f"{SEPARATOR}\n")])
+                lines.append(line)
+        finally:
+            timer.cancel()
+        raise AssertionError(f"{commands}\n{''.join(lines)}{self.read_errors()}")
+
+    def read_errors(self) -> str:
+        """Return what commands wrote to standard error."""
+        self._errors.flush()
+        return (self._directory / "errors.log").read_text()
+
+    def close(self) -> None:
+        """End the app, if it runs, and the shell."""
+        if self._bash.poll() is None:
+            self._bash.communicate("kill $! 2> /dev/null || true\n", timeout=30)
+        self._errors.close()
+
+    def _adapt(self, text: str) -> str:
+        text = re.sub(
+            r"^pip install .*$", "", text, flags=re.MULTILINE
+        )  # it is in this environment
+        text = text.replace("8000", str(self.port))
+        text = re.sub(r" &$", " > app.log 2>&1 &", text, flags=re.MULTILINE)
+        # Other tests of this stack have webhooks that fail, which is status 1.
+        text = re.sub(r"(webhooks list)$", r"\1 || true", text, flags=re.MULTILINE)
+        return re.sub(
+            r"\.venv/bin/python -m (local|ops)",
+            rf"{sys.executable} -m \1 --dir {self._stack.directory}",
+            text,
+        )
+
+
+@pytest.fixture
+def shell(stack: Stack, tmp_path: Path) -> Iterator[Shell]:
+    """A shell in the directory of the app. At the end its webhook is ended."""
+    shutil.copy(cookbook.__file__, tmp_path / "cookbook.py")
+    with closing(sqlite3.connect(tmp_path / "cookbook.db")) as db:
+        db.executescript(ROWS)
+    opened = Shell(stack, tmp_path)
+    try:
+        yield opened
+        end = opened._adapt(".venv/bin/python -m ops webhooks end")
+        opened.run(f'test -z "${{MADE:-}}" || {end} "${{MADE%% *}}"')
+    finally:
+        opened.close()
+
+
+class App:
+    """The app as its people use it, by their cookies, and its database."""
+
+    def __init__(self, port: int, directory: Path) -> None:
+        self._url, self._database = f"http://127.0.0.1:{port}", directory / "cookbook.db"
+        self._log = directory / "app.log"
+
+    def ask(self, method: str, path: str, person: int = ANN, **options: Any) -> httpx.Response:
+        """Send a request as a person."""
+        cookies = {"session": f"session-{person}"}
+        with httpx.Client(cookies=cookies, timeout=30) as client:
+            return client.request(method, self._url + path, **options)
+
+    def runs(self) -> bool:
+        try:
+            return self.ask("GET", f"/recipes/{SOUP}").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def like(self, recipe: int, person: int, method: str = "PUT") -> tuple[int, bool]:
+        """Press the button; return what the app answers."""
+        response = self.ask(method, f"/recipes/{recipe}/like", person)
+        assert response.status_code == 200, self._log.read_text()
+        return response.json()["likes"], response.json()["liked"]
+
+    def list_activity(self, recipe: int) -> list[tuple[str, int]]:
+        """Return (type, person) of each event of a recipe, in the order of their times."""
+        items = self.ask("GET", f"/recipes/{recipe}/activity").json()
+        return [(item["type"], item["person"]) for item in items]
+
+    def execute(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self._database, timeout=10)) as db, db:
+            return db.execute(sql).fetchall()
+
+
+def test_the_cookbook_adopts_plaza_as_the_guide_says(
+    stack: Stack,
+    shell: Shell,
+    tmp_path: Path,
+    rows: Callable[..., Any],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    began_s = time.monotonic()
+    app = App(shell.port, tmp_path)
+
+    # Everything that the app has is imported, and the numbers are the source's.
+    imported = shell.follow(0, 1, 2, 3)[-1]
+    assert "differ" not in imported
+    assert [read_like_totals(rows, recipe) for recipe in (SOUP, PIE)] == [(2, 2), (1, 1)]
+    assert rows(
+        "SELECT followers_total, posts_total, likes_received_total"
+        " FROM user_counter WHERE user_id = %s",
+        ANN,
+    ) == ((1, 1, 2),)
+
+    # Until the new button is there, the old one stores a like, a person and a recipe.
+    now = "'2026-01-01 08:00:00'"
+    app.execute(f"INSERT INTO recipe_like VALUES ({CEM}, {SOUP}, {now})")
+    app.execute(f"INSERT INTO person VALUES ({DEE}, 'dee', {now}, NULL)")
+    app.execute(f"INSERT INTO session VALUES ('session-{DEE}', {DEE})")
+    app.execute(f"INSERT INTO recipe VALUES ({TEA}, {CEM}, 'Tea', 'Brew it.', {now}, NULL)")
+    shell.follow(4, 5)
+    wait_until("the app runs", app.runs)
+    shell.run("python export.py")
+    shell.follow(3)
+    assert read_like_totals(rows, SOUP) == (3, 3)
+
+    # The button is live: likes of the old one, presses that count once, people and recipes that
+    # are new.
+    assert app.ask("GET", f"/recipes/{SOUP}/like", BOB).json() == {"likes": 3, "liked": True}
+    assert [app.like(SOUP, DEE) for _ in range(2)] == [(4, True)] * 2
+    assert app.like(SOUP, BOB, "DELETE") == (3, False)
+    assert app.like(TEA, DEE) == (1, True)
+    new = app.ask("POST", "/people", params={"name": "eve"}).json()["id"]
+    cake = app.ask("POST", "/recipes", new, params={"title": "Cake", "text": "Bake it."}).json()
+    assert app.like(cake["id"], new) == (1, True)
+    assert app.like(cake["id"], ANN) == (2, True)
+    assert app.ask("GET", "/recipes/1/like").status_code == 404
+
+    # Its events arrive, signed, in order, and name the people of the app.
+    first = [("like.added", DEE), ("like.removed", BOB)]
+    wait_until(
+        "events are received", lambda: app.list_activity(SOUP) == first, timeout_s=MAX_DELIVERY_S
+    )
+    wait_until(
+        "events of what is new are received",
+        lambda: app.list_activity(cake["id"]) == [("like.added", new), ("like.added", ANN)],
+        timeout_s=MAX_DELIVERY_S,
+    )
+    integrated_s = time.monotonic() - began_s
+    forged = Webhook(f"whsec_{'A' * 44}").sign("{}", "like_added_1")
+    assert app.ask("POST", "/plaza/events", content="{}", headers=forged).status_code == 400
+
+    # While the app is down, people like elsewhere, and events wait.
+    shell.run("kill $!; wait $! || true")
+    assert not app.runs()
+    at = datetime.now(UTC)
+    issuer, key = shell.run("echo $PLAZA_ISSUER $PLAZA_KEY").split()
+    with Plaza(stack.base_url, token=key) as plaza:
+        plaza.act_as(f"{issuer}|{ANN}").posts.unlike(str(SOUP))
+        plaza.act_as(f"{issuer}|{BOB}").posts.like(str(SOUP))
+    webhook_id = shell.run("echo ${MADE% *}").strip()
+    failures = "SELECT failures FROM webhook WHERE id = %s"
+    wait_until(
+        "the webhook fails", lambda: rows(failures, webhook_id)[0][0], timeout_s=MAX_DELIVERY_S
+    )
+    [start] = [b for b in SECTIONS[5] if not b.kind]
+    shell.run(shell._adapt(start.text))
+    wait_until("the app runs again", app.runs)
+    whole = [*first, ("like.removed", ANN), ("like.added", BOB)]
+    wait_until(
+        "what happened meanwhile is received",
+        lambda: app.list_activity(SOUP) == whole,
+        timeout_s=MAX_DELIVERY_S,
+    )
+
+    # The database is restored to before that, and a replay brings it back, each event once.
+    app.execute(f"DELETE FROM activity WHERE at > '{at:%Y-%m-%dT%H:%M:%S}'")
+    assert app.list_activity(SOUP) == first
+    shell.run(f"SINCE={at:%Y-%m-%dT%H:%M:%SZ}")
+    shell.follow(6)
+    wait_until(
+        "what was lost is received again",
+        lambda: app.list_activity(SOUP) == whole,
+        timeout_s=MAX_DELIVERY_S,
+    )
+    assert read_like_totals(rows, SOUP) == (3, 3)
+
+    # An ID token of the issuer opens a session of the imported user.
+    assert f'"user":{{"id":"{ANN}","nickname":"ann"' in shell.follow(7)[-1].replace(" ", "")
+
+    files, lines, commands = count_lines()
+    assert f"{lines} lines of Python in {files} files and {commands} commands" in GUIDE.read_text()
+    with capfd.disabled():
+        print(
+            f"\nadopted with {lines} lines in {files} files and {commands} commands, which ran for"
+            f" {shell.seconds / 60:.1f} minutes; the first event after {integrated_s / 60:.1f}"
+        )
