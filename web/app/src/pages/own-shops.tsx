@@ -319,7 +319,7 @@ function Members({ shopId }: { shopId: string }) {
 function Edit({ shop, changed }: { shop: OwnShop; changed: () => void }) {
   const form = useForm(async (data) => {
     const text = (name: string) => String(data.get(name)).trim() || null;
-    const { id, role, created_at, updated_at, ...kept } = shop;
+    const { id, role, currency, created_at, updated_at, ...kept } = shop;
     const body = {
       ...kept,
       name: String(data.get("name")),

@@ -8,6 +8,8 @@ from importlib import resources
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from plaza.infra.http.texts import FieldError
+
 DEFAULT = "UTC"
 
 
@@ -28,9 +30,9 @@ class Zone(NamedTuple):
 
 
 def check_zone(name: str) -> str:
-    """Return ``name``. Raises ValueError unless it is in the IANA time zone database."""
+    """Return ``name``. Raises FieldError unless it is in the IANA time zone database."""
     if name not in _names():
-        raise ValueError("must be an IANA time zone, such as Europe/Berlin")
+        raise FieldError("not-listed", "must be an IANA time zone, such as Europe/Berlin")
     return name
 
 
