@@ -6784,7 +6784,7 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
-                /** @description `target`: the items have their posts, comments and reviews. `post`: their posts only. */
+                /** @description With `target` the items have their posts, comments and reviews, with `post` their posts only. */
                 expand?: "post" | "target";
             };
             header?: never;
@@ -6840,7 +6840,7 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
-                /** @description `target`: the items have their posts, comments and reviews. `post`: their posts only. */
+                /** @description With `target` the items have their posts, comments and reviews, with `post` their posts only. */
                 expand?: "post" | "target";
             };
             header?: never;

@@ -12,6 +12,14 @@ from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, ch
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
 
+
+def _check_zone(name: str) -> str:
+    try:
+        return check_zone(name)
+    except ValueError as error:
+        raise FieldError("not-listed", str(error)) from None
+
+
 Nickname = Annotated[
     str,
     Field(
@@ -36,7 +44,7 @@ TimeZone = Annotated[
         ),
         json_schema_extra={"format": "time-zone"},
     ),
-    AfterValidator(check_zone),
+    AfterValidator(_check_zone),
 ]
 
 _TOTALS_EXAMPLE: dict[str, Any] = {

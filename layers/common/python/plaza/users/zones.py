@@ -8,8 +8,6 @@ from importlib import resources
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from plaza.infra.http.texts import FieldError
-
 DEFAULT = "UTC"
 
 
@@ -30,9 +28,9 @@ class Zone(NamedTuple):
 
 
 def check_zone(name: str) -> str:
-    """Return ``name``. Raises FieldError unless it is in the IANA time zone database."""
+    """Return ``name``. Raises ValueError unless it is in the IANA time zone database."""
     if name not in _names():
-        raise FieldError("not-listed", "must be an IANA time zone, such as Europe/Berlin")
+        raise ValueError("must be an IANA time zone, such as Europe/Berlin")
     return name
 
 
