@@ -49,6 +49,7 @@ API_META = '<meta name="plaza-api" content="{}"'
 CONNECT = "connect-src 'self'"
 IMAGES = "img-src"
 CONTROL_META = '<meta name="plaza-control" content="{}"'
+APP_META = '<meta name="plaza-app" content="{}"'
 RUNBOOKS_META = '<meta name="plaza-runbooks" content="{}"'
 TOKEN_HEADER = "x-plaza-control"
 ISSUER_PATHS = ("/issuer/.well-known/openid-configuration", "/issuer/keys")
@@ -188,6 +189,7 @@ class Handler(SimpleHTTPRequestHandler):
         of_stack = API_META.format(self.server.stack.base_url)
         page = page.replace(API_META.format(""), f'{of_stack} data-local="true"')
         page = page.replace(RUNBOOKS_META.format(""), RUNBOOKS_META.format("/runbooks/{}.md"))
+        page = page.replace(APP_META.format(""), APP_META.format("/"))
         page = page.replace(CONNECT, f"{CONNECT} {self.server.stack.base_url}")
         page = page.replace(IMAGES, f"{IMAGES} 'self'")
         if self._is_to_loopback():

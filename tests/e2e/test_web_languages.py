@@ -125,4 +125,6 @@ def test_pages_are_mirrored_for_a_language_from_right_to_left(open_app: OpenApp)
         assert find_wide(page) == [], path
         page.set_viewport_size({"width": 1280, "height": 800})
         box, main = page.locator(".bar").bounding_box(), page.locator("main").bounding_box()
-        assert box is not None and main is not None and box["x"] > main["x"]
+        assert box is not None
+        assert main is not None
+        assert box["x"] > main["x"]

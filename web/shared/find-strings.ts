@@ -40,10 +40,10 @@ function textOf(node: ts.Node): string {
   return node.text.replace("Plaza", "").trim(); // a name, in all languages
 }
 
-let found = 0;
+let reports = 0;
 function report(file: string, source: ts.SourceFile, node: ts.Node, what: string): void {
   const { line } = source.getLineAndCharacterOfPosition(node.getStart(source));
-  found += 1;
+  reports += 1;
   console.log(`${file}:${line + 1}: ${what}`);
 }
 
@@ -66,4 +66,4 @@ for (const folder of process.argv.slice(2)) {
     if (/\.tsx?$/.test(name) && !isCatalogue) check(join(folder, name));
   }
 }
-process.exitCode = found > 0 ? 1 : 0;
+process.exitCode = reports > 0 ? 1 : 0;

@@ -24,7 +24,7 @@ function isLanguage(name: string | null): name is Language {
   return name !== null && name in LANGUAGES;
 }
 
-/** Returns the language that the user chose; null for that of the device. */
+/** Returns the language that the user chose; null for the device's. */
 export function chosenLanguage(): Language | null {
   try {
     const stored = localStorage.getItem(STORED);

@@ -12,6 +12,7 @@ const ICONS = {
   bookmark: "M6 4h12v16.5l-6-4-6 4z",
   comment: "M4 5h16v11.5h-8.5L7 20.5v-4H4z",
   home: "M4 11 12 4l8 7v9h-5.5v-6h-5v6H4z",
+  search: "M11 18a7 7 0 1 1 0-14 7 7 0 0 1 0 14zm5-2 4.5 4.5",
   star: "m12 3.8 2.5 5.2 5.7.8-4.1 4 1 5.7-5.1-2.7-5.1 2.7 1-5.7-4.1-4 5.7-.8z",
   pin: "M12 21s-6.5-5.8-6.5-11a6.5 6.5 0 0 1 13 0c0 5.2-6.5 11-6.5 11zm0-8.6a2.4 2.4 0 1 0 0-4.8 2.4 2.4 0 0 0 0 4.8z",
   calendar: "M4.5 6h15v13.5h-15zM4.5 10.5h15M8.5 3.5v4m7-4v4M9 15l2 2 4-4",
@@ -121,13 +122,34 @@ export function Problem({ error, retry }: { error: unknown; retry?: (() => void)
         <b>{title}</b>
       </p>
       {detail !== "" && <p>{detail}</p>}
-      {requestId !== undefined && <p class="fine">{shared.request(requestId)}</p>}
+      {requestId !== undefined && (
+        <p class="fine">
+          {shared.request(requestId)} <Copy text={requestId} />
+        </p>
+      )}
       {retry && (
         <button type="button" class="small" onClick={retry}>
           {shared.retry}
         </button>
       )}
     </div>
+  );
+}
+
+/** A button that copies a text, where the browser lets pages do so. */
+export function Copy({ text }: { text: string }) {
+  const [isDone, setDone] = useState(false);
+  if (navigator.clipboard === undefined) return null; // the page did not come by https
+  const copy = () =>
+    void navigator.clipboard.writeText(text).then(
+      () => setDone(true),
+      () => undefined,
+    );
+  return (
+    <button type="button" class="copy" onClick={copy} onBlur={() => setDone(false)}>
+      {isDone ? shared.copied : shared.copy}
+      <span class="hidden"> {text}</span>
+    </button>
   );
 }
 

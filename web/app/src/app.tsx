@@ -14,6 +14,7 @@ import { Notifications } from "./pages/notifications.tsx";
 import { OwnShopPage } from "./pages/own-shops.tsx";
 import { PostPage, Write } from "./pages/posts.tsx";
 import { Ranking } from "./pages/ranking.tsx";
+import { Search } from "./pages/search.tsx";
 import { ShopPage } from "./pages/shop.tsx";
 import { Shops } from "./pages/shops.tsx";
 import { Blocks, Profile, Settings, UserList } from "./pages/users.tsx";
@@ -31,6 +32,7 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/blocks", () => <Blocks />],
   ["/notifications", () => <Notifications />],
   ["/shops", (_, { query }) => <Shops query={query} />],
+  ["/search", (_, { query }) => <Search text={query.get("name") ?? ""} />],
   ["/shops/:id", ({ id = "" }) => <ShopPage id={id} />],
   ["/own-shops/:id", ({ id = "" }, { query }) => <OwnShopPage id={id} tab={query.get("tab")} />],
   ["/check-ins", (_, { query }) => <CheckIns month={query.get("month")} />],
@@ -54,6 +56,7 @@ export function App() {
     ["/", session === null ? t.nav.start : t.nav.feed, "home"],
     ["/ranking", t.nav.ranking, "star"],
     ["/shops", t.nav.shops, "pin"],
+    ["/search", t.nav.search, "search"],
     ["/check-ins", t.nav.checkIn, "calendar"],
     ...bell,
     [own, session === null ? t.nav.signIn : t.nav.profile, "person"],

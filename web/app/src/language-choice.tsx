@@ -1,4 +1,4 @@
-/** The language of the page: that of the device, or one that the user chooses. */
+/** The language of the page: the device's, or one that the user chooses. */
 import { useId, useState } from "preact/hooks";
 import { chooseLanguage, chosenLanguage, LANGUAGES, type Language } from "shared/language.ts";
 import { translatePushes } from "./push.tsx";

@@ -18,6 +18,11 @@ export function PostActions({ post }: { post: PostPreview }) {
         <CommentCount post={post} />
       </a>
       <CollectButton post={post} />
+      {post.truncated && (
+        <a class="fine" href={`#/posts/${post.id}`}>
+          {t.post.readMore}
+        </a>
+      )}
     </div>
   );
 }
@@ -42,11 +47,6 @@ export function PostCard({ post, rank }: { post: PostPreview; rank?: ComponentCh
         <a href={`#/posts/${post.id}`}>{post.title || t.post.untitled}</a>
       </h2>
       <p class="body clamp">{post.body_preview}</p>
-      {post.truncated && (
-        <a class="fine" href={`#/posts/${post.id}`}>
-          {t.post.readMore}
-        </a>
-      )}
       <Images of={post.images} />
       <PostActions post={post} />
     </article>

@@ -35,7 +35,7 @@ function Places({ window }: { window: Window }) {
           post={post}
           rank={
             <p class="rank">
-              <span class="hidden">{t.ranking.place} </span>
+              <span class="hidden">{t.ranking.rank} </span>
               <Count of={ranks.get(post) ?? null} />
             </p>
           }

@@ -34,7 +34,15 @@ export function Shops({ query }: { query: URLSearchParams }) {
   const shops = usePages("/shops", { query: { ...numbers, limit: 50, type: type === "" ? undefined : type } });
   return (
     <>
-      <Title text={t.shops.title} />
+      <Title
+        text={t.shops.title}
+        actions={
+          <a class="button small" href="#/search">
+            <Icon name="search" />
+            {t.shops.byName}
+          </a>
+        }
+      />
       <Choice x={x} y={y} show={show} />
       <Plan place={numbers} shops={shops.items ?? []} move={(to) => show({ x: String(to.x), y: String(to.y) })} />
       <div class="filters">
@@ -70,7 +78,8 @@ export function Shops({ query }: { query: URLSearchParams }) {
   );
 }
 
-function ShopRow({ shop }: { shop: Nearby }) {
+/** A shop in a list; with its distance where the list is of a place. */
+export function ShopRow({ shop }: { shop: Nearby | Schemas["ShopResponse"] }) {
   return (
     <a class="card shop" href={`#/shops/${shop.id}`}>
       <span>
@@ -78,7 +87,7 @@ function ShopRow({ shop }: { shop: Nearby }) {
         <small>{[shop.area, shop.open_hours].filter(Boolean).join(" · ")}</small>
       </span>
       <span class="right">
-        {formatDistance(shop.distance_m)}
+        {"distance_m" in shop && formatDistance(shop.distance_m)}
         {shop.avg_price_cents !== null && (
           <small>{t.shop.about(formatPrice({ cents: shop.avg_price_cents, currency: shop.currency }))}</small>
         )}
@@ -111,7 +120,7 @@ function Choice({ x, y, show }: Place & { show: (place: Partial<Place>) => void 
     );
   };
   return (
-    <section class="choices" aria-label={t.shops.place}>
+    <section class="choices" aria-label={t.shops.where}>
       {Object.entries(TOWNS).map(([name, place]) => (
         <button
           key={name}

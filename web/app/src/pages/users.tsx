@@ -9,6 +9,7 @@ import { say, sayRefusal } from "shared/toast.tsx";
 import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
 import { LanguageChoice } from "../language-choice.tsx";
 import { Orders } from "../orders.tsx";
+import { OwnData } from "../own-data.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
 import { endPushes, PushSettings } from "../push.tsx";
@@ -323,6 +324,7 @@ export function Settings() {
       )}
       <LanguageChoice />
       <PushSettings />
+      <OwnData />
       <p class="section">
         <a class="button quiet" href="#/blocks">
           {t.profile.blocked}

@@ -91,7 +91,7 @@ export const app: Texts = {
     all: "За всё время",
     none: "Отметок пока нет",
     noneText: "Отметьте запись первым.",
-    place: "Место",
+    rank: "Место",
   },
   search: {
     title: "Поиск",
@@ -311,7 +311,7 @@ export const app: Texts = {
     all: "Все",
     none: "Здесь нет магазинов",
     noneText: "Увеличьте радиус или выберите другое место.",
-    place: "Место",
+    where: "Место",
     towns: { Berlin: "Берлин", Paris: "Париж", Shanghai: "Шанхай" },
     locating: "Определяем…",
     mine: "Где я",

@@ -75,7 +75,7 @@ export const app: Texts = {
     all: "全部",
     none: "还没有赞",
     noneText: "来点第一个赞吧。",
-    place: "名次",
+    rank: "名次",
   },
   search: {
     title: "搜索",
@@ -285,7 +285,7 @@ export const app: Texts = {
     all: "全部",
     none: "这里没有店铺",
     noneText: "请扩大范围或换个地点。",
-    place: "地点",
+    where: "地点",
     towns: { Berlin: "柏林", Paris: "巴黎", Shanghai: "上海" },
     locating: "正在定位…",
     mine: "我的位置",
