@@ -106,7 +106,7 @@ def test_numbers_prices_and_times_have_the_form_of_the_language(
         def answer(route: Route) -> None:
             reply = route.fetch()
             route.fulfill(
-                response=reply, json=reply.json() | {"likes": 1_234_567, "likes_at": None}
+                response=reply, json=reply.json() | {"likes": 1_234_567, "likes_at": "z" * 27}
             )
 
         page.route(f"**/posts/{post['id']}", answer)
