@@ -14,9 +14,11 @@ stack's API in their pages and Content-Security-Policies, and what only a local 
   POST /local/audit                      the report of the audit; {"wait": true}: when nothing is in
                                          transit, or after a moment
   GET  /runbooks/drift.md                a runbook
+  GET  /docs/problems                    the documentation, once `make docs` built it; before, the
+                                         text of docs/problems.md
 
-All but pictures, runbooks and the issuer answer only requests to a loopback name; all but those and
-texts only the console's page, which has their token.
+All but pictures, documents and the issuer answer only requests to a loopback name; all but those
+and texts only the console's page, which has their token.
 """
 
 import json
@@ -40,10 +42,14 @@ if TYPE_CHECKING:
 WEB = ROOT / "web"
 CONSOLE = "/console/"
 PICTURES = "/pictures/"
+DOCS = "/docs/"
+PROBLEMS = f"{DOCS}problems"
+SITE = ROOT / ".site" / "html"
 API_META = '<meta name="plaza-api" content="{}"'
 CONNECT = "connect-src 'self'"
 IMAGES = "img-src"
 CONTROL_META = '<meta name="plaza-control" content="{}"'
+APP_META = '<meta name="plaza-app" content="{}"'
 RUNBOOKS_META = '<meta name="plaza-runbooks" content="{}"'
 TOKEN_HEADER = "x-plaza-control"
 ISSUER_PATHS = ("/issuer/.well-known/openid-configuration", "/issuer/keys")
@@ -98,6 +104,8 @@ class Handler(SimpleHTTPRequestHandler):
             self._send_json(HTTPStatus.OK, self.server.read_issuer(url.path))
         elif runbook := _RUNBOOK.fullmatch(url.path):
             self._send_runbook(runbook[1])
+        elif url.path == PROBLEMS:
+            self._send_problems()
         elif url.path == CONSOLE.rstrip("/"):
             self._send(HTTPStatus.PERMANENT_REDIRECT, "text/plain", "", location=CONSOLE)
         elif url.path in ("/", "/index.html"):
@@ -125,10 +133,14 @@ class Handler(SimpleHTTPRequestHandler):
             self._answer(self._is_from_console(), route)
 
     def translate_path(self, path: str) -> str:
-        """Return the file of a path; the console and the pictures have folders of their own."""
+        """Return the file of a path; the console, the pictures and the documentation have
+        folders of their own."""
         if path.startswith(PICTURES):
             self.directory = str(ROOT / "local" / "pictures")
             return super().translate_path(path.removeprefix(PICTURES.rstrip("/")))
+        if path.startswith(DOCS):
+            self.directory = str(SITE)
+            return super().translate_path(path.removeprefix(DOCS.rstrip("/")))
         is_of_console = path.startswith(CONSOLE)
         self.directory = str(WEB / ("console" if is_of_console else "app") / "dist")
         if is_of_console:
@@ -177,6 +189,7 @@ class Handler(SimpleHTTPRequestHandler):
         of_stack = API_META.format(self.server.stack.base_url)
         page = page.replace(API_META.format(""), f'{of_stack} data-local="true"')
         page = page.replace(RUNBOOKS_META.format(""), RUNBOOKS_META.format("/runbooks/{}.md"))
+        page = page.replace(APP_META.format(""), APP_META.format("/"))
         page = page.replace(CONNECT, f"{CONNECT} {self.server.stack.base_url}")
         page = page.replace(IMAGES, f"{IMAGES} 'self'")
         if self._is_to_loopback():
@@ -189,6 +202,14 @@ class Handler(SimpleHTTPRequestHandler):
             self._send(HTTPStatus.OK, "text/plain; charset=utf-8", path.read_text())
         else:
             self._send_json(HTTPStatus.NOT_FOUND, {"detail": "There is no such runbook."})
+
+    def _send_problems(self) -> None:
+        """Send the page of problems, or its text if the site is not built."""
+        if (page := SITE / "problems.html").is_file():
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", page.read_text())
+        else:
+            text = (ROOT / "docs" / "problems.md").read_text()
+            self._send(HTTPStatus.OK, "text/plain; charset=utf-8", text)
 
     def _send_json(self, status: HTTPStatus, answer: Any) -> None:
         self._send(status, "application/json", json.dumps(answer))

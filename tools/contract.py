@@ -18,7 +18,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 from cli.paths import CONTRACT, ROOT
 from local.stack.functions import load_function
 from plaza.infra.http.resolver import PlazaResolver
-from plaza.infra.http.responses import PROBLEM
+from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
 from plaza.infra.runtime.errors import BadInput
 from tools.python_client import write_files
 from tools.release import read_version
@@ -31,7 +31,8 @@ Requests and responses are JSON in UTF-8. A request body has at most 64 KiB. Unk
 unknown query parameters are refused. Ids are strings, because JavaScript rounds integers above
 2^53. Times are RFC 3339 in UTC.
 
-Errors are `application/problem+json` (RFC 9457). `type` is stable: programs compare it.
+Errors are `application/problem+json` (RFC 9457). Programs compare `slug`, and `code` of each of
+`errors`; both never change. `type` leads to the documentation.
 
 `RateLimit` and `RateLimit-Policy` have what the rate limit of the caller admits.
 
@@ -333,7 +334,8 @@ def _complete_problem(
     completed = {
         "summary": example["summary"],
         "value": {
-            "type": f"https://plaza.example/problems/{slug}",
+            "type": PROBLEM_TYPES + slug,
+            "slug": slug,
             "title": example["summary"],
             "status": status,
             **(detail or {"detail": example["detail"]}),
@@ -352,7 +354,7 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
     match slug:
         case "invalid-request":
             field, error = _find_invalid_field(operation)
-            return {"detail": f"{field}: {error}", "errors": [{"field": field, "detail": error}]}
+            return {"detail": f"{field}: {error['detail']}", "errors": [{"field": field, **error}]}
         case "not-found":
             return {"detail": f"{_MISSING.get(operation_id, f'{resource} 1')} does not exist."}
         case "gone":
@@ -363,7 +365,7 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
     return None
 
 
-def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
+def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Returns a field that a request can have wrong, and what the server says about it."""
     parameters = operation.get("parameters", ())
     query = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
@@ -376,9 +378,11 @@ def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
         example = operation["requestBody"]["content"]["application/json"]["example"]
         field, value = next(iter(example.items()))
         kind = {str: "string", int: "integer", bool: "boolean", list: "list"}[type(value)]
-        return f"body.{field}", f"Input should be a valid {kind}"
+        detail = f"Input should be a valid {kind}"
+        return f"body.{field}", {"code": "wrong-type", "detail": detail}
     if "limit" in query:
-        return "query.limit", "Input should be less than or equal to 100"
+        detail = "Input should be less than or equal to 100"
+        return "query.limit", {"code": "too-large", "detail": detail, "limit": 100}
     if required:
-        return f"query.{min(required)}", "Field required"
-    return "query.verbose", "Extra inputs are not permitted"
+        return f"query.{min(required)}", {"code": "missing", "detail": "Field required"}
+    return "query.verbose", {"code": "unknown", "detail": "Extra inputs are not permitted"}

@@ -122,5 +122,5 @@ class Buyers:
 
 
 def _name(answer: Answer) -> str:
-    slug = str(answer.body.get("type", "")).rpartition("/")[2]
+    slug = str(answer.body.get("slug", ""))
     return f"{answer.status} {slug}".strip() if answer.status else "no answer"

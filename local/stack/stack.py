@@ -364,6 +364,7 @@ class Stack:
         web_port = self._choose_port("web")
         own = {"IdentityIssuers": f"{issuer.name_issuer(web_port)}|{issuer.AUDIENCE}"}
         own |= push_keys.choose_parameters(self.directory)
+        own["DocsSite"] = f"http://127.0.0.1:{web_port}/docs"
         with step("sam deploy"):
             deployment.deploy_template(
                 built,

@@ -89,7 +89,7 @@ def label_of(reply: Reply) -> str:
         inexact = isinstance(reply.body, dict) and reply.body.get("exact") is False
         return f"{reply.status} inexact" if inexact else str(reply.status)
     body = reply.body if isinstance(reply.body, dict) else {}
-    slug = str(body.get("type", "")).rpartition("/")[2]
+    slug = str(body.get("slug", ""))
     whole = slug and body.get("title") and body.get("detail") and body.get("status") == reply.status
     if reply.headers.get("content-type") != "application/problem+json" or not whole:
         return f"{reply.status} and no problem+json"

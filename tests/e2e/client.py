@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,12 +67,15 @@ class Client:
 
 
 def problem(reply: Reply) -> str:
-    """Check the form of a problem and return the last part of its type."""
+    """Check the form of a problem and return its slug."""
     assert reply.headers["content-type"] == "application/problem+json"
     assert reply.json["status"] == reply.status
     assert reply.json["title"]
     assert reply.json["detail"]
-    return str(reply.json["type"]).rpartition("/")[2]
+    slug = str(reply.json["slug"])
+    leads_to = rf"http://127\.0\.0\.1:\d+/docs/problems#{slug}"
+    assert re.fullmatch(leads_to, reply.json["type"]), reply.json
+    return slug
 
 
 def read_like_totals(rows: Callable[..., Any], post: int) -> tuple[int, int]:

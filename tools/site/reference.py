@@ -1,5 +1,5 @@
-"""The API reference: a list of all operations, a page for each tag, Redoc with all schemas, and the
-pages where the types of problems lead."""
+"""The API reference: a list of all operations, which the search of the site finds, Redoc, and the
+page where the types of problems lead."""
 
 import json
 import re
@@ -103,10 +103,8 @@ _LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
 
 def write_reference(pages: Path) -> None:
     """Write the list of operations, the page of Redoc with the contract in it, and problems."""
-    (pages / "problems").mkdir()
-    for status, slug, title, wrong, to_do in PROBLEM.findall((pages / "problems.md").read_text()):
-        page = f"# {title}\n\n`{slug}`, status {status}.\n\n{wrong}\n\n**What to do.** {to_do}\n"
-        (pages / "problems" / f"{slug}.md").write_text(page.replace("](", "](../"))
+    problems = pages / "problems.md"
+    problems.write_text(list_problems(problems.read_text()))
     contract = json.loads(CONTRACT.read_text())
     (pages / "reference.md").write_text(list_operations(contract))
     (pages / "reference").mkdir()
@@ -116,6 +114,17 @@ def write_reference(pages: Path) -> None:
     values = {"CONTRACT": contract, "OPTIONS": _OPTIONS, "DARK": _DARK}
     page = re.sub("|".join(values), lambda match: to_script(values[match[0]]), _PAGE)
     (pages / REDOC).write_text(page)
+
+
+def list_problems(page: str) -> str:
+    """Return the page of problems with a section for each, whose anchor is its slug, instead of the
+    table: the search of the site finds sections, and ``type`` leads to one."""
+    sections = [
+        f"## {slug}\n\n**{title}**, status {status}. {wrong}\n\n*What to do:* {to_do}\n"
+        for status, slug, title, wrong, to_do in PROBLEM.findall(page)
+    ]
+    before, _, _ = page.partition("| status | slug |")  # the table is the last of the page
+    return before + "\n".join(sections)
 
 
 def drop_logo(redoc: str) -> str:

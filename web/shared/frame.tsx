@@ -4,6 +4,7 @@ import { useEffect, useErrorBoundary, useState } from "preact/hooks";
 import { useReconnect } from "./hooks.ts";
 import { match, type Route, refresh, useScrollPosition } from "./router.ts";
 import { Texts } from "./sign-in.tsx";
+import { shared } from "./texts.ts";
 import { Toasts } from "./toast.tsx";
 import { Empty, Icon, type IconName, Problem, Title } from "./ui.tsx";
 
@@ -18,10 +19,10 @@ export function findPage(pages: [pattern: string, page: Page][], route: Route): 
   }
   return (
     <>
-      <Title text="Not found" />
-      <Empty icon="pin" title="There is no such page.">
+      <Title text={shared.notFound.title} />
+      <Empty icon="pin" title={shared.notFound.text}>
         <a class="button" href="#/">
-          To the start
+          {shared.notFound.back}
         </a>
       </Empty>
     </>
@@ -48,13 +49,13 @@ export function Frame({ name, icon, links, route, action, notices, children, of 
     <>
       {/* biome-ignore lint/a11y/useValidAnchor: a skip link; the fragment of the URL is the route */}
       <a class="skip" href="#main" onClick={focusTitle}>
-        Skip to content
+        {shared.skip}
       </a>
       <Offline />
       {notices}
       <div class="frame">
-        <nav class="bar" aria-label="Main">
-          <a class="brand" href="#/" aria-label={`${name}, start`}>
+        <nav class="bar" aria-label={shared.main}>
+          <a class="brand" href="#/" aria-label={shared.start(name)}>
             <span aria-hidden="true">
               <Icon name={icon} />
             </span>
@@ -99,7 +100,7 @@ function Boundary({ children }: { children: ComponentChildren }) {
   if (error === undefined) return <>{children}</>;
   return (
     <>
-      <Title text="Something went wrong" />
+      <Title text={shared.crashed} />
       <Problem error={error} retry={reset} />
     </>
   );
@@ -116,7 +117,7 @@ function Offline() {
   }, []);
   return (
     <p class="offline" role="status">
-      {isOffline && "You are offline. What you see may be old; it is read again when you are back."}
+      {isOffline && shared.offline}
     </p>
   );
 }

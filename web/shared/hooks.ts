@@ -1,4 +1,5 @@
 import {
+  type FieldProblem,
   type ItemOf,
   type ListPath,
   ProblemError,
@@ -10,6 +11,7 @@ import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } fr
 import { plaza } from "./plaza.ts";
 import { currentEntry, wasLeft } from "./router.ts";
 import { NotSignedIn, onLeave, useSessionChange } from "./session.ts";
+import { shared } from "./texts.ts";
 
 export function useSession(): Session | null {
   const [session, setSession] = useState(plaza.session);
@@ -186,20 +188,9 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
   };
 }
 
-/** Problems of fields that the API describes for programs, in words for people. */
-const IN_WORDS: [problem: RegExp, text: string][] = [
-  [/^String should have at least 1 character/, "This must not be empty."],
-  [/^Field required/, "This must not be empty."],
-  [/^String should have at most (\d+) characters/, "At most $1 characters are possible."],
-  [/^String should match pattern.*/, "This is not in the expected form."],
-  [/^Input should be a valid number.*/, "This must be a number."],
-  [/^Input should be less than or equal to (.*)/, "At most $1 is possible."],
-  [/^Input should be greater than or equal to (.*)/, "At least $1 is possible."],
-];
-
-function inWords(detail: string): string {
-  const known = IN_WORDS.find(([problem]) => problem.test(detail));
-  return known === undefined ? detail : detail.replace(...known);
+/** Returns what is wrong with a field, for people; what the API says of a code that has no text. */
+function inWords({ code, detail, limit }: FieldProblem): string {
+  return shared.fields[code]?.(limit ?? null) ?? shared.fields.invalid?.(null) ?? detail;
 }
 
 export interface Form {
@@ -219,7 +210,7 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
   const problemOf = (name: string) => {
     const pattern = new RegExp(`^(body|query)\\.${name}(\\.|$)`);
     const problem = fields.find((field) => pattern.test(field.field));
-    return problem && inWords(problem.detail);
+    return problem && inWords(problem);
   };
   const submit = async (event: Event) => {
     event.preventDefault();

@@ -2,8 +2,10 @@
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { useForm, useSession } from "./hooks.ts";
+import { fill } from "./language.ts";
 import { IS_LOCAL, plaza } from "./plaza.ts";
 import { hasEnded, setAsking } from "./session.ts";
+import { shared } from "./texts.ts";
 import { Field, Problem, Title } from "./ui.tsx";
 
 interface Challenge {
@@ -71,10 +73,10 @@ export function SignInDialog() {
   };
   if (!isOpen) return null;
   return (
-    <dialog ref={dialog} class="sign-in" aria-label="Sign in" onClose={close}>
+    <dialog ref={dialog} class="sign-in" aria-label={shared.signIn.title} onClose={close}>
       <Steps heading={DialogHeading} />
       <button type="button" class="quiet" onClick={() => dialog.current?.close()}>
-        Not now
+        {shared.signIn.notNow}
       </button>
       <Texts in="dialog" />
     </dialog>
@@ -97,25 +99,21 @@ function AskForCode({ heading: Heading, onSent }: { heading: Heading; onSent: (s
   });
   return (
     <>
-      <Heading text="Sign in" />
+      <Heading text={shared.signIn.title} />
       <form class="narrow" noValidate onSubmit={form.submit}>
-        <p>
-          {hasEnded()
-            ? "Your session has ended. Sign in again to go on; what you wrote is still there."
-            : "We send you a code by text message. The first time, it makes your account."}
-        </p>
+        <p>{hasEnded() ? shared.signIn.ended : shared.signIn.how}</p>
         <Field
           form={form}
           name="phone"
-          label="Phone number"
+          label={shared.signIn.phone}
           type="tel"
           autocomplete="tel"
           placeholder="+1 415 555 0123"
-          help={IS_LOCAL ? "Any valid number: on this stack, texts appear in the corner." : "With the country code."}
+          help={IS_LOCAL ? shared.signIn.local : shared.signIn.country}
         />
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          {form.isSending ? "Sending…" : "Send code"}
+          {form.isSending ? shared.signIn.sending : shared.signIn.send}
         </button>
       </form>
     </>
@@ -129,13 +127,13 @@ function EnterCode({ heading: Heading, sent, back }: { heading: Heading; sent: C
   });
   return (
     <>
-      <Heading text="Enter the code" />
+      <Heading text={shared.signIn.enter} />
       <form class="narrow" noValidate onSubmit={form.submit}>
-        <p>We sent six digits to {sent.phone}.</p>
+        <p>{shared.signIn.sent(sent.phone)}</p>
         <Field
           form={form}
           name="code"
-          label="Code"
+          label={shared.signIn.code}
           inputMode="numeric"
           autocomplete="one-time-code"
           maxLength={6}
@@ -143,10 +141,10 @@ function EnterCode({ heading: Heading, sent, back }: { heading: Heading; sent: C
         />
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          {form.isSending ? "Checking…" : "Sign in"}
+          {form.isSending ? shared.signIn.checking : shared.signIn.title}
         </button>{" "}
         <button type="button" class="quiet" onClick={back}>
-          Another number
+          {shared.signIn.another}
         </button>
       </form>
     </>
@@ -185,7 +183,7 @@ export function Texts({ in: where = "page" }: { in?: "page" | "dialog" }) {
     textListeners.add(set);
     return () => void textListeners.delete(set);
   }, []);
-  const fill = () => {
+  const enter = () => {
     const input = document.querySelector<HTMLInputElement>(
       where === "dialog" ? "dialog[open] input.code" : "input.code",
     );
@@ -195,15 +193,13 @@ export function Texts({ in: where = "page" }: { in?: "page" | "dialog" }) {
   };
   if (where === "dialog" && !isShown) return null;
   return (
-    <div class="text" aria-label="Text message" role="status" data-shown={isShown}>
+    <div class="text" aria-label={shared.signIn.message} role="status" data-shown={isShown}>
       {isShown && (
         <>
-          <p class="fine">Text to {now.phone}</p>
-          <p>
-            Your Plaza code is <b>{now.code}</b>
-          </p>
-          <button type="button" class="small" onClick={fill}>
-            Use it
+          <p class="fine">{shared.signIn.to(now.phone)}</p>
+          <p>{fill(shared.signIn.yourCode, { code: <b key="code">{now.code}</b> })}</p>
+          <button type="button" class="small" onClick={enter}>
+            {shared.signIn.use}
           </button>
         </>
       )}

@@ -1,7 +1,8 @@
 /** Short messages at the edge of the page. */
-import { PlazaError } from "plaza-client";
+import { NetworkError, ProblemError } from "plaza-client";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { NotSignedIn } from "./session.ts";
+import { shared } from "./texts.ts";
 
 const SHOWN_MS = 5000;
 let show: (text: string) => void = () => undefined;
@@ -10,9 +11,15 @@ export function say(text: string): void {
   show(text);
 }
 
+/** Returns why something was not done, in the language of the page where it has words for it. */
+export function describeRefusal(error: unknown): string {
+  if (error instanceof ProblemError) return shared.problems[error.slug] ?? error.detail;
+  return error instanceof NetworkError ? shared.noConnection.join(". ") : shared.failed;
+}
+
 /** Says why something was not done; a user who did not sign in knows it. */
 export function sayRefusal(error: unknown): void {
-  if (!(error instanceof NotSignedIn)) say(error instanceof PlazaError ? error.message : "That did not work.");
+  if (!(error instanceof NotSignedIn)) say(describeRefusal(error));
 }
 
 export function Toasts() {

@@ -3,6 +3,8 @@ import { NetworkError, type PlazaError, ProblemError } from "plaza-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Form, type Pages, useReconnect } from "./hooks.ts";
+import { formatAgo, formatNumber, formatTime } from "./language.ts";
+import { shared } from "./texts.ts";
 
 const ICONS = {
   heart: "M12 20.5 4.4 12.9a4.9 4.9 0 0 1 6.9-6.9l.7.7.7-.7a4.9 4.9 0 0 1 6.9 6.9z",
@@ -10,6 +12,7 @@ const ICONS = {
   bookmark: "M6 4h12v16.5l-6-4-6 4z",
   comment: "M4 5h16v11.5h-8.5L7 20.5v-4H4z",
   home: "M4 11 12 4l8 7v9h-5.5v-6h-5v6H4z",
+  search: "M11 18a7 7 0 1 1 0-14 7 7 0 0 1 0 14zm5-2 4.5 4.5",
   star: "m12 3.8 2.5 5.2 5.7.8-4.1 4 1 5.7-5.1-2.7-5.1 2.7 1-5.7-4.1-4 5.7-.8z",
   pin: "M12 21s-6.5-5.8-6.5-11a6.5 6.5 0 0 1 13 0c0 5.2-6.5 11-6.5 11zm0-8.6a2.4 2.4 0 1 0 0-4.8 2.4 2.4 0 0 0 0 4.8z",
   calendar: "M4.5 6h15v13.5h-15zM4.5 10.5h15M8.5 3.5v4m7-4v4M9 15l2 2 4-4",
@@ -38,46 +41,28 @@ export function Icon({ name }: { name: IconName }) {
   );
 }
 
-const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "narrow" });
-const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
-  ["day", 86_400],
-  ["hour", 3_600],
-  ["minute", 60],
-  ["second", 1],
-];
-
 /** How long ago something was; the date after a week. */
 export function Ago({ at }: { at: string }) {
-  const time = new Date(at);
-  const ageS = Math.max(0, (Date.now() - time.getTime()) / 1000);
-  const [unit, lengthS] = UNITS.find(([, length]) => ageS >= length) ?? ["second", 1];
-  const text = ageS > 7 * 86_400 ? time.toLocaleDateString() : AGO.format(-Math.floor(ageS / lengthS), unit);
   return (
-    <time dateTime={at} title={time.toLocaleString()}>
-      {text}
+    <time dateTime={at} title={formatTime(at, { dateStyle: "full", timeStyle: "short" })}>
+      {formatAgo(at)}
     </time>
   );
 }
 
-const COUNT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
-
-/** A number in at most five characters; exact for screen readers and on hover. */
+/** An exact number; it is never rounded. */
 export function Count({ of }: { of: number | null }) {
-  if (of === null) return <span class="count">–</span>;
-  return (
-    <span class="count" title={String(of)}>
-      {of < 10_000 ? of : COUNT.format(of)}
-    </span>
-  );
+  return <span class="count">{of === null ? "–" : formatNumber(of)}</span>;
 }
 
-export function Total({ of, singular, plural }: { of: number | null; singular: string; plural: string }) {
+/** A number and what it is the number of; `word` has the form that goes with it. */
+export function Total({ of, word }: { of: number | null; word: (of: number | null) => string }) {
   return (
     <>
       <b>
         <Count of={of} />
       </b>{" "}
-      {of === 1 ? singular : plural}
+      {word(of)}
     </>
   );
 }
@@ -117,9 +102,12 @@ export function Title({
 
 /** Returns what went wrong: Plaza refused, it cannot be reached, or the page has a bug. */
 function describeError(error: unknown): [title: string, detail: string] {
-  if (error instanceof ProblemError) return [error.title, error.detail];
-  if (error instanceof NetworkError) return ["No connection", "Plaza cannot be reached. Check your connection."];
-  return ["This page has an error", "It is not your connection. Reload the page; what you did before is stored."];
+  if (error instanceof ProblemError) {
+    const known = shared.problems[error.slug];
+    return known === undefined ? [error.title, error.detail] : [known, ""];
+  }
+  const [title = "", detail = ""] = error instanceof NetworkError ? shared.noConnection : shared.bug;
+  return [title, detail];
 }
 
 /** What went wrong. Without a connection it is tried again as soon as there is one. */
@@ -133,14 +121,35 @@ export function Problem({ error, retry }: { error: unknown; retry?: (() => void)
       <p>
         <b>{title}</b>
       </p>
-      <p>{detail}</p>
-      {requestId !== undefined && <p class="fine">Request {requestId}</p>}
+      {detail !== "" && <p>{detail}</p>}
+      {requestId !== undefined && (
+        <p class="fine">
+          {shared.request(requestId)} <Copy text={requestId} />
+        </p>
+      )}
       {retry && (
         <button type="button" class="small" onClick={retry}>
-          Try again
+          {shared.retry}
         </button>
       )}
     </div>
+  );
+}
+
+/** A button that copies a text, where the browser lets pages do so. */
+export function Copy({ text }: { text: string }) {
+  const [isDone, setDone] = useState(false);
+  if (navigator.clipboard === undefined) return null; // the page did not come by https
+  const copy = () =>
+    void navigator.clipboard.writeText(text).then(
+      () => setDone(true),
+      () => undefined,
+    );
+  return (
+    <button type="button" class="copy" onClick={copy} onBlur={() => setDone(false)}>
+      {isDone ? shared.copied : shared.copy}
+      <span class="hidden"> {text}</span>
+    </button>
   );
 }
 
@@ -160,7 +169,7 @@ export function Empty({ icon, title, children }: { icon: IconName; title: string
 export function Skeleton({ rows = 3 }: { rows?: number }) {
   return (
     <div class="skeleton" role="status">
-      <span class="hidden">Loading</span>
+      <span class="hidden">{shared.loading}</span>
       {Array.from({ length: rows }, (_, row) => (
         <div key={row} aria-hidden="true">
           <i />
@@ -240,7 +249,7 @@ export function List<Item extends object>({ of, empty, children, class: name = "
       <Problem error={error} retry={of.more} />
       {of.hasMore && error === undefined && (
         <button type="button" class="more" onClick={of.more} disabled={isLoading}>
-          {isLoading ? "Loading…" : "Show more"}
+          {isLoading ? shared.loadingMore : shared.more}
         </button>
       )}
     </>
@@ -261,10 +270,12 @@ interface FieldProps {
   placeholder?: string;
   defaultValue?: string;
   maxLength?: number;
+  /** What the browser proposes. */
+  options?: string[];
 }
 
 /** A labelled input and what is wrong with it. */
-export function Field({ form, name, label, rows, help, type = "text", ...rest }: FieldProps) {
+export function Field({ form, name, label, rows, help, type = "text", options, ...rest }: FieldProps) {
   const id = useId();
   const problem = form.field(name);
   const described = [problem && `${id}-problem`, help && `${id}-help`].filter(Boolean).join(" ");
@@ -273,12 +284,20 @@ export function Field({ form, name, label, rows, help, type = "text", ...rest }:
     name,
     "aria-invalid": problem !== undefined,
     ...(described !== "" && { "aria-describedby": described }),
+    ...(options && { list: `${id}-options` }),
     ...rest,
   };
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {rows === undefined ? <input type={type as "text"} {...control} /> : <textarea {...control} rows={rows} />}
+      {options && (
+        <datalist id={`${id}-options`}>
+          {options.map((option) => (
+            <option key={option} value={option} />
+          ))}
+        </datalist>
+      )}
       {problem !== undefined && (
         <p class="wrong" id={`${id}-problem`} role="alert">
           {problem}

@@ -30,7 +30,7 @@ export function configure(name: string, scripts: Record<string, string> = {}): U
       rolldownOptions: {
         input: { [name]: here(`../${name}/index.html`), ...Object.fromEntries(beside) },
         // Fixed names: the built files are in the repository.
-        output: { entryFileNames: "[name].js", assetFileNames: `${name}[extname]` },
+        output: { entryFileNames: "[name].js", chunkFileNames: "[name].js", assetFileNames: `${name}[extname]` },
       },
     },
   };

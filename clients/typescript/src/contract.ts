@@ -1651,7 +1651,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller collects
-         * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each item has a preview of its post. Needs a session. Counts as one read of the caller.
+         * @description Latest collect first. A new collect appears after a second or two. With `expand` each item has a preview of its post. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
         put?: never;
@@ -1691,7 +1691,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller likes
-         * @description Latest like first. A new like appears after a second or two. With `expand=post` each item has a preview of its post. Needs a session. Counts as one read of the caller.
+         * @description Latest like first. A new like appears after a second or two. With `expand` each item has a preview of its post, its comment or its review. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_likes"];
         put?: never;
@@ -2408,10 +2408,14 @@ export interface components {
         };
         /** @description One invalid field of a request. */
         FieldProblem: {
-            /** @description What is wrong with its value. */
+            /** @description What is wrong, for programs: `missing`, `unknown`, `wrong-type`, `too-short`, `too-long`, `too-small`, `too-large`, `wrong-form`, `not-listed` and others. A code never changes; treat one that you do not know as `invalid`. */
+            code: string;
+            /** @description What is wrong, for developers. The text may change. */
             detail: string;
             /** @description Path of the field, such as `body.title`. */
             field: string;
+            /** @description The length, size or value that the field has to keep, if there is one. */
+            limit?: number | null;
         };
         /** @description A difference that a reconciliation found. */
         FindingResponse: {
@@ -2636,6 +2640,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin. */
+            currency: string;
             /** @description Straight distance in metres. */
             distance_m: number;
             id: string;
@@ -2777,6 +2783,8 @@ export interface components {
         };
         /** @description The voucher of an order. */
         OrderedVoucher: {
+            /** @description Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin. */
+            currency: string;
             /** @description Until when an order can be used; null: without an end. */
             expires_at: string | null;
             /** @description Price of one unit in cents. */
@@ -2831,6 +2839,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin. */
+            currency: string;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -3047,13 +3057,15 @@ export interface components {
         Problem: {
             /** @description What is wrong in this request. */
             detail: string;
-            /** @description The invalid fields. Only `invalid-request` has them. */
+            /** @description The invalid fields: of each `invalid-request`, and of no other problem. */
             errors?: components["schemas"]["FieldProblem"][] | null;
+            /** @description The kind of error, the same in all deployments: programs compare it. */
+            slug: string;
             /** @description The HTTP status code. */
             status: number;
             /** @description The kind of error, in words. */
             title: string;
-            /** @description URI that identifies the kind of error. Stable: programs compare it. */
+            /** @description URI of the kind of error: where the documentation of the deployment describes it. */
             type: string;
         };
         /** @description The fields of the profile to change: at least one. */
@@ -3193,9 +3205,13 @@ export interface components {
              * @description When the caller liked or collected it.
              */
             at: string;
+            /** @description The comment, with `expand=target`; null as `post` may be. */
+            comment: components["schemas"]["Comment"] | null;
             id: string;
-            /** @description The post, with `expand=post`; null without it, for another type, and for a post that was deleted or hidden. */
+            /** @description The post, with `expand`; null without it, for another type, and for a post that was deleted or hidden. */
             post: components["schemas"]["PostPreview"] | null;
+            /** @description The review, with `expand=target`; null as `post` may be. */
+            review: components["schemas"]["Review"] | null;
             /** @enum {string} */
             type: "post" | "comment" | "review";
         };
@@ -3552,6 +3568,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin. */
+            currency: string;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -3603,6 +3621,8 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin. */
+            currency: string;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -3894,6 +3914,8 @@ export interface components {
         VoucherResponse: {
             /** @description End of the sale; null for an ordinary voucher without one. */
             closes_at: string | null;
+            /** @description Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin. */
+            currency: string;
             /** @description False while Redis is unavailable: pending orders are not subtracted from `left`. */
             exact: boolean;
             /** @description Until when an order can be used; null: without an end. */
@@ -6762,8 +6784,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
-                /** @description With `post` the items have their posts. */
-                expand?: "post";
+                /** @description With `target` the items have their posts, comments and reviews, with `post` their posts only. */
+                expand?: "post" | "target";
             };
             header?: never;
             path?: never;
@@ -6818,8 +6840,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
-                /** @description With `post` the items have their posts. */
-                expand?: "post";
+                /** @description With `target` the items have their posts, comments and reviews, with `post` their posts only. */
+                expand?: "post" | "target";
             };
             header?: never;
             path?: never;

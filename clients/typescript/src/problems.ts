@@ -33,9 +33,9 @@ export class NetworkError extends PlazaError {
 
 export class ProblemError extends PlazaError {
   override readonly name = "ProblemError";
-  /** Stable URI of the kind of problem; `about:blank` if the response has none. */
+  /** URI of the kind of problem, in the documentation; `about:blank` if the response has none. */
   readonly type: string;
-  /** Last part of `type`: `not-found`, `sold-out`. Programs compare it. A newer API may send others. */
+  /** The kind of problem: `not-found`, `sold-out`. Programs compare it. A newer API may send others. */
   readonly slug: Slug | "about:blank";
   readonly title: string;
   readonly status: number;
@@ -51,7 +51,8 @@ export class ProblemError extends PlazaError {
     const detail = problem.detail ?? title;
     super(detail, requestId);
     this.type = problem.type ?? "about:blank";
-    this.slug = this.type.slice(this.type.lastIndexOf("/") + 1) as Slug;
+    // An older API sends none; `type` ends with it.
+    this.slug = problem.slug ?? (/[^/#]*$/.exec(this.type)?.[0] as Slug);
     this.title = title;
     this.status = status;
     this.detail = detail;

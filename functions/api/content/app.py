@@ -19,12 +19,12 @@ from plaza.content.encoder import (
 )
 from plaza.content.model import AlreadyReviewed, OrderUnusable
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.responses import encode_page
 from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Responses, StoppedBy
-from plaza.infra.runtime.errors import BadInput, Forbidden, Gone, NotFound
+from plaza.infra.runtime.errors import Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
@@ -82,7 +82,7 @@ def list_posts_by_id(
     begin = unpack_cursor(cursor, (int,))[0] if cursor else 0
     post_ids = list(dict.fromkeys(map(int, ids)))
     if not 0 <= begin < len(post_ids):
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     posts, answered = queries.read_posts_by_id(post_ids[begin:], actor_id)
     end = begin + answered
     items = [encode_preview(view, actor_id) for view in posts]
@@ -323,8 +323,8 @@ def list_my_likes(
 ) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller likes.
 
-    Latest like first. A new like appears after a second or two. With `expand=post` each item has
-    a preview of its post.
+    Latest like first. A new like appears after a second or two. With `expand` each item has
+    a preview of its post, its comment or its review.
     """
     return _my_reactions(LIKE, limit, cursor, expand)
 
@@ -335,8 +335,8 @@ def list_my_collects(
 ) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller collects.
 
-    Latest collect first. A new collect appears after a second or two. With `expand=post` each
-    item has a preview of its post.
+    Latest collect first. A new collect appears after a second or two. With `expand` each item
+    has a preview of its post.
     """
     return _my_reactions(COLLECT, limit, cursor, expand)
 
@@ -376,9 +376,9 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None
     if cursor:
         version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
         if target_type not in kind.targets:
-            raise BadInput("cursor", "was not returned by this API")
+            raise BadCursor
         after = ReactedTarget(Target(target_type, target_id), version_us)
-    page, last = reaction_lists.list_reacted(kind, actor_id, after, limit, expand == "post")
+    page, last = reaction_lists.list_reacted(kind, actor_id, after, limit, schemas.EXPANDED[expand])
     next_after = (last.version_us, *last.target) if last else None
     return encode_page([encode_reacted(item, actor_id) for item in page], next_after)
 
@@ -388,5 +388,5 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
         return None
     position = ListPosition(*unpack_cursor(cursor, (int, int)))
     if not position.is_valid:
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     return position

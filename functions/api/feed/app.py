@@ -11,12 +11,11 @@ from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
-from plaza.infra.http.cursors import unpack_cursor
+from plaza.infra.http.cursors import BadCursor, unpack_cursor
 from plaza.infra.http.resolver import PlazaResolver, require_caller
 from plaza.infra.http.responses import encode_page
 from plaza.infra.http.routes import BEARER, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
-from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import logger, metrics
 
 app = PlazaResolver(identify, tag="feed")
@@ -52,5 +51,5 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
         return None
     position = ListPosition(*unpack_cursor(cursor, (int, int)))
     if not position.is_valid:
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     return position

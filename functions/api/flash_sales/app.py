@@ -53,7 +53,7 @@ from plaza.flash_sales.schemas import (
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
@@ -70,7 +70,7 @@ from plaza.infra.http.routes import (
 )
 from plaza.infra.http.schemas import Cursor, IdempotencyKey, Ids, Limit, Page
 from plaza.infra.mysql.sql import from_us
-from plaza.infra.runtime.errors import BadInput, Gone, NotFound
+from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import access
 from plaza.switches import Switch
@@ -451,7 +451,7 @@ def _parse_time_cursor(cursor: str | None) -> tuple[int, int] | None:
         return None
     at_us, last_id = unpack_cursor(cursor, (int, int))
     if not 0 <= at_us <= NEVER_CLOSES_US:
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     return at_us, last_id
 
 

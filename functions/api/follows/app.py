@@ -13,12 +13,12 @@ from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse, SortOrder
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
-from plaza.infra.runtime.errors import BadInput, NotFound
+from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions.model import Outcome
 
@@ -144,7 +144,7 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
     """
     after = BlockPosition(*unpack_cursor(cursor, (int, int))) if cursor else None
     if after and not after.is_valid:
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     page, last = queries.list_blocked(require_caller(app), after, limit)
     return Page(
         items=[BlockListItem.of(item) for item in page], next=pack_cursor(*last) if last else None

@@ -9,13 +9,13 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content.encoder import encode_ranked, encode_review
 from plaza.content.schemas import Review
-from plaza.infra.http.cursors import unpack_cursor
+from plaza.infra.http.cursors import BadCursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller
 from plaza.infra.http.responses import encode_page
 from plaza.infra.http.routes import ADMIN, OPTIONAL, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
-from plaza.infra.runtime.errors import BadInput, Gone, NotFound, SwitchedOff
+from plaza.infra.runtime.errors import Gone, NotFound, SwitchedOff
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions.model import PostRank
 from plaza.recommendations import post_rankings, recommend
@@ -48,7 +48,7 @@ def list_recommended_reviews(
         else RecommendedPosition(0, 0)
     )
     if not position.is_valid:
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     page = recommend.recommend(read_id(shop_id, "shop"), position, limit, actor_id)
     return encode_page([encode_review(view, actor_id) for view in page.reviews], page.next)
 

@@ -7,12 +7,11 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.routes import ADMIN, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
 from plaza.reconciliation.schemas import (
@@ -79,5 +78,5 @@ def _parse_cursor(cursor: str | None) -> int | None:
         return None
     [run_id] = unpack_cursor(cursor, (int,))
     if run_id <= 0:
-        raise BadInput("cursor", "was not returned by this API")
+        raise BadCursor
     return int(run_id)

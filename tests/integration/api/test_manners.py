@@ -44,7 +44,10 @@ def test_an_unknown_query_parameter_is_400(plaza: World, route: Route) -> None:
     reply = route.call(f"Bearer {sign_in(route)}", query="Limit=1&verbose=", ids=ids)
     assert (reply.status, reply.problem) == (400, "invalid-request"), reply.body
     detail = "Extra inputs are not permitted"
-    unknown = [{"field": f"query.{name}", "detail": detail} for name in ("Limit", "verbose")]
+    unknown = [
+        {"field": f"query.{name}", "code": "unknown", "detail": detail}
+        for name in ("Limit", "verbose")
+    ]
     assert [error for error in reply.body["errors"] if error in unknown] == unknown
 
 

@@ -112,6 +112,14 @@ def test_my_likes_and_collects_have_their_posts_on_request(world: World) -> None
         None,
     ]
     assert items[0]["post"]["mine"] == {"liked": True, "collected": True}
+    assert [item["comment"] for item in items] == [None] * 4
+    expanded = ask("GET", "/users/me/likes?expand=target").body["items"]
+    assert [item["post"] and item["post"]["id"] for item in expanded] == [
+        item["post"] and item["post"]["id"] for item in items
+    ]
+    assert expanded[3]["comment"]["id"] == of_post
+    assert expanded[3]["comment"]["mine"] == {"liked": True}
+    assert expanded[3]["review"] is None
     collects = ask("GET", "/users/me/collects?expand=post&limit=1").body
     assert collects["items"][0]["post"]["id"] == posts[2]
     rest = ask("GET", f"/users/me/collects?expand=post&cursor={collects['next']}").body
@@ -121,13 +129,16 @@ def test_my_likes_and_collects_have_their_posts_on_request(world: World) -> None
 def test_an_expanded_list_costs_the_same_for_any_length(world: World) -> None:
     for _ in range(8):
         like(world, post(8), 7)
-    ask("GET", "/users/me/likes?expand=post")
+        target = Target("comment", int(comment(post(8), 8)))
+        react.react(LIKE, target, 7, True)
+        world.queues.drain()
+    ask("GET", "/users/me/likes?expand=target")
     costs = []
-    for limit in (1, 8):
+    for limit in (2, 16):
         as_another_process()
         with counting_work() as work:
-            page = ask("GET", f"/users/me/likes?expand=post&limit={limit}").body["items"]
-        assert all(item["post"] for item in page)
+            page = ask("GET", f"/users/me/likes?expand=target&limit={limit}").body["items"]
+        assert all(item["post"] or item["comment"] for item in page)
         costs.append((work.statements, work.round_trips))
     assert costs[0] == costs[1]
     assert costs[0][0] == 0

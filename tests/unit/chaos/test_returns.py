@@ -17,12 +17,12 @@ ORDERED = [Reply(202, {}, {"order_id": "10"}), Reply(202, {}, {"order_id": "11"}
 SOLD_OUT = Reply(
     409,
     {"content-type": "application/problem+json"},
-    {"type": "/sold-out", "title": "Sold out", "detail": "No units.", "status": 409},
+    {"slug": "sold-out", "title": "Sold out", "detail": "No units.", "status": 409},
 )
 UNAVAILABLE = Reply(
     503,
     {"content-type": "application/problem+json", "retry-after": "2"},
-    {"type": "/unavailable", "title": "Unavailable", "detail": "Later.", "status": 503},
+    {"slug": "unavailable", "title": "Unavailable", "detail": "Later.", "status": 503},
 )
 WAITING = Reply(200, {}, {"status": "waiting", "position": 1})
 OFFERED = Reply(200, {}, {"status": "offered", "position": None})

@@ -79,7 +79,7 @@ def test_every_part_and_fault_has_an_expectation_or_a_reason() -> None:
 
 
 PROBLEM = {"content-type": "application/problem+json", "retry-after": "2"}
-BODY = {"type": "https://x/unavailable", "title": "t", "detail": "d", "status": 503}
+BODY = {"slug": "unavailable", "title": "t", "detail": "d", "status": 503}
 
 
 @pytest.mark.parametrize(

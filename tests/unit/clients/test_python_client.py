@@ -325,6 +325,8 @@ def test_a_problem_has_what_is_wrong_with_each_field(run: Run) -> None:
     ("status", "content", "slug"),
     [
         (400, b'{"type": "https://plaza.example/problems/of-tomorrow"}', "of-tomorrow"),
+        (400, b'{"type": "https://a.example/docs/problems#of-tomorrow"}', "of-tomorrow"),
+        (400, b'{"type": "https://a.example/b", "slug": "of-tomorrow"}', "of-tomorrow"),
         (502, b"<html>Bad gateway</html>", "about:blank"),
         (500, b"", "about:blank"),
         (500, b"[1]", "about:blank"),

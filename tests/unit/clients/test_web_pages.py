@@ -38,5 +38,41 @@ def test_the_built_files_are_those_of_the_sources(name: str, tmp_path: Path) -> 
 
 
 @needs_npm_packages
+def test_no_component_has_a_text_of_its_own(tmp_path: Path) -> None:
+    """Nor a format of a number or a date: catalogues have the texts, language.ts the formats."""
+    run_node(WEB / "shared" / "find-strings.ts", WEB / "shared", WEB / "app" / "src")
+    for number, written in enumerate(
+        (
+            "<p>Hello</p>",
+            '<p title="Show more" />',
+            '<Field label="Title" />',
+            "<p>{isOn ? 'Stop' : other}</p>",
+            "<p>{`Order ${id}`}</p>",
+            "<p>评论</p>",
+            "<p>{say('It is saved')}</p>",
+            "<p>{new Intl.NumberFormat('en').format(3)}</p>",
+            "<p>{at.toLocaleDateString()}</p>",
+        )
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "page.tsx").write_text(f"export const page = () => {written};\n")
+        with pytest.raises(AssertionError, match=r"page\.tsx:1: "):
+            run_node(WEB / "shared" / "find-strings.ts", folder)
+
+
+def test_styles_have_no_left_and_no_right() -> None:
+    """A page in a language that is written from right to left is mirrored by logical properties."""
+    sides = re.compile(
+        r"^\s*(?:(?:margin|padding|border)-(?:left|right)\b.*|(?:left|right):.*"
+        r"|(?:text-align|float): (?:left|right);"
+        r"|(?:margin|padding|inset): \S+ (\S+) \S+ (?!\1;)\S+;)$",
+        re.MULTILINE,
+    )
+    for sheet in (*WEB.glob("*/src/style.css"), WEB / "shared" / "style.css"):
+        assert [match[0].strip() for match in sides.finditer(sheet.read_text())] == [], sheet
+
+
+@needs_npm_packages
 def test_the_pages_are_typed_strictly() -> None:
     run_node(MODULES / "typescript" / "bin" / "tsc", "--project", WEB)

@@ -159,7 +159,7 @@ def test_a_listed_reaction_has_the_fields_of_its_schema(
     for listed in (ListedReaction(reacted, post), ListedReaction(reacted, None)):
         item = ReactionListItem.model_validate_json(encoder.encode_reacted(listed, actor_id))
         assert (item.type, item.id, item.at) == ("post", str(post.text.id), from_us(at_us))
-        assert (item.post is None) is (listed.post is None)
+        assert (item.post is None) is (listed.view is None)
 
 
 @given(times_us)

@@ -6,22 +6,23 @@ import base64
 import gzip
 import json
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pytest
 from aws_lambda_powertools.event_handler import Response
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.limits import Quota
 from plaza.infra.http.requests import MAX_BODY_BYTES, MAX_ID, Id, check_body, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.responses import PROBLEM_TYPES, problem, render
+from plaza.infra.http.responses import PROBLEM_TYPES, problem, problem_settings, render
 from plaza.infra.http.routes import BEARER, OPTIONAL, PUBLIC, Compressed, CreatesAt
 from plaza.infra.http.schemas import RequestModel
+from plaza.infra.http.texts import check_line
 from plaza.infra.runtime.errors import (
     BadInput,
     Gone,
@@ -31,6 +32,7 @@ from plaza.infra.runtime.errors import (
     Unauthenticated,
     Unavailable,
 )
+from plaza.infra.runtime.settings import BadSettings
 
 ids = st.integers(-MAX_ID, MAX_ID)
 
@@ -189,12 +191,29 @@ def test_a_problem_has_the_members_of_rfc_9457(error: PlazaError, status: int, s
     body = json.loads(response["body"])
     assert response["statusCode"] == body["status"] == status
     assert response["headers"]["content-type"] == "application/problem+json"
-    assert body == {
+    errors = {"errors": error.errors} if isinstance(error, BadInput) else {}
+    assert body == errors | {
         "type": PROBLEM_TYPES + slug,
+        "slug": slug,
         "title": error.title,
         "status": status,
         "detail": str(error),
     }
+
+
+@pytest.mark.parametrize("url", ["https://docs.example/plaza", "https://docs.example/plaza/"])
+def test_the_type_of_a_problem_leads_to_the_documentation_of_the_deployment(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAZA_DOCS_URL", url)
+    problem_settings.cache_clear()
+    body = json.loads(render(problem(Gone("deleted")))["body"])
+    assert (body["type"], body["slug"]) == ("https://docs.example/plaza/problems#gone", "gone")
+    monkeypatch.setenv("PLAZA_DOCS_URL", "docs.example")
+    problem_settings.cache_clear()
+    with pytest.raises(BadSettings, match="PLAZA_DOCS_URL"):
+        problem(Gone("deleted"))
+    problem_settings.cache_clear()
 
 
 def test_an_unavailable_problem_has_a_retry_after_header() -> None:
@@ -217,9 +236,16 @@ def check_even(number: int) -> int:
 
 
 class ThingRequest(RequestModel):
-    number: int
-    names: list[str] | None = None
+    number: Annotated[int, Field(ge=0, lt=999)]
+    names: (
+        Annotated[
+            list[Annotated[str, Field(min_length=1, pattern=r"^[^A-Z]*$")]], Field(max_length=3)
+        ]
+        | None
+    ) = None
     even: Annotated[int, AfterValidator(check_even)] = 0
+    kind: Literal["one", "two"] = "one"
+    line: Annotated[str, AfterValidator(check_line)] = "line"
 
 
 @app.put("/things/<thing_id>", security=BEARER)
@@ -348,9 +374,48 @@ def test_an_invalid_body_is_a_400_that_names_the_field(body: str | None, field: 
     assert any(error["field"].startswith(field) for error in response["errors"])
 
 
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ("{}", ("body.number", "missing", None)),
+        ('{"number": 3, "more": 1}', ("body.more", "unknown", None)),
+        ('{"number": "3"}', ("body.number", "wrong-type", None)),
+        ('{"number": 3.5}', ("body.number", "wrong-type", None)),
+        ('{"number": 3, "names": {}}', ("body.names", "wrong-type", None)),
+        ('{"number": 3, "names": ["a", "b", "c", "d"]}', ("body.names", "too-long", 3)),
+        ('{"number": 3, "names": [""]}', ("body.names.0", "too-short", 1)),
+        ('{"number": 3, "names": ["A"]}', ("body.names.0", "wrong-form", None)),
+        ('{"number": 1000}', ("body.number", "too-large", 999)),
+        ('{"number": -1}', ("body.number", "too-small", 0)),
+        ('{"number": 3, "kind": "x"}', ("body.kind", "not-listed", None)),
+        ('{"number": 3, "line": " "}', ("body.line", "too-short", None)),
+        ('{"number": 3, "line": "a\\nb"}', ("body.line", "control-character", None)),
+        ('{"number": 3, "names": ["\\ud800"]}', ("body", "control-character", None)),
+        ('{"number": 3, "even": 5}', ("body.even", "invalid", None)),
+        ('{"number": ', ("body.11", "invalid-json", None)),
+        ("[1", ("body.2", "invalid-json", None)),
+    ],
+)
+def test_an_invalid_field_has_a_code(body: str, error: tuple[str, str, int | None]) -> None:
+    _, response, _ = request("PUT", "/things/7", body)
+    field, code, limit = error
+    [refused] = response["errors"]
+    assert (refused["field"], refused["code"], refused.get("limit")) == (field, code, limit)
+    assert response["detail"] == f"{refused['field']}: {refused['detail']}"
+
+
+def test_a_parameter_and_a_cursor_have_codes() -> None:
+    _, response, _ = request("GET", "/things/7?verbose=1")
+    assert [(e["field"], e["code"]) for e in response["errors"]] == [("query.verbose", "unknown")]
+    with pytest.raises(BadInput) as refusal:
+        unpack_cursor("x", (int,), "after")
+    [error] = refusal.value.errors
+    assert (error["field"], error["code"]) == ("query.after", "invalid-cursor")
+
+
 def test_the_text_of_a_validator_is_returned_unchanged() -> None:
     _, response, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}')
-    assert response["errors"] == [{"field": "body.even", "detail": "is odd"}]
+    assert response["errors"] == [{"field": "body.even", "code": "invalid", "detail": "is odd"}]
     assert response["detail"] == "body.even: is odd"
 
 

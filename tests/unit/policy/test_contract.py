@@ -19,6 +19,7 @@ import jsonschema_rs
 import pytest
 
 from cli.paths import CONTRACT
+from plaza.infra.http.arguments import CODES
 from plaza.infra.http.requests import PARAMETER_HEADERS
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
 from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, PUBLIC
@@ -271,6 +272,16 @@ def test_each_problem_has_a_row_from_which_the_page_of_its_type_is_made() -> Non
     rows = PROBLEM_ROW.findall((ROOT / "docs" / "problems.md").read_text())
     raised = {(str(e.status), e.slug, e.title) for e in errors() if e is not Conflict}
     assert sorted(row[:3] for row in rows) == sorted(raised)
+
+
+def test_each_code_of_a_field_is_documented() -> None:
+    page = (ROOT / "docs" / "problems.md").read_text()
+    table = page.partition("## Codes of fields")[2].partition("## Problems")[0]
+    documented = re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE)
+    sources = [path.read_text() for path in (LAYER / "plaza").rglob("*.py")]
+    raised = re.findall(r'\bcode="([a-z-]+)"|FieldError\("([a-z-]+)"', "\n".join(sources))
+    sent = {"unknown", "wrong-type", "invalid", "invalid-json", *CODES.values()}
+    assert sorted(documented) == sorted(sent.union(*raised) - {""})
 
 
 def test_what_a_201_created_can_be_read_where_its_location_leads() -> None:

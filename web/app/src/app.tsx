@@ -1,11 +1,12 @@
 import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
+import { useLanguage } from "shared/language.ts";
 import { useRoute } from "shared/router.ts";
 import { hasEnded, useReader } from "shared/session.ts";
 import { SignIn, SignInDialog } from "shared/sign-in.tsx";
 import { Icon } from "shared/ui.tsx";
 import { Banners } from "./banners.tsx";
-import { Badge, TEXTS } from "./bell.tsx";
+import { Badge } from "./bell.tsx";
 import { OwnSalesOf } from "./own-sales.tsx";
 import { CheckIns } from "./pages/check-ins.tsx";
 import { Home } from "./pages/home.tsx";
@@ -13,9 +14,11 @@ import { Notifications } from "./pages/notifications.tsx";
 import { OwnShopPage } from "./pages/own-shops.tsx";
 import { PostPage, Write } from "./pages/posts.tsx";
 import { Ranking } from "./pages/ranking.tsx";
+import { Search } from "./pages/search.tsx";
 import { ShopPage } from "./pages/shop.tsx";
 import { Shops } from "./pages/shops.tsx";
 import { Blocks, Profile, Settings, UserList } from "./pages/users.tsx";
+import { t } from "./texts.ts";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Home />],
@@ -29,6 +32,7 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/blocks", () => <Blocks />],
   ["/notifications", () => <Notifications />],
   ["/shops", (_, { query }) => <Shops query={query} />],
+  ["/search", (_, { query }) => <Search text={query.get("name") ?? ""} />],
   ["/shops/:id", ({ id = "" }) => <ShopPage id={id} />],
   ["/own-shops/:id", ({ id = "" }, { query }) => <OwnShopPage id={id} tab={query.get("tab")} />],
   ["/check-ins", (_, { query }) => <CheckIns month={query.get("month")} />],
@@ -44,21 +48,23 @@ export function App() {
   const session = useSession();
   const route = useRoute();
   const reader = useReader();
+  const language = useLanguage();
   const then = route.path === "/sign-in" ? "" : `?then=${encodeURIComponent(location.hash.slice(1))}`;
   const own = session === null ? `/sign-in${then}` : `/users/${session.user.id}`;
-  const bell: Link[] = session === null ? [] : [["/notifications", TEXTS.short, "bell", <Badge key="badge" />]];
+  const bell: Link[] = session === null ? [] : [["/notifications", t.nav.alerts, "bell", <Badge key="badge" />]];
   const links: Link[] = [
-    ["/", session === null ? "Start" : "Feed", "home"],
-    ["/ranking", "Ranking", "star"],
-    ["/shops", "Shops", "pin"],
-    ["/check-ins", "Check in", "calendar"],
+    ["/", session === null ? t.nav.start : t.nav.feed, "home"],
+    ["/ranking", t.nav.ranking, "star"],
+    ["/shops", t.nav.shops, "pin"],
+    ["/search", t.nav.search, "search"],
+    ["/check-ins", t.nav.checkIn, "calendar"],
     ...bell,
-    [own, session === null ? "Sign in" : "Profile", "person"],
+    [own, session === null ? t.nav.signIn : t.nav.profile, "person"],
   ];
   const write = session !== null && /^\/(ranking|users\/\d+)?$/.test(route.path) && (
     <a class="write" href="#/write">
       <Icon name="pen" />
-      Write
+      {t.nav.write}
     </a>
   );
   return (
@@ -70,7 +76,7 @@ export function App() {
         route={route}
         action={write}
         notices={<Banners />}
-        of={`${reader}${route.path}`}
+        of={`${language}${reader}${route.path}`}
       >
         {session === null && !hasEnded() && needsSession(route.path) ? <SignIn /> : findPage(PAGES, route)}
       </Frame>

@@ -1,15 +1,15 @@
 /** What a user must not miss, on all pages: an offer of a waitlist, and the end of the session. */
 import { useRead } from "shared/hooks.ts";
+import { fill, formatTime } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { hasEnded, stayOut, useReader, withSession } from "shared/session.ts";
 import { type Position, useOwnSales } from "./own-sales.tsx";
+import { t } from "./texts.ts";
 import type { Voucher } from "./types.ts";
-
-const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
 
 /** Returns the time of the device at which an offer ends: 12:31. */
 export function formatEnd(position: Position): string {
-  return TIME.format(new Date(position.accept_by ?? ""));
+  return formatTime(position.accept_by ?? "", { timeStyle: "short" });
 }
 
 export function Banners() {
@@ -22,7 +22,7 @@ export function Banners() {
       ids.length === 0 ? { items: [] } : plaza.get("/vouchers", { query: { ids }, signal }),
   );
   return (
-    <aside class="banners" aria-label="Notices">
+    <aside class="banners" aria-label={t.notices}>
       {hasEnded() && <Ended />}
       {offers.map((position) => (
         <Offer
@@ -38,17 +38,17 @@ export function Banners() {
 function Ended() {
   return (
     <div class="banner ended">
-      <p role="status">Your session has ended. What you wrote is kept.</p>
+      <p role="status">{t.ended.text}</p>
       <p class="buttons">
         <button
           type="button"
           class="small primary"
           onClick={() => void withSession(async () => undefined).catch(() => undefined)}
         >
-          Sign in again
+          {t.ended.again}
         </button>
         <button type="button" class="small quiet" onClick={stayOut}>
-          Stay signed out
+          {t.ended.stay}
         </button>
       </p>
     </div>
@@ -66,11 +66,14 @@ function Offer({ position, voucher }: { position: Position; voucher: Voucher | u
   return (
     <div class="banner offer">
       <p role="status">
-        A unit of <b>{voucher?.title ?? "a sale"}</b> is set aside for you until {formatEnd(position)}.
+        {fill(t.offer.text, {
+          title: <b key="title">{voucher?.title ?? t.offer.aSale}</b>,
+          time: formatEnd(position),
+        })}
       </p>
       {voucher !== undefined && (
         <a class="button small primary" href={`#/shops/${voucher.shop_id}`} onClick={show}>
-          See the offer
+          {t.offer.see}
         </a>
       )}
     </div>

@@ -1,9 +1,8 @@
 /** The badge of the bar: how many notifications are new. */
 import { useLayoutEffect, useState } from "preact/hooks";
+import { formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
-import { textsOf } from "./notification-texts.ts";
-
-export const TEXTS = textsOf(navigator.languages);
+import { t } from "./texts.ts";
 
 /** Follows the bell of the caller. */
 export function useBell() {
@@ -16,16 +15,14 @@ export function useBell() {
   return state;
 }
 
-const COUNT = new Intl.NumberFormat(TEXTS.lang);
-
 /** The number of new notifications, without a cap; nothing for none. */
 export function Badge() {
   const { unread, stale } = useBell();
   if (unread === null || unread === 0) return null;
   return (
     <b class={stale ? "badge stale" : "badge"}>
-      <span aria-hidden="true">{COUNT.format(unread)}</span>
-      <span class="hidden">{TEXTS.unread(unread)}</span>
+      <span aria-hidden="true">{formatNumber(unread)}</span>
+      <span class="hidden">{t.bell.unread(unread)}</span>
     </b>
   );
 }

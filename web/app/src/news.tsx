@@ -3,6 +3,7 @@ import type { Pages } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { currentEntry, refresh, wasLeft } from "shared/router.ts";
+import { t } from "./texts.ts";
 import type { PostPreview } from "./types.ts";
 
 const EVERY_MS = 20_000;
@@ -16,12 +17,11 @@ export function News({ of: { items, isLoading } }: { of: Pages<PostPreview> }) {
   const known = new Set(items?.map(({ id }) => id));
   const newest = items?.[0]?.created_at ?? "";
   const unseen = head?.items.filter(({ id, created_at }) => !known.has(id) && created_at >= newest) ?? [];
-  const count = unseen.length === HEAD ? `${HEAD} or more` : unseen.length;
   return (
     <div class="news" role="status">
       {items !== undefined && unseen.length > 0 && !isLoading && (
         <button type="button" class="small primary" onClick={refresh}>
-          {count} new {unseen.length === 1 ? "post" : "posts"}
+          {t.news(unseen.length, unseen.length === HEAD)}
         </button>
       )}
     </div>

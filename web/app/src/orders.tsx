@@ -2,24 +2,14 @@
 import type { Schemas } from "plaza-client";
 import { useRef, useState } from "preact/hooks";
 import { usePages, useRead } from "shared/hooks.ts";
+import { fill, formatPrice, formatTime } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { NotSignedIn, withSession } from "shared/session.ts";
 import { Ago, ConfirmButton, Empty, List, Problem } from "shared/ui.tsx";
-import { PRICE } from "./types.ts";
+import { t } from "./texts.ts";
 
 export type Order = Schemas["OrderResponse"];
 type Details = Schemas["OrderDetails"];
-
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-
-export const ORDER_STATUS: Record<Order["status"], string> = {
-  pending: "being decided",
-  success: "yours",
-  failed: "not bought",
-  used: "used",
-  cancelled: "cancelled",
-  expired: "expired",
-};
 
 const MAX_ORDERS = 100;
 /** An order in one of these states takes the one unit that a buyer can have. */
@@ -51,8 +41,8 @@ export function Orders() {
     <List
       of={orders}
       empty={
-        <Empty icon="bookmark" title="No orders yet">
-          <p>Flash sales are on the pages of shops.</p>
+        <Empty icon="bookmark" title={t.orders.none}>
+          <p>{t.orders.noneText}</p>
         </Empty>
       }
     >
@@ -79,28 +69,26 @@ function OneOrder({ order, change }: { order: Details; change: (order: Order) =>
     });
   };
   return (
-    <article class={`card order ${status}`} aria-label={`Order of ${voucher?.title ?? "a voucher"}`}>
+    <article class={`card order ${status}`} aria-label={t.orders.of(voucher?.title ?? t.orders.aVoucher)}>
       <header>
-        <h2>{voucher?.title ?? `Order ${order_id}`}</h2>
-        <b>{ORDER_STATUS[status]}</b>
+        <h2>{voucher?.title ?? t.orders.order(order_id)}</h2>
+        <b>{t.orders.status[status]}</b>
       </header>
       {voucher !== null && (
         <p>
           <a href={`#/shops/${voucher.shop.id}`}>{voucher.shop.name}</a>
-          <span>{PRICE.format(voucher.price_cents / 100)}</span>
+          <span>{formatPrice({ cents: voucher.price_cents, currency: voucher.currency })}</span>
         </p>
       )}
       <p>
-        <small>
-          Ordered <Ago at={order.created_at} />
-        </small>
+        <small>{fill(t.orders.ordered, { time: <Ago key="time" at={order.created_at} /> })}</small>
         <small>{describeUse(order)}</small>
       </p>
       <p class="redemption" role="status">
         {code !== "" && (
           <>
             <b>{code}</b>
-            <small>Show it to the shop. A new code replaces it.</small>
+            <small>{t.orders.show}</small>
           </>
         )}
       </p>
@@ -109,15 +97,10 @@ function OneOrder({ order, change }: { order: Details; change: (order: Order) =>
         <p class="buttons">
           {status === "success" && (
             <button type="button" class="small primary" onClick={() => run(showCode)}>
-              {code === "" ? "Show the code" : "New code"}
+              {code === "" ? t.orders.showCode : t.orders.newCode}
             </button>
           )}
-          <ConfirmButton
-            label="Cancel"
-            confirm="Really cancel this order?"
-            act={() => run(cancel)}
-            class="small quiet"
-          />
+          <ConfirmButton label={t.cancel} confirm={t.orders.reallyCancel} act={() => run(cancel)} class="small quiet" />
         </p>
       )}
     </article>
@@ -126,7 +109,7 @@ function OneOrder({ order, change }: { order: Details; change: (order: Order) =>
 
 /** Returns when an order was used, or until when it can be. */
 function describeUse({ status, used_at, voucher }: Details): string {
-  if (used_at !== null) return `Used on ${DAY.format(new Date(used_at))}`;
+  if (used_at !== null) return t.orders.used(formatTime(used_at, { dateStyle: "medium" }));
   if (status !== "success" || voucher === null || voucher.expires_at === null) return "";
-  return `Valid until ${DAY.format(new Date(voucher.expires_at))}`;
+  return t.orders.valid(formatTime(voucher.expires_at, { dateStyle: "medium" }));
 }

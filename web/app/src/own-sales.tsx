@@ -6,6 +6,7 @@ import { useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { say } from "shared/toast.tsx";
+import { t } from "./texts.ts";
 
 export type Position = Schemas["WaitlistResponse"];
 type Positions = ReadonlyMap<string, Position>;
@@ -78,7 +79,7 @@ function Reader({ positions, set, everyMs }: ReaderProps) {
     const after = new Map(read.map((position) => [position.voucher_id, position]));
     for (const [id, position] of now) {
       if (before.get(id) !== position) after.set(id, position);
-      else if (position.status === "offered" && !after.has(id)) say("The time of your offer is over.");
+      else if (position.status === "offered" && !after.has(id)) say(t.offer.over);
     }
     for (const id of before.keys()) if (!now.has(id)) after.delete(id);
     set(after);

@@ -5,6 +5,7 @@ import { Ago, Icon } from "shared/ui.tsx";
 import { UserLink } from "./people.tsx";
 import { pictureUrl } from "./pictures.ts";
 import { CollectButton, CommentCount, LikeButton } from "./reactions.tsx";
+import { t } from "./texts.ts";
 import type { PostPreview } from "./types.ts";
 
 export function PostActions({ post }: { post: PostPreview }) {
@@ -13,10 +14,15 @@ export function PostActions({ post }: { post: PostPreview }) {
       <LikeButton type="post" target={post} />
       <a class="reaction" href={`#/posts/${post.id}`}>
         <Icon name="comment" />
-        <span class="hidden">Comments</span>
+        <span class="hidden">{t.comments}</span>
         <CommentCount post={post} />
       </a>
       <CollectButton post={post} />
+      {post.truncated && (
+        <a class="fine" href={`#/posts/${post.id}`}>
+          {t.post.readMore}
+        </a>
+      )}
     </div>
   );
 }
@@ -38,14 +44,9 @@ export function PostCard({ post, rank }: { post: PostPreview; rank?: ComponentCh
       {rank}
       <UserLink user={post.author} note={<Ago at={post.created_at} />} />
       <h2>
-        <a href={`#/posts/${post.id}`}>{post.title || "Untitled"}</a>
+        <a href={`#/posts/${post.id}`}>{post.title || t.post.untitled}</a>
       </h2>
       <p class="body clamp">{post.body_preview}</p>
-      {post.truncated && (
-        <a class="fine" href={`#/posts/${post.id}`}>
-          Read more
-        </a>
-      )}
       <Images of={post.images} />
       <PostActions post={post} />
     </article>

@@ -1,5 +1,5 @@
 /** The service worker: shows what is pushed, and opens its page. It keeps no page and answers no request. */
-import { hrefOf, type Push, say } from "./push-texts.ts";
+import { hrefOf, type Push, say } from "./texts/push.ts";
 
 interface Shown extends Notification {
   data: { href: string; at: string } | undefined;
@@ -27,13 +27,15 @@ interface Worker {
 }
 
 const worker = self as unknown as Worker;
+/** The language that the user chose, which the page put into the URL of this script. */
+const chosen = new URLSearchParams(location.search).getAll("lang");
 const device = navigator as Navigator & { setAppBadge?: (count: number) => Promise<void> };
 
 /** Shows a push, unless a later one of the same topic is shown: services may deliver out of order. */
 async function show(push: Push): Promise<void> {
   const shown = await worker.registration.getNotifications({ tag: push.topic });
   if (shown.some((other) => other.data !== undefined && other.data.at > push.at)) return;
-  const { text, lang } = say(push, navigator.languages);
+  const { text, lang } = say(push, [...chosen, ...navigator.languages]);
   await worker.registration.showNotification("Plaza", {
     body: text,
     lang,

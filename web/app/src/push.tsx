@@ -2,27 +2,23 @@
 import type { Schemas } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
 import { useRead } from "shared/hooks.ts";
+import { chosenLanguage } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
 import { Problem } from "shared/ui.tsx";
+import { t } from "./texts.ts";
 
 type Preference = Schemas["PushPreference"];
 
 const STORED = "plaza-push";
-const LABELS: Record<Preference["kind"], string> = {
-  like: "Likes",
-  comment: "Comments",
-  follow: "Followers",
-  order: "Outcomes of orders",
-  waitlist: "Offers from waitlists",
-  report: "Outcomes of my reports",
-};
 
 const isPossible = () => "serviceWorker" in navigator && "PushManager" in window && "Notification" in window;
 
 function register(): Promise<ServiceWorkerRegistration> {
-  return navigator.serviceWorker.register(new URL("push-worker.js", document.baseURI));
+  const chosen = chosenLanguage();
+  const query = chosen === null ? "" : `?lang=${chosen}`; // a worker cannot read what the page stored
+  return navigator.serviceWorker.register(new URL(`push-worker.js${query}`, document.baseURI));
 }
 
 async function findSubscription(): Promise<PushSubscription | null> {
@@ -38,6 +34,11 @@ async function subscribe(applicationServerKey: string): Promise<void> {
   const body = { endpoint: `${endpoint}`, keys: { p256dh: `${keys?.p256dh}`, auth: `${keys?.auth}` } };
   const { id } = await withSession(() => plaza.put("/push-subscriptions", { body }));
   localStorage.setItem(STORED, id);
+}
+
+/** Lets the pushes to this browser be in the language that the user chose. */
+export async function translatePushes(): Promise<void> {
+  if (localStorage.getItem(STORED) !== null && isPossible()) await register();
 }
 
 /** Ends the pushes to this browser: before a session ends, so that no one else reads them. */
@@ -68,7 +69,7 @@ export function PushSettings() {
       await (isOn ? endPushes() : subscribe(key));
       setOn(!isOn);
     } catch (reason) {
-      if (Notification.permission === "denied") say("This browser does not allow notifications of this page.");
+      if (Notification.permission === "denied") say(t.push.denied);
       else sayRefusal(reason);
     }
     setBusy(false);
@@ -83,20 +84,20 @@ export function PushSettings() {
   };
   return (
     <section class="section" aria-labelledby="push">
-      <h2 id="push">Push messages</h2>
+      <h2 id="push">{t.push.title}</h2>
       {isPossible() ? (
         <button type="button" disabled={isBusy} aria-pressed={isOn} onClick={() => void toggle()}>
-          {isOn ? "Stop pushing to this browser" : "Push to this browser"}
+          {isOn ? t.push.off : t.push.on}
         </button>
       ) : (
-        <p>This browser receives none.</p>
+        <p>{t.push.impossible}</p>
       )}
       <fieldset class="choice">
-        <legend>What is pushed to my browsers</legend>
+        <legend>{t.push.what}</legend>
         {data.preferences.map((preference) => (
           <label key={preference.kind}>
             <input type="checkbox" checked={preference.on} onChange={() => void change(preference)} />
-            {LABELS[preference.kind]}
+            {t.push.kinds[preference.kind]}
           </label>
         ))}
       </fieldset>

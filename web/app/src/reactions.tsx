@@ -8,6 +8,7 @@ import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { sayRefusal } from "shared/toast.tsx";
 import { Count, Icon, type IconName, Total } from "shared/ui.tsx";
+import { t } from "./texts.ts";
 
 /** Shows why a reaction was reverted; for the end of a session the user is asked to sign in. */
 function useRefusal({ error }: ReactionState): void {
@@ -44,11 +45,11 @@ function ReactionButton(props: { label: string; icon: IconName; make: () => Reac
 }
 
 export function LikeButton({ type, target }: { type: "post" | "comment" | "review"; target: Likeable }) {
-  return <ReactionButton label="Like" icon="heart" make={() => plaza.like(type, target)} of={target} />;
+  return <ReactionButton label={t.likes} icon="heart" make={() => plaza.like(type, target)} of={target} />;
 }
 
 export function CollectButton({ post }: { post: Collectable }) {
-  return <ReactionButton label="Collect" icon="bookmark" make={() => plaza.collect(post)} of={post} />;
+  return <ReactionButton label={t.collects} icon="bookmark" make={() => plaza.collect(post)} of={post} />;
 }
 
 export function FollowButton({ user, name }: { user: Followable; name: string }) {
@@ -64,7 +65,7 @@ export function FollowButton({ user, name }: { user: Followable; name: string })
       aria-pressed={state.active}
       onClick={() => toggle(make)}
     >
-      {state.active ? "Following" : "Follow"}
+      {state.active ? t.following : t.follow}
       <span class="hidden"> {name}</span>
     </button>
   );
@@ -77,7 +78,7 @@ export function Followers({ user }: { user: Followable }) {
   useWhileShown(shown, () => plaza.live(reaction), [reaction]);
   return (
     <span ref={shown}>
-      <Total of={total} singular="follower" plural="followers" />
+      <Total of={total} word={t.total.follower} />
     </span>
   );
 }

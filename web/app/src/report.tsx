@@ -7,18 +7,10 @@ import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say } from "shared/toast.tsx";
 import { Field, Problem } from "shared/ui.tsx";
+import { t } from "./texts.ts";
 
 type Target = Schemas["ReportedReference"];
 type Reason = Schemas["ReportRequest"]["reason"];
-
-const REASONS: Record<Reason, string> = {
-  spam: "Spam",
-  abuse: "Insult or threat",
-  nudity: "Nudity",
-  violence: "Violence",
-  illegal: "Against the law",
-  other: "Something else",
-};
 
 /** A button that opens a form in a dialog; users cannot report what is their own. */
 export function ReportButton({ target, ownerId }: { target: Target; ownerId: string }) {
@@ -35,33 +27,33 @@ export function ReportButton({ target, ownerId }: { target: Target; ownerId: str
     draft.clear();
     draft.form.ref.current?.reset();
     close();
-    say("Thank you. A moderator will look at it.");
+    say(t.report.thanks);
   });
   if (session?.user.id === ownerId) return null;
   return (
     <>
       <button type="button" class="small quiet" onClick={() => void open()}>
-        Report
+        {t.report.button}
       </button>
-      <dialog ref={dialog} aria-label={`Report this ${target.type}`}>
+      <dialog ref={dialog} aria-label={t.report.title[target.type]}>
         <form noValidate onSubmit={form.submit} {...draft.form}>
-          <h2>Report this {target.type}</h2>
+          <h2>{t.report.title[target.type]}</h2>
           <fieldset class="choice">
-            <legend>What is wrong with it?</legend>
-            {Object.entries(REASONS).map(([reason, text], index) => (
+            <legend>{t.report.what}</legend>
+            {Object.entries(t.report.reasons).map(([reason, text], index) => (
               <label key={reason}>
                 <input type="radio" name="reason" value={reason} defaultChecked={index === 0} />
                 {text}
               </label>
             ))}
           </fieldset>
-          <Field form={form} name="details" label="Details" rows={3} help="They help the moderator; may be empty." />
+          <Field form={form} name="details" label={t.report.details} rows={3} help={t.report.help} />
           <Problem error={form.problem} />
           <button type="submit" class="primary" disabled={form.isSending}>
-            Send
+            {t.send}
           </button>{" "}
           <button type="button" class="quiet" onClick={close}>
-            Cancel
+            {t.cancel}
           </button>
         </form>
       </dialog>

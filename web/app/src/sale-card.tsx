@@ -1,21 +1,17 @@
 /** A flash sale or an ordinary voucher: its countdown, its units, and what the caller can do now. */
-import { ProblemError, type Schemas } from "plaza-client";
+import { ProblemError } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
+import { fill, formatPrice } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { NotSignedIn, shownUser, withSession } from "shared/session.ts";
+import { describeRefusal } from "shared/toast.tsx";
 import { formatEnd } from "./banners.tsx";
-import { ORDER_STATUS, type Order } from "./orders.tsx";
+import type { Order } from "./orders.tsx";
 import { type Position, useOwnSales } from "./own-sales.tsx";
 import { type Sale, useSale } from "./sale.ts";
-import { PRICE, type Voucher } from "./types.ts";
-
-const REASONS: Record<NonNullable<Schemas["OrderResponse"]["reason"]>, string> = {
-  "sold-out": "Another buyer was faster: all units are sold.",
-  "already-bought": "You have one already.",
-  "timed-out": "The order could not be decided in time, and its unit is free again.",
-  withdrawn: "The sale was withdrawn.",
-};
+import { t } from "./texts.ts";
+import type { Voucher } from "./types.ts";
 
 /** Returns a duration as 2 d 3 h, 3:04:05 or 4:05. */
 export function formatDuration(ms: number): string {
@@ -26,7 +22,7 @@ export function formatDuration(ms: number): string {
     number,
     number,
   ];
-  if (days > 0) return `${days} d ${hours} h`;
+  if (days > 0) return t.sale.days(days, hours);
   const two = (value: number) => String(value).padStart(2, "0");
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
 }
@@ -65,7 +61,7 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
   function finish(decided: Order): void {
     setOrder(decided);
     if (decided.status !== "success")
-      setRefusal(decided.reason ? REASONS[decided.reason] : `Your order is ${ORDER_STATUS[decided.status]}.`);
+      setRefusal(decided.reason ? t.sale.reasons[decided.reason] : t.sale.orderIs[decided.status]);
   }
   const run = async (act: () => Promise<void>) => {
     if (isBusy) return;
@@ -76,7 +72,7 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
     } catch (error) {
       if (error instanceof ProblemError && error.slug === "waitlist-full") setFull(true);
       if (!(error instanceof NotSignedIn))
-        setRefusal(error instanceof ProblemError ? error.detail : "Plaza cannot be reached. Try again.");
+        setRefusal(error instanceof ProblemError ? describeRefusal(error) : t.sale.unreachable);
     }
     setBusy(false);
     sale.reload();
@@ -100,36 +96,36 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
     });
 
   function choose(): Main | null {
-    if (isBusy || isPending) return { label: "One moment…" };
-    if (order !== undefined) return { label: "Show my order", act: () => go(`/users/${shownUser()}?tab=orders`) };
-    if (sale.status?.phase === "withdrawn") return { label: "Withdrawn" };
-    if (sale.status?.phase === "closed") return { label: "The sale is over" };
-    if (position?.status === "offered") return { label: "Accept the offer", act: buy };
+    if (isBusy || isPending) return { label: t.sale.moment };
+    if (order !== undefined) return { label: t.sale.showOrder, act: () => go(`/users/${shownUser()}?tab=orders`) };
+    if (sale.status?.phase === "withdrawn") return { label: t.sale.withdrawn };
+    if (sale.status?.phase === "closed") return { label: t.sale.over };
+    if (position?.status === "offered") return { label: t.sale.accept, act: buy };
     if (position !== undefined) return null; // the caller can only leave
-    if (sale.status?.phase === "upcoming") return { label: "Buy one" };
+    if (sale.status?.phase === "upcoming") return { label: t.sale.buy };
     if (sale.status?.phase === "sold-out" || left === 0)
-      return isFull ? { label: "Sold out" } : { label: "Join the waitlist", act: join };
+      return isFull ? { label: t.sale.soldOut } : { label: t.sale.join, act: join };
     // While the status cannot be read, the API decides.
     return sale.status === undefined && sale.error === undefined
-      ? { label: "Buy one" }
-      : { label: "Buy one", act: buy };
+      ? { label: t.sale.buy }
+      : { label: t.sale.buy, act: buy };
   }
   const main = choose();
   return (
     <section class="card sale" aria-labelledby={`sale-${voucher.id}`}>
       <header>
         <div>
-          <p class="kicker">{voucher.kind === "flash" ? "Flash sale" : "Voucher"}</p>
+          <p class="kicker">{voucher.kind === "flash" ? t.sale.flash : t.sale.voucher}</p>
           <h2 id={`sale-${voucher.id}`} tabIndex={-1}>
             {voucher.title}
           </h2>
         </div>
-        <b class="price">{PRICE.format(voucher.price_cents / 100)}</b>
+        <b class="price">{formatPrice({ cents: voucher.price_cents, currency: voucher.currency })}</b>
       </header>
       <Countdown sale={sale} />
       <label class="left">
         <meter min={0} max={voucher.stock} value={left} low={voucher.stock / 5} />
-        {left} of {voucher.stock} left
+        {t.sale.left(left, voucher.stock)}
       </label>
       <p class={`outcome ${order?.status === "success" ? "success" : refusal === "" ? "" : "failed"}`} role="status">
         {describe(order, position, isBusy || isPending, refusal)}
@@ -148,7 +144,7 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
         )}
         {position !== undefined && order === undefined && (
           <button type="button" onClick={leave}>
-            Leave the waitlist
+            {t.sale.leave}
           </button>
         )}
       </p>
@@ -159,28 +155,27 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
 /** Returns what the caller has of a sale, in words. */
 function describe(order: Order | undefined, position: Position | undefined, isBusy: boolean, refusal: string): string {
   if (refusal !== "") return refusal;
-  if (order?.status === "success") return `It is yours. Order ${order.order_id}`;
-  if (order?.status === "pending") return "One unit is reserved for you…";
-  if (order !== undefined) return `Your order is ${ORDER_STATUS[order.status]}.`;
+  if (order?.status === "success") return t.sale.isYours(order.order_id);
+  if (order?.status === "pending") return t.sale.reserved;
+  if (order !== undefined) return t.sale.orderIs[order.status];
   if (isBusy || position === undefined) return "";
-  if (position.status === "offered") return `A unit is set aside for you until ${formatEnd(position)}.`;
-  return `You are number ${position.position} in the waitlist.`;
+  if (position.status === "offered") return t.sale.aside(formatEnd(position));
+  return t.sale.position(position.position ?? 0);
 }
 
 function Countdown({ sale: { status, nextMs, error } }: { sale: Sale }) {
-  if (status === undefined)
-    return <p class="countdown">{error === undefined ? "…" : "Its status cannot be read now."}</p>;
+  if (status === undefined) return <p class="countdown">{error === undefined ? "…" : t.sale.unknown}</p>;
   const { phase } = status;
   const isUpcoming = phase === "upcoming";
   const isRunning = phase === "open" || phase === "sold-out";
+  const time = { time: <b key="time">{formatDuration(nextMs ?? 0)}</b> };
   return (
     <p class="countdown" role="timer">
-      {isRunning && nextMs === null && "Open"}
-      {isUpcoming && nextMs !== null && (nextMs > 0 ? "Opens in " : "Opens now…")}
-      {isRunning && nextMs !== null && (nextMs > 0 ? "Ends in " : "Ends now…")}
-      {phase === "closed" && "The sale is over"}
-      {phase === "withdrawn" && "The sale was withdrawn"}
-      {nextMs !== null && nextMs > 0 && <b>{formatDuration(nextMs)}</b>}
+      {isRunning && nextMs === null && t.sale.open}
+      {isUpcoming && nextMs !== null && (nextMs > 0 ? fill(t.sale.opensIn, time) : t.sale.opensNow)}
+      {isRunning && nextMs !== null && (nextMs > 0 ? fill(t.sale.endsIn, time) : t.sale.endsNow)}
+      {phase === "closed" && t.sale.over}
+      {phase === "withdrawn" && t.sale.wasWithdrawn}
     </p>
   );
 }

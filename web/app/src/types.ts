@@ -1,4 +1,4 @@
-/** The types of the contract that several pages show, and the format of prices. */
+/** The types of the contract that several pages show. */
 import type { Schemas } from "plaza-client";
 
 export type Post = Schemas["Post"];
@@ -7,5 +7,3 @@ export type Comment = Schemas["Comment"];
 export type Review = Schemas["Review"];
 export type UserCard = Schemas["UserCard"];
 export type Voucher = Schemas["VoucherResponse"];
-
-export const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "EUR" });

@@ -123,7 +123,41 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>;
 }
 
+/** Where the web app is; empty where this page does not know it. */
+const APP = document.querySelector<HTMLMetaElement>('meta[name="plaza-app"]')?.content ?? "";
+
+/** A link to a page of the web app, as its users see it. */
+export function InApp({ path, children }: { path: string | null; children: ComponentChildren }) {
+  if (APP === "" || path === null) return <>{children}</>;
+  return (
+    <a href={`${APP}#${path}`} target="_blank" rel="noreferrer">
+      {children}
+    </a>
+  );
+}
+
+/** A field that shortens what is shown to what has its text. */
+export function Filter({ label, value, set }: { label: string; value: string; set: (value: string) => void }) {
+  return (
+    <input
+      class="filter"
+      type="search"
+      placeholder="Filter"
+      aria-label={label}
+      value={value}
+      onInput={(event) => set(event.currentTarget.value)}
+    />
+  );
+}
+
+/** Whether a text has the text of a filter, in any case. */
+export function passes(filter: string, text: string): boolean {
+  return text.toLowerCase().includes(filter.trim().toLowerCase());
+}
+
 interface TableProps {
+  /** The texts that a filter looks into, one a row; without them there is no filter. */
+  texts?: string[];
   label: string;
   head: string[];
   /** The cells of each row; the first one names it. */
@@ -132,10 +166,13 @@ interface TableProps {
 }
 
 /** A table that scrolls by itself where it is wider than the page. Numbers are in `.number`. */
-export function Table({ label, head, rows, empty }: TableProps) {
+export function Table({ label, head, rows, empty, texts }: TableProps) {
+  const [filter, setFilter] = useState("");
   if (rows.length === 0) return <p class="card fine">{empty}</p>;
+  const shown = texts === undefined ? rows : rows.filter((_, row) => passes(filter, texts[row] ?? ""));
   return (
     <div class="card table" role="region" aria-label={label} tabIndex={0}>
+      {texts !== undefined && <Filter label={`Filter ${label}`} value={filter} set={setFilter} />}
       <table>
         <thead>
           <tr>
@@ -147,7 +184,7 @@ export function Table({ label, head, rows, empty }: TableProps) {
           </tr>
         </thead>
         <tbody>
-          {rows.map(([name, ...cells], row) => (
+          {shown.map(([name, ...cells], row) => (
             <tr key={row}>
               <th scope="row">{name}</th>
               {cells.map((cell, column) => (

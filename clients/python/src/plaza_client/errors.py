@@ -11,6 +11,7 @@ A PlazaError that is none of them is a mistake of the caller. No request was sen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -57,7 +58,9 @@ class ProblemError(PlazaError):
         self.detail = str(problem.get("detail") or self.title)
         super().__init__(self.detail, request_id)
         self.type = str(problem.get("type") or "about:blank")
-        """Stable URI of the kind of problem; ``about:blank`` if the response has none."""
+        """URI of the kind of problem, in the documentation; ``about:blank`` if there is none."""
+        self.slug = slug_of(problem)
+        """The kind of problem: ``not-found``, ``sold-out``. A newer API may send others."""
         self.status = status
         self.errors: Sequence[FieldProblem] = problem.get("errors") or ()
         """The invalid fields of a 400; otherwise empty."""
@@ -65,15 +68,16 @@ class ProblemError(PlazaError):
         self.retry_after_s = retry_after_s
         """Seconds to wait before the request is sent again; None without a ``Retry-After``."""
 
-    @property
-    def slug(self) -> str:
-        """Last part of ``type``: ``not-found``, ``sold-out``. A newer API may send others."""
-        return self.type.rpartition("/")[2]
-
     def field(self, name: str) -> str | None:
         """Return what is wrong with a field of the request's body, or None."""
         details = (e["detail"] for e in self.errors if e["field"] == f"body.{name}")
         return next(details, None)
+
+
+def slug_of(problem: Mapping[str, Any]) -> str:
+    """Return the kind of a problem. An older API sends no ``slug``; ``type`` ends with it."""
+    slug = problem.get("slug") or re.split("[/#]", str(problem.get("type") or "about:blank"))[-1]
+    return str(slug)
 
 
 def make_problem(
@@ -84,7 +88,6 @@ def make_problem(
     retry_after_s: float | None,
 ) -> ProblemError:
     """Return the error of a response, of the class of its slug if there is one."""
-    kind = body.get("type") if isinstance(body, Mapping) else None
-    slug = kind.rpartition("/")[2] if isinstance(kind, str) else ""
+    slug = slug_of(body) if isinstance(body, Mapping) else ""
     made = ProblemError.kinds.get(slug, ProblemError)
     return made(status, body, headers, request_id, retry_after_s)

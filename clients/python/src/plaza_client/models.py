@@ -218,10 +218,14 @@ class ExportedRowResponse(TypedDict):
 class FieldProblem(TypedDict):
     """One invalid field of a request."""
 
+    code: str
+    """What is wrong, for programs: `missing`, `unknown`, `wrong-type`, `too-short`, `too-long`, `too-small`, `too-large`, `wrong-form`, `not-listed` and others. A code never changes; treat one that you do not know as `invalid`."""
     detail: str
-    """What is wrong with its value."""
+    """What is wrong, for developers. The text may change."""
     field: str
     """Path of the field, such as `body.title`."""
+    limit: NotRequired[float | None]
+    """The length, size or value that the field has to keep, if there is one."""
 
 
 class FindingResponse(TypedDict):
@@ -926,6 +930,8 @@ class VoucherResponse(TypedDict):
 
     closes_at: str | None
     """End of the sale; null for an ordinary voucher without one."""
+    currency: str
+    """Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin."""
     exact: bool
     """False while Redis is unavailable: pending orders are not subtracted from `left`."""
     expires_at: str | None
@@ -1126,13 +1132,15 @@ class Problem(TypedDict):
     detail: str
     """What is wrong in this request."""
     errors: NotRequired[list[FieldProblem] | None]
-    """The invalid fields. Only `invalid-request` has them."""
+    """The invalid fields: of each `invalid-request`, and of no other problem."""
+    slug: str
+    """The kind of error, the same in all deployments: programs compare it."""
     status: int
     """The HTTP status code."""
     title: str
     """The kind of error, in words."""
     type: str
-    """URI that identifies the kind of error. Stable: programs compare it."""
+    """URI of the kind of error: where the documentation of the deployment describes it."""
 
 
 class FollowListItem(TypedDict):
@@ -1205,6 +1213,8 @@ class NearbyShopResponse(TypedDict):
     """Average price for one person in cents."""
     created_at: str
     """When it was created."""
+    currency: str
+    """Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin."""
     distance_m: float
     """Straight distance in metres."""
     id: str
@@ -1228,6 +1238,8 @@ class OwnShopResponse(TypedDict):
     """Average price for one person in cents."""
     created_at: str
     """When it was created."""
+    currency: str
+    """Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin."""
     id: str
     images: list[str]
     """URLs of the images."""
@@ -1253,6 +1265,8 @@ class ShopDetails(TypedDict):
     """Average price for one person in cents."""
     created_at: str
     """When it was created."""
+    currency: str
+    """Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin."""
     id: str
     images: list[str]
     """URLs of the images."""
@@ -1278,6 +1292,8 @@ class ShopResponse(TypedDict):
     """Average price for one person in cents."""
     created_at: str
     """When it was created."""
+    currency: str
+    """Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin."""
     id: str
     images: list[str]
     """URLs of the images."""
@@ -1350,6 +1366,8 @@ class ReportResponse(TypedDict):
 class OrderedVoucher(TypedDict):
     """The voucher of an order."""
 
+    currency: str
+    """Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where the currency has no such coin."""
     expires_at: str | None
     """Until when an order can be used; null: without an end."""
     price_cents: int
@@ -1892,9 +1910,13 @@ class ReactionListItem(TypedDict):
 
     at: str
     """When the caller liked or collected it."""
+    comment: Comment | None
+    """The comment, with `expand=target`; null as `post` may be."""
     id: str
     post: PostPreview | None
-    """The post, with `expand=post`; null without it, for another type, and for a post that was deleted or hidden."""
+    """The post, with `expand`; null without it, for another type, and for a post that was deleted or hidden."""
+    review: Review | None
+    """The review, with `expand=target`; null as `post` may be."""
     type: Literal["post", "comment", "review"]
 
 

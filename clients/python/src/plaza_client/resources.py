@@ -1222,7 +1222,7 @@ class UsersResource:
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        expand: Literal["post"] | None = None,
+        expand: Literal["post", "target"] | None = None,
         **options: Unpack[Options],
     ) -> Listed[models.ReactionListItemPage, models.ReactionListItem]:
         """List the targets that the caller collects."""
@@ -1251,7 +1251,7 @@ class UsersResource:
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        expand: Literal["post"] | None = None,
+        expand: Literal["post", "target"] | None = None,
         **options: Unpack[Options],
     ) -> Listed[models.ReactionListItemPage, models.ReactionListItem]:
         """List the targets that the caller likes."""
@@ -2930,7 +2930,7 @@ class AsyncUsersResource:
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        expand: Literal["post"] | None = None,
+        expand: Literal["post", "target"] | None = None,
         **options: Unpack[Options],
     ) -> AsyncListed[models.ReactionListItemPage, models.ReactionListItem]:
         """List the targets that the caller collects."""
@@ -2959,7 +2959,7 @@ class AsyncUsersResource:
         *,
         limit: int | None = None,
         cursor: str | None = None,
-        expand: Literal["post"] | None = None,
+        expand: Literal["post", "target"] | None = None,
         **options: Unpack[Options],
     ) -> AsyncListed[models.ReactionListItemPage, models.ReactionListItem]:
         """List the targets that the caller likes."""

@@ -1,12 +1,12 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useRead, useSession } from "shared/hooks.ts";
+import { fill, formatNumber, formatTime, weekdays } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
-import { Icon, Problem, Skeleton, Title, Total } from "shared/ui.tsx";
-
-const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+import { Count, Icon, Problem, Skeleton, Title, Total } from "shared/ui.tsx";
+import { t } from "../texts.ts";
 
 /** Returns the month that is `by` months after `month` (`2026-11`). */
 function shift(month: string, by: number): string {
@@ -41,28 +41,34 @@ export function CheckIns({ month: asked }: { month: string | null }) {
     try {
       const answer = await withSession(() => plaza.put("/checkins/today"));
       setChanged(answer);
-      say(answer.exact ? "Checked in. See you tomorrow!" : "Checked in; it is counted in a moment.");
+      say(answer.exact ? t.checkIn.done : t.checkIn.provisional);
     } catch (reason) {
       sayRefusal(reason);
     }
   };
   return (
     <>
-      <Title text="Check in" />
+      <Title text={t.checkIn.title} />
       <Problem error={error} retry={reload} />
       {shown === undefined && error === undefined && <Skeleton rows={1} />}
       {shown !== undefined && (
         <>
           <section class="streak card">
             <p>
-              <Total of={shown.streak} singular="day in a row" plural="days in a row" />
+              <Total of={shown.streak} word={t.total.dayInARow} />
             </p>
             <p>
-              <b>{shown.total ?? "–"}</b> this month
+              {fill(t.checkIn.thisMonth, {
+                total: (
+                  <b key="total">
+                    <Count of={shown.total} />
+                  </b>
+                ),
+              })}
             </p>
             {month === today?.slice(0, 7) && (
               <button type="button" class="primary" disabled={isDone === true} onClick={() => void checkIn()}>
-                {isDone ? "Checked in today" : "Check in now"}
+                {isDone ? t.checkIn.today : t.checkIn.now}
               </button>
             )}
           </section>
@@ -74,25 +80,25 @@ export function CheckIns({ month: asked }: { month: string | null }) {
 }
 
 function Calendar({ month, days, today }: { month: string; days: Set<number>; today: string }) {
-  const title = new Date(`${month}-15T12:00:00Z`).toLocaleDateString(undefined, { month: "long", year: "numeric" });
+  const title = formatTime(`${month}-15T12:00:00Z`, { month: "long", year: "numeric", timeZone: "UTC" });
   return (
     <section class="card month">
       <header>
-        <a href={`#/check-ins?month=${shift(month, -1)}`} aria-label="Month before">
+        <a href={`#/check-ins?month=${shift(month, -1)}`} aria-label={t.checkIn.before}>
           <Icon name="back" />
         </a>
         <h2 aria-live="polite">{title}</h2>
-        <a href={`#/check-ins?month=${shift(month, 1)}`} aria-label="Month after">
+        <a href={`#/check-ins?month=${shift(month, 1)}`} aria-label={t.checkIn.after}>
           <Icon name="next" />
         </a>
       </header>
       <table>
-        <caption class="hidden">Check-ins of {title}</caption>
+        <caption class="hidden">{t.checkIn.of(title)}</caption>
         <thead>
           <tr>
-            {WEEKDAYS.map((name) => (
-              <th key={name} scope="col">
-                <abbr title={name}>{name.slice(0, 2)}</abbr>
+            {weekdays().map(({ long, short }) => (
+              <th key={long} scope="col">
+                <abbr title={long}>{short}</abbr>
               </th>
             ))}
           </tr>
@@ -105,8 +111,8 @@ function Calendar({ month, days, today }: { month: string; days: Set<number>; to
                 const isChecked = day !== null && days.has(day);
                 return (
                   <td key={column} class={[isChecked && "checked", isToday && "today"].filter(Boolean).join(" ")}>
-                    {day !== null && <span>{day}</span>}
-                    {isChecked && <span class="hidden"> checked in</span>}
+                    {day !== null && <span>{formatNumber(day)}</span>}
+                    {isChecked && <span class="hidden">{t.checkIn.checked}</span>}
                   </td>
                 );
               })}

@@ -1,9 +1,11 @@
 import { usePages, useRead, useSession } from "shared/hooks.ts";
 import { Empty, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { LanguageChoice } from "../language-choice.tsx";
 import { News } from "../news.tsx";
 import { UserLink } from "../people.tsx";
 import { PostCard, readPopular } from "../posts.tsx";
 import { FollowButton } from "../reactions.tsx";
+import { t } from "../texts.ts";
 import { useWritten } from "../written.ts";
 
 /** The feed of the caller; for anonymous callers what others like most. */
@@ -16,7 +18,7 @@ function Feed() {
   const posts = useWritten(read);
   return (
     <>
-      <Title text="Feed" />
+      <Title text={t.home.feed} />
       <News of={read} />
       <List of={posts} empty={<Suggestions />}>
         {(post) => <PostCard post={post} />}
@@ -32,10 +34,10 @@ function Suggestions() {
   authors.delete(session?.user.id ?? "");
   return (
     <>
-      <Empty icon="home" title="Your feed is empty">
-        <p>Follow people, and their posts appear here.</p>
+      <Empty icon="home" title={t.home.empty}>
+        <p>{t.home.emptyText}</p>
       </Empty>
-      <h2 class="section">People to follow</h2>
+      <h2 class="section">{t.home.people}</h2>
       {posts === undefined && error === undefined && <Skeleton />}
       <Problem error={error} retry={reload} />
       <ul class="list people">
@@ -55,18 +57,19 @@ function Welcome() {
   return (
     <>
       <section class="welcome">
-        <Title text="Every like counts once">
-          Every like
+        <Title text={t.home.title}>
+          {t.home.claim[0]}
           <br />
-          counts once.
+          {t.home.claim[1]}
         </Title>
-        <p>Follow people, like what they write, find shops nearby, and be quick at a flash sale.</p>
+        <p>{t.home.text}</p>
         <a class="button primary" href="#/sign-in">
-          Sign in with your phone
+          {t.home.signIn}
         </a>
+        <LanguageChoice />
       </section>
-      <h2 class="section">Most liked</h2>
-      <List of={posts} empty={<Empty icon="star" title="There are no posts yet" />}>
+      <h2 class="section">{t.home.most}</h2>
+      <List of={posts} empty={<Empty icon="star" title={t.home.none} />}>
         {(post) => <PostCard post={post} />}
       </List>
     </>

@@ -3,9 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { plaza } from "shared/plaza.ts";
 import { sayRefusal } from "shared/toast.tsx";
 import { Ago, Empty, Problem, Skeleton, Title } from "shared/ui.tsx";
-import { TEXTS, useBell } from "../bell.tsx";
-import { describe } from "../notification-texts.ts";
+import { useBell } from "../bell.tsx";
 import { Avatar } from "../people.tsx";
+import { analyse } from "../texts/notification.ts";
+import { t } from "../texts.ts";
 
 function keyOf({ kind, subject }: Notification): string {
   return `${kind} ${subject.type} ${subject.id}`;
@@ -71,9 +72,9 @@ export function Notifications() {
   };
   const hasNews = first !== undefined && state.at !== null && state.at > first.at && (state.unread ?? 0) > 0;
   return (
-    <section lang={TEXTS.lang}>
+    <section>
       <Title
-        text={TEXTS.title}
+        text={t.bell.title}
         actions={
           <button
             type="button"
@@ -81,22 +82,22 @@ export function Notifications() {
             disabled={first === undefined || !state.unread}
             onClick={() => void mark()}
           >
-            {TEXTS.markAll}
+            {t.bell.markAll}
           </button>
         }
       />
       <div class="news" role="status">
         {hasNews && !isLoading && (
           <button type="button" class="small primary" onClick={() => void load([])}>
-            {TEXTS.showNew}
+            {t.bell.showNew}
           </button>
         )}
       </div>
       <Problem error={error} retry={() => void load(pages)} />
       {first === undefined && error === undefined && <Skeleton />}
       {first !== undefined && items.length === 0 && last?.next === null && (
-        <Empty icon="bell" title={TEXTS.title}>
-          <p>{TEXTS.empty}</p>
+        <Empty icon="bell" title={t.bell.title}>
+          <p>{t.bell.empty}</p>
         </Empty>
       )}
       <ul class="list notifications">
@@ -106,7 +107,7 @@ export function Notifications() {
       </ul>
       {last !== undefined && last.next !== null && (
         <button type="button" disabled={isLoading} onClick={() => void load(pages)}>
-          More
+          {t.bell.more}
         </button>
       )}
     </section>
@@ -117,10 +118,10 @@ function Item({ item, onOpen }: { item: Notification; onOpen: () => void }) {
   const href = hrefOf(item, plaza.session?.user.id ?? "");
   const text = (
     <span>
-      <span class="what">{describe(item, TEXTS)}</span>
+      <span class="what">{t.bell.sentence(analyse(item))}</span>
       <small>
         <Ago at={item.changed_at} />
-        {item.fresh > 0 && <b class="fresh">{TEXTS.fresh(item.fresh)}</b>}
+        {item.fresh > 0 && <b class="fresh">{t.bell.fresh(item.fresh)}</b>}
       </small>
     </span>
   );

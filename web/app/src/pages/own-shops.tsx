@@ -6,22 +6,15 @@ import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
 import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title } from "shared/ui.tsx";
 import { UserLink } from "../people.tsx";
+import { t } from "../texts.ts";
 import type { UserCard } from "../types.ts";
 import { OneReview } from "./shop.tsx";
 
 type OwnShop = Schemas["OwnShopResponse"];
 type Sale = Schemas["SaleResponse"];
 
-const ROLES: Record<OwnShop["role"], string> = { owner: "Owner", staff: "Staff" };
-const TABS = [
-  { label: "Sales", value: "sales" },
-  { label: "Redeemed", value: "redeemed" },
-  { label: "Reviews", value: "reviews" },
-];
-const OWNER_TABS = [
-  { label: "Members", value: "members" },
-  { label: "Shop", value: "shop" },
-];
+const TABS = ["sales", "redeemed", "reviews"] as const;
+const OWNER_TABS = ["members", "shop"] as const;
 /** Of the lists that a form chooses from: a user acts for few shops, and a shop redeems its newest vouchers. */
 const MAX_CHOICES = 100;
 
@@ -32,14 +25,14 @@ export function OwnShops() {
     <List
       of={shops}
       empty={
-        <Empty icon="tag" title="You act for no shop">
-          <p>An owner of a shop can appoint you. Your user id is in the address of this page.</p>
+        <Empty icon="tag" title={t.own.none}>
+          <p>{t.own.noneText}</p>
         </Empty>
       }
     >
       {(shop) => (
         <a class="card own-shop" href={`#/own-shops/${shop.id}`}>
-          <b>{shop.name}</b> <small>{ROLES[shop.role]}</small>
+          <b>{shop.name}</b> <small>{t.own.roles[shop.role]}</small>
         </a>
       )}
     </List>
@@ -54,26 +47,27 @@ export function OwnShopPage({ id, tab }: { id: string; tab: string | null }) {
   if (shop === undefined) {
     return (
       <>
-        <Title text="My shop" />
+        <Title text={t.own.title} />
         {error !== undefined && <Problem error={error} retry={reload} />}
         {error === undefined && data === undefined && <Skeleton />}
-        {data !== undefined && <Empty icon="tag" title="You do not act for this shop" />}
+        {data !== undefined && <Empty icon="tag" title={t.own.notThis} />}
       </>
     );
   }
-  const tabs = shop.role === "owner" ? [...TABS, ...OWNER_TABS] : TABS;
-  const shown = tabs.find(({ value }) => value === tab)?.value ?? "sales";
+  const values = shop.role === "owner" ? [...TABS, ...OWNER_TABS] : TABS;
+  const tabs = values.map((value) => ({ label: t.own[value], value }));
+  const shown = values.find((value) => value === tab) ?? "sales";
   return (
     <>
       <Title
         text={shop.name}
         actions={
           <a class="button small" href={`#/shops/${id}`}>
-            Public page
+            {t.own.public}
           </a>
         }
       />
-      <Tabs label="My shop" tabs={tabs} value={shown} href={(tab) => `#/own-shops/${id}?tab=${tab}`} />
+      <Tabs label={t.own.title} tabs={tabs} value={shown} href={(tab) => `#/own-shops/${id}?tab=${tab}`} />
       {shown === "sales" && <Sales shop={shop} />}
       {shown === "redeemed" && <Redeemed shopId={id} />}
       {shown === "reviews" && <Reviews shopId={id} />}
@@ -92,11 +86,11 @@ function Sales({ shop }: { shop: OwnShop }) {
   return (
     <>
       {sales.items !== undefined && sales.items.length > 0 && <Redeem sales={sales.items} redeemed={sales.reload} />}
-      <h2 class="section">Sales</h2>
-      <List of={sales} empty={<Empty icon="tag" title="No vouchers yet" />}>
+      <h2 class="section">{t.own.sales}</h2>
+      <List of={sales} empty={<Empty icon="tag" title={t.own.noVouchers} />}>
         {(sale) => <OneSale sale={sale} isOwner={isOwner} changed={sales.reload} />}
       </List>
-      {isOwner && <Offer shopId={shop.id} offered={sales.reload} />}
+      {isOwner && <Offer shop={shop} offered={sales.reload} />}
     </>
   );
 }
@@ -106,14 +100,14 @@ function Redeem({ sales, redeemed }: { sales: Sale[]; redeemed: () => void }) {
     const path = { voucher_id: String(data.get("voucher")) };
     const body = { code: String(data.get("code")).trim() };
     await withSession(() => plaza.post("/vouchers/{voucher_id}/redemptions", { path, body }));
-    say("The code is valid. The order is used now.");
+    say(t.own.valid);
     redeemed();
   });
   return (
     <form class="card" noValidate onSubmit={form.submit}>
-      <h2>Redeem a code</h2>
+      <h2>{t.own.redeemTitle}</h2>
       <div class="field">
-        <label for="redeemed-voucher">Voucher</label>
+        <label for="redeemed-voucher">{t.own.voucher}</label>
         <select id="redeemed-voucher" name="voucher">
           {sales.map((sale) => (
             <option key={sale.voucher_id} value={sale.voucher_id}>
@@ -122,10 +116,10 @@ function Redeem({ sales, redeemed }: { sales: Sale[]; redeemed: () => void }) {
           ))}
         </select>
       </div>
-      <Field form={form} name="code" label="Code" autocomplete="off" help="16 characters that the buyer shows." />
+      <Field form={form} name="code" label={t.own.code} autocomplete="off" help={t.own.codeHelp} />
       <Problem error={form.problem} />
       <button type="submit" class="primary" disabled={form.isSending}>
-        Redeem
+        {t.own.redeem}
       </button>
     </form>
   );
@@ -138,40 +132,35 @@ function OneSale({ sale, isOwner, changed }: { sale: Sale; isOwner: boolean; cha
   const form = useForm(async (data) => {
     const body = { title: String(data.get("title")) };
     await withSession(() => plaza.patch("/vouchers/{voucher_id}", { path, body }));
-    say("Saved.");
+    say(t.saved);
     changed();
   });
   return (
-    <article class="card order" aria-label={`Sale of ${sale.title}`}>
+    <article class="card order" aria-label={t.own.saleOf(sale.title)}>
       <header>
         <h2>{sale.title}</h2>
-        <b>{sale.withdrawn ? "withdrawn" : `${sale.left} of ${sale.stock} left`}</b>
+        <b>{sale.withdrawn ? t.own.withdrawn : t.sale.left(sale.left, sale.stock)}</b>
       </header>
       <p>
-        <span>{sale.sold} sold</span>
-        <span>{sale.cancelled} cancelled</span>
-        <span>{sale.waiting} waiting</span>
+        <span>{t.own.sold(sale.sold)}</span>
+        <span>{t.own.cancelled(sale.cancelled)}</span>
+        <span>{t.own.waiting(sale.waiting)}</span>
       </p>
       {isOwner && !sale.withdrawn && (
         <form class="rename" noValidate onSubmit={form.submit}>
-          <Field form={form} name="title" label="Title" defaultValue={sale.title} />
+          <Field form={form} name="title" label={t.title} defaultValue={sale.title} />
           <Problem error={form.problem} />
           <button type="submit" class="small" disabled={form.isSending}>
-            Save
+            {t.save}
           </button>
-          <ConfirmButton
-            label="Withdraw"
-            confirm="Really withdraw? No further order succeeds."
-            act={withdraw}
-            class="small quiet"
-          />
+          <ConfirmButton label={t.own.withdraw} confirm={t.own.reallyWithdraw} act={withdraw} class="small quiet" />
         </form>
       )}
     </article>
   );
 }
 
-function Offer({ shopId, offered }: { shopId: string; offered: () => void }) {
+function Offer({ shop: { id: shopId, currency }, offered }: { shop: OwnShop; offered: () => void }) {
   const form = useForm(async (data) => {
     const [opens_at, closes_at, expires_at] = [
       timeOf(data, "opens_at"),
@@ -189,21 +178,21 @@ function Offer({ shopId, offered }: { shopId: string; offered: () => void }) {
       expires_at,
     };
     await withSession(() => plaza.post("/vouchers", { body }));
-    say("The voucher is offered.");
+    say(t.own.offered);
     offered();
   });
   return (
     <form class="card" noValidate onSubmit={form.submit}>
-      <h2>Offer a voucher</h2>
-      <Field form={form} name="title" label="Title" />
-      <Field form={form} name="price_cents" label="Price in euros" inputMode="decimal" />
-      <Field form={form} name="stock" label="Units" inputMode="numeric" />
-      <TimeField form={form} name="opens_at" label="Sale begins" help="Empty: now." />
-      <TimeField form={form} name="closes_at" label="Sale ends" help="Empty: with the last day of use, or never." />
-      <TimeField form={form} name="expires_at" label="Can be used until" help="Empty: without an end." />
+      <h2>{t.own.offerTitle}</h2>
+      <Field form={form} name="title" label={t.title} />
+      <Field form={form} name="price_cents" label={t.own.price(currency)} inputMode="decimal" />
+      <Field form={form} name="stock" label={t.own.units} inputMode="numeric" />
+      <TimeField form={form} name="opens_at" label={t.own.begins} help={t.own.beginsHelp} />
+      <TimeField form={form} name="closes_at" label={t.own.ends} help={t.own.endsHelp} />
+      <TimeField form={form} name="expires_at" label={t.own.until} help={t.own.untilHelp} />
       <Problem error={form.problem} />
       <button type="submit" class="primary" disabled={form.isSending}>
-        Offer
+        {t.own.offer}
       </button>
     </form>
   );
@@ -227,16 +216,16 @@ function centsOf(data: FormData, name: string): number | null {
 function Redeemed({ shopId }: { shopId: string }) {
   const orders = usePages("/shops/{shop_id}/redemptions", { path: { shop_id: shopId } });
   return (
-    <List of={orders} empty={<Empty icon="tag" title="No code was redeemed yet" />}>
+    <List of={orders} empty={<Empty icon="tag" title={t.own.noRedeemed} />}>
       {(order) => (
         <article class="card order">
           <header>
-            <h2>{order.title ?? `Voucher ${order.voucher_id}`}</h2>
+            <h2>{order.title ?? t.own.voucherId(order.voucher_id)}</h2>
             <Ago at={order.used_at} />
           </header>
           <p>
-            <small>Order {order.order_id}</small>
-            <a href={`#/users/${order.used_by}`}>Redeemed by user {order.used_by}</a>
+            <small>{t.orders.order(order.order_id)}</small>
+            <a href={`#/users/${order.used_by}`}>{t.own.redeemedBy(order.used_by)}</a>
           </p>
         </article>
       )}
@@ -247,7 +236,7 @@ function Redeemed({ shopId }: { shopId: string }) {
 function Reviews({ shopId }: { shopId: string }) {
   const reviews = usePages("/shops/{shop_id}/reviews", { path: { shop_id: shopId } });
   return (
-    <List of={reviews} empty={<Empty icon="star" title="No reviews yet" />}>
+    <List of={reviews} empty={<Empty icon="star" title={t.shop.noReviews} />}>
       {(review) => <OneReview review={review} />}
     </List>
   );
@@ -275,7 +264,7 @@ function Members({ shopId }: { shopId: string }) {
     await withSession(() =>
       plaza.put("/shops/{shop_id}/members/{user_id}", { path: { ...path, user_id }, body: { role } }),
     );
-    say("Saved.");
+    say(t.saved);
     reload();
   });
   if (data === undefined) return error === undefined ? <Skeleton /> : <Problem error={error} retry={reload} />;
@@ -284,32 +273,34 @@ function Members({ shopId }: { shopId: string }) {
       <ul class="list people">
         {data.map(({ user_id, role, card }) => (
           <li key={user_id}>
-            <UserLink user={card ?? { id: user_id, nickname: `User ${user_id}`, avatar: null }} note={ROLES[role]} />
-            <ConfirmButton label="Remove" confirm="Really remove?" act={() => remove(user_id)} class="small quiet" />
+            <UserLink
+              user={card ?? { id: user_id, nickname: t.own.userId(user_id), avatar: null }}
+              note={t.own.roles[role]}
+            />
+            <ConfirmButton
+              label={t.own.remove}
+              confirm={t.own.reallyRemove}
+              act={() => remove(user_id)}
+              class="small quiet"
+            />
           </li>
         ))}
       </ul>
       <form class="card" noValidate onSubmit={form.submit}>
-        <h2>Appoint a member</h2>
-        <Field
-          form={form}
-          name="user_id"
-          label="User id"
-          inputMode="numeric"
-          help="The number in the address of the user's profile."
-        />
+        <h2>{t.own.appointTitle}</h2>
+        <Field form={form} name="user_id" label={t.own.id} inputMode="numeric" help={t.own.idHelp} />
         <fieldset class="choice">
-          <legend>Role</legend>
+          <legend>{t.own.role}</legend>
           {(["staff", "owner"] as const).map((role) => (
             <label key={role}>
               <input type="radio" name="role" value={role} defaultChecked={role === "staff"} />
-              {ROLES[role]}
+              {t.own.roles[role]}
             </label>
           ))}
         </fieldset>
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          Appoint
+          {t.own.appoint}
         </button>
       </form>
     </>
@@ -319,7 +310,7 @@ function Members({ shopId }: { shopId: string }) {
 function Edit({ shop, changed }: { shop: OwnShop; changed: () => void }) {
   const form = useForm(async (data) => {
     const text = (name: string) => String(data.get(name)).trim() || null;
-    const { id, role, created_at, updated_at, ...kept } = shop;
+    const { id, role, currency, created_at, updated_at, ...kept } = shop;
     const body = {
       ...kept,
       name: String(data.get("name")),
@@ -329,26 +320,26 @@ function Edit({ shop, changed }: { shop: OwnShop; changed: () => void }) {
       avg_price_cents: centsOf(data, "avg_price_cents"),
     };
     await withSession(() => plaza.put("/shops/{shop_id}", { path: { shop_id: id }, body }));
-    say("Saved.");
+    say(t.saved);
     changed();
   });
   const price = shop.avg_price_cents === null ? "" : String(shop.avg_price_cents / 100);
   return (
     <form noValidate onSubmit={form.submit}>
-      <Field form={form} name="name" label="Name" defaultValue={shop.name} />
-      <Field form={form} name="area" label="Area" defaultValue={shop.area ?? ""} />
-      <Field form={form} name="address" label="Address" defaultValue={shop.address ?? ""} />
-      <Field form={form} name="open_hours" label="Opening hours" defaultValue={shop.open_hours ?? ""} />
+      <Field form={form} name="name" label={t.own.name} defaultValue={shop.name} />
+      <Field form={form} name="area" label={t.own.area} defaultValue={shop.area ?? ""} />
+      <Field form={form} name="address" label={t.own.address} defaultValue={shop.address ?? ""} />
+      <Field form={form} name="open_hours" label={t.own.hours} defaultValue={shop.open_hours ?? ""} />
       <Field
         form={form}
         name="avg_price_cents"
-        label="Average price of a visit in euros"
+        label={t.own.averagePrice(shop.currency)}
         inputMode="decimal"
         defaultValue={price}
       />
       <Problem error={form.problem} />
       <button type="submit" class="primary" disabled={form.isSending}>
-        Save
+        {t.save}
       </button>
     </form>
   );

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { useDraft } from "shared/drafts.ts";
 import { type Form, useForm, usePages, useRead, useSession } from "shared/hooks.ts";
+import { fill } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { withSession } from "shared/session.ts";
@@ -10,6 +11,7 @@ import { Avatar, UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { CollectButton, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
+import { t } from "../texts.ts";
 import type { Comment, Post } from "../types.ts";
 import { dropWritten, keepWritten } from "../written.ts";
 
@@ -29,7 +31,7 @@ export function PostPage({ id }: { id: string }) {
   if (post === undefined) {
     return (
       <>
-        <Title text="Post" />
+        <Title text={t.post.title} />
         {error === undefined ? <Skeleton rows={1} /> : <Problem error={error} retry={reload} />}
       </>
     );
@@ -52,21 +54,25 @@ export function PostPage({ id }: { id: string }) {
     <>
       <article class="post whole">
         <UserLink user={post.author} note={<Dates post={post} />} />
-        <Title text={post.title || "Untitled"} />
-        {post.hidden && <p class="note problem">A moderator hid this post. Only you see it.</p>}
+        <Title text={post.title || t.post.untitled} />
+        {post.hidden && <p class="note problem">{t.post.hidden}</p>}
         <p class="body">{post.body}</p>
         <Images of={post.images} />
         <div class="actions">
           <LikeButton type="post" target={post} />
           <CollectButton post={post} />
-          {post.viewers !== null && <p class="fine">{post.viewers === 1 ? "1 viewer" : `${post.viewers} viewers`}</p>}
+          {post.viewers !== null && <p class="fine">{t.post.viewers(post.viewers)}</p>}
           <ReportButton target={{ type: "post", id }} ownerId={post.author.id} />
           {isOwn && (
             <>
               <button type="button" class="small quiet" onClick={() => setEdited(true)}>
-                Edit
+                {t.post.edit}
               </button>
-              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} after={leave} />
+              <Delete
+                confirm={t.post.deletePost}
+                remove={() => plaza.delete("/posts/{post_id}", { path })}
+                after={leave}
+              />
             </>
           )}
         </div>
@@ -77,16 +83,16 @@ export function PostPage({ id }: { id: string }) {
                 <Avatar key={user.id} user={user} />
               ))}
             </span>
-            <span class="fine">First liked by {first.nickname}</span>
+            <span class="fine">{t.post.firstLiked(first.nickname)}</span>
           </p>
         )}
       </article>
-      <div class="tabs" role="group" aria-label="About this post">
+      <div class="tabs" role="group" aria-label={t.post.about}>
         <button type="button" aria-pressed={shown === "comments"} onClick={() => setShown("comments")}>
-          Comments
+          {t.comments}
         </button>
         <button type="button" aria-pressed={shown === "likers"} onClick={() => setShown("likers")}>
-          Likers
+          {t.post.likers}
         </button>
       </div>
       {shown === "comments" ? <Comments postId={id} /> : <Likers postId={id} />}
@@ -98,11 +104,7 @@ function Dates({ post }: { post: Post }) {
   return (
     <>
       <Ago at={post.created_at} />
-      {post.edited_at !== null && (
-        <>
-          , edited <Ago at={post.edited_at} />
-        </>
-      )}
+      {post.edited_at !== null && fill(t.post.edited, { time: <Ago key="edited" at={post.edited_at} /> })}
     </>
   );
 }
@@ -119,18 +121,18 @@ function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; 
     const body = readPost(data, post.images.slice(1));
     save(await withSession(() => plaza.patch("/posts/{post_id}", { path, body })));
     draft.clear();
-    say("Your changes are published.");
+    say(t.post.changed);
   });
   return (
     <>
-      <Title text="Edit the post" />
+      <Title text={t.post.editTitle} />
       <form noValidate onSubmit={form.submit} {...draft.form}>
         <PostFields form={form} rows={8} post={post} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          Save
+          {t.save}
         </button>{" "}
         <button type="button" class="quiet" onClick={discard}>
-          Cancel
+          {t.cancel}
         </button>
       </form>
     </>
@@ -140,14 +142,14 @@ function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; 
 function PostFields({ form, rows, post }: { form: Form; rows: number; post?: Post }) {
   return (
     <>
-      <Field form={form} name="title" label="Title" autocomplete="off" defaultValue={post?.title ?? ""} />
-      <Field form={form} name="body" label="Text" rows={rows} defaultValue={post?.body ?? ""} />
+      <Field form={form} name="title" label={t.title} autocomplete="off" defaultValue={post?.title ?? ""} />
+      <Field form={form} name="body" label={t.text} rows={rows} defaultValue={post?.body ?? ""} />
       <Field
         form={form}
         name="images"
-        label="Image"
+        label={t.image}
         type="url"
-        help="An https address; may be empty."
+        help={t.imageHelp}
         defaultValue={post?.images[0] ?? ""}
       />
       <Problem error={form.problem} />
@@ -162,17 +164,17 @@ function readPost(data: FormData, others: string[] = []) {
 }
 
 /** A button that deletes what the caller wrote. */
-function Delete({ what, remove, after }: { what: string; remove: () => Promise<unknown>; after: () => void }) {
+function Delete({ confirm, remove, after }: { confirm: string; remove: () => Promise<unknown>; after: () => void }) {
   const act = () => {
     withSession(remove).then(after, sayRefusal);
   };
-  return <ConfirmButton label="Delete" confirm={`Really delete this ${what}?`} act={act} class="small quiet" />;
+  return <ConfirmButton label={t.post.delete} confirm={confirm} act={act} class="small quiet" />;
 }
 
 function Likers({ postId }: { postId: string }) {
   const likers = usePages("/posts/{post_id}/likers", { path: { post_id: postId }, query: { order: "latest" } });
   return (
-    <List class="list people" of={likers} empty={<Empty icon="heart" title="No likes yet" />}>
+    <List class="list people" of={likers} empty={<Empty icon="heart" title={t.post.noLikes} />}>
       {({ user, at }) => <UserLink user={user} note={<Ago at={at} />} />}
     </List>
   );
@@ -189,27 +191,27 @@ function Comments({ postId }: { postId: string }) {
     comments.change((items) => (order === "latest" ? [written, ...items] : [...items, written]));
     draft.clear();
     draft.form.ref.current?.reset();
-    say("Your comment is published.");
+    say(t.post.commented);
   });
   return (
     <section>
       <form class="comment" noValidate onSubmit={form.submit} {...draft.form}>
-        <Field form={form} name="body" label="Your comment" rows={2} />
+        <Field form={form} name="body" label={t.post.yourComment} rows={2} />
         <Problem error={form.problem} />
         <button type="submit" class="small primary" disabled={form.isSending}>
-          Comment
+          {t.post.comment}
         </button>
       </form>
       {(comments.items?.length ?? 0) > 1 && (
         <p class="sort">
-          <label for="order">Order</label>{" "}
+          <label for="order">{t.orderLabel}</label>{" "}
           <select id="order" value={order} onChange={(event) => setOrder(event.currentTarget.value as typeof order)}>
-            <option value="latest">Latest first</option>
-            <option value="earliest">Earliest first</option>
+            <option value="latest">{t.post.latest}</option>
+            <option value="earliest">{t.post.earliest}</option>
           </select>
         </p>
       )}
-      <List of={comments} empty={<Empty icon="comment" title="No comments yet" />}>
+      <List of={comments} empty={<Empty icon="comment" title={t.post.noComments} />}>
         {(comment) => (
           <OneComment
             comment={comment}
@@ -232,17 +234,18 @@ function OneComment({ comment, remove }: { comment: Comment; remove: () => void 
         <LikeButton type="comment" target={comment} />
         <ReportButton target={{ type: "comment", id: comment.id }} ownerId={comment.author.id} />
         {session?.user.id === comment.author.id && (
-          <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} after={remove} />
+          <Delete
+            confirm={t.post.deleteComment}
+            remove={() => plaza.delete("/comments/{comment_id}", { path })}
+            after={remove}
+          />
         )}
       </div>
     </article>
   );
 }
 
-const KINDS = [
-  { label: "Note", value: "note" },
-  { label: "Blog", value: "blog" },
-] as const;
+const KINDS = ["note", "blog"] as const;
 
 export function Write() {
   const [kind, setKind] = useState<"note" | "blog">("note");
@@ -252,25 +255,25 @@ export function Write() {
     const post = await withSession(() => plaza.post("/posts", { body }));
     draft.clear();
     keepWritten(post);
-    say("Your post is published.");
+    say(t.post.published);
     go(`/posts/${post.id}`);
   });
   return (
     <>
-      <Title text="Write" />
+      <Title text={t.post.write} />
       <form noValidate onSubmit={form.submit} {...draft.form}>
         <fieldset class="choice">
-          <legend class="hidden">Kind</legend>
-          {KINDS.map(({ label, value }) => (
+          <legend class="hidden">{t.post.kind}</legend>
+          {KINDS.map((value) => (
             <label key={value}>
               <input type="radio" name="kind" value={value} checked={kind === value} onChange={() => setKind(value)} />
-              {label}
+              {t.post[value]}
             </label>
           ))}
         </fieldset>
         <PostFields form={form} rows={kind === "note" ? 5 : 14} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          {form.isSending ? "Publishing…" : "Publish"}
+          {form.isSending ? t.post.publishing : t.publish}
         </button>
       </form>
     </>

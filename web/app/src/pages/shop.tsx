@@ -2,6 +2,7 @@ import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useDraft } from "shared/drafts.ts";
 import { useForm, usePages, useRead } from "shared/hooks.ts";
+import { fill, formatNumber, formatPrice } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say } from "shared/toast.tsx";
@@ -12,9 +13,9 @@ import { Images } from "../posts.tsx";
 import { LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import { SaleCard } from "../sale-card.tsx";
-import { PRICE, type Review } from "../types.ts";
+import { t } from "../texts.ts";
+import type { Review } from "../types.ts";
 
-const SCORE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
 const MAX_ORDERS = 100;
 
 export function ShopPage({ id }: { id: string }) {
@@ -29,7 +30,7 @@ export function ShopPage({ id }: { id: string }) {
   if (shop === undefined) {
     return (
       <>
-        <Title text="Shop" />
+        <Title text={t.shop.title} />
         {error === undefined ? <Skeleton rows={1} /> : <Problem error={error} retry={reload} />}
       </>
     );
@@ -41,11 +42,15 @@ export function ShopPage({ id }: { id: string }) {
         {[shop.area, shop.address, shop.open_hours].filter(Boolean).map((detail) => (
           <li key={detail}>{detail}</li>
         ))}
-        {shop.avg_price_cents !== null && <li>about {PRICE.format(shop.avg_price_cents / 100)}</li>}
+        {shop.avg_price_cents !== null && (
+          <li>{t.shop.about(formatPrice({ cents: shop.avg_price_cents, currency: shop.currency }))}</li>
+        )}
         {shop.average_score !== null && (
           <li>
-            <b>{SCORE.format(shop.average_score)}</b> of 5 in{" "}
-            <Total of={shop.reviews} singular="review" plural="reviews" />
+            {fill(t.shop.score, {
+              score: <b key="score">{formatNumber(shop.average_score, 1)}</b>,
+              reviews: <Total key="reviews" of={shop.reviews} word={t.total.review} />,
+            })}
           </li>
         )}
       </ul>
@@ -90,54 +95,51 @@ function Reviews({ shopId, changed }: { shopId: string; changed: () => void }) {
     changed();
     draft.clear();
     draft.form.ref.current?.reset();
-    say("Your review is published.");
+    say(t.shop.published);
   });
   return (
     <section>
-      <h2 class="section">Reviews</h2>
-      <div class="tabs" role="group" aria-label="Order">
+      <h2 class="section">{t.shop.reviews}</h2>
+      <div class="tabs" role="group" aria-label={t.orderLabel}>
         <button type="button" aria-pressed={isNewest} onClick={() => setNewest(true)}>
-          Newest
+          {t.shop.newest}
         </button>
         <button type="button" aria-pressed={!isNewest} onClick={() => setNewest(false)}>
-          Recommended
+          {t.shop.recommended}
         </button>
       </div>
-      <List
-        of={reviews}
-        empty={<Empty icon="star" title={isNewest ? "No reviews yet" : "No review is recommended yet"} />}
-      >
+      <List of={reviews} empty={<Empty icon="star" title={isNewest ? t.shop.noReviews : t.shop.noRecommended} />}>
         {(review) => <OneReview review={review} />}
       </List>
       <form class="review card" noValidate onSubmit={form.submit} {...draft.form}>
         <fieldset class="choice stars">
-          <legend>Your score</legend>
+          <legend>{t.shop.yourScore}</legend>
           {[1, 2, 3, 4, 5].map((score) => (
             <label key={score}>
               <input type="radio" name="score" value={score} defaultChecked={score === 5} />
-              {score}
+              {formatNumber(score)}
             </label>
           ))}
         </fieldset>
-        <Field form={form} name="title" label="Header" help="May be empty." />
-        <Field form={form} name="body" label="Your review" rows={3} />
+        <Field form={form} name="title" label={t.shop.header} help={t.mayBeEmpty} />
+        <Field form={form} name="body" label={t.shop.yourReview} rows={3} />
         {used.length > 0 && (
           <div class="field">
-            <label for="reviewed-order">About</label>
+            <label for="reviewed-order">{t.shop.reviewed}</label>
             <select id="reviewed-order" name="order_id">
               {used.map((order) => (
                 <option key={order.order_id} value={order.order_id}>
                   {order.voucher?.title}
                 </option>
               ))}
-              <option value="">the shop, without an order</option>
+              <option value="">{t.shop.theShop}</option>
             </select>
           </div>
         )}
-        <Field form={form} name="images" label="Image" type="url" help="An https address; may be empty." />
+        <Field form={form} name="images" label={t.image} type="url" help={t.imageHelp} />
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          Publish
+          {t.publish}
         </button>
       </form>
     </section>
@@ -152,11 +154,11 @@ export function OneReview({ review }: { review: Review }) {
         note={
           <>
             <Ago at={review.created_at} />
-            {review.verified && " · verified order"}
+            {review.verified && t.shop.verified}
           </>
         }
       />
-      <p class="score" aria-label={`${review.score} of 5`} role="img">
+      <p class="score" aria-label={t.shop.stars(review.score)} role="img">
         {[1, 2, 3, 4, 5].map((score) => (
           <span key={score} class={score <= review.score ? "full" : ""}>
             <Icon name="star" />

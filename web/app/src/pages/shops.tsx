@@ -1,10 +1,12 @@
 import type { Schemas } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
 import { useForm, usePages, useRead } from "shared/hooks.ts";
+import { formatDistance, formatPrice } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { replaceQuery } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
 import { Empty, Field, Icon, List, Problem, Title } from "shared/ui.tsx";
+import { t } from "../texts.ts";
 
 type Nearby = Schemas["NearbyShopResponse"];
 interface Place {
@@ -12,7 +14,7 @@ interface Place {
   y: string;
 }
 
-const TOWNS: Record<string, Place> = {
+const TOWNS: Record<keyof typeof t.shops.towns, Place> = {
   Berlin: { x: "13.405", y: "52.52" },
   Paris: { x: "2.3522", y: "48.8566" },
   Shanghai: { x: "121.4737", y: "31.2304" },
@@ -20,11 +22,6 @@ const TOWNS: Record<string, Place> = {
 const RADII = ["500", "1000", "2000", "5000", "20000"];
 const METRES_PER_DEGREE = 111_320;
 const MAP = 320;
-const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "EUR", maximumFractionDigits: 0 });
-
-export function formatDistance(metres: number): string {
-  return metres < 1000 ? `${Math.round(metres)} m` : `${(metres / 1000).toFixed(1)} km`;
-}
 
 /** Shops around a place, which is in the URL. */
 export function Shops({ query }: { query: URLSearchParams }) {
@@ -37,11 +34,19 @@ export function Shops({ query }: { query: URLSearchParams }) {
   const shops = usePages("/shops", { query: { ...numbers, limit: 50, type: type === "" ? undefined : type } });
   return (
     <>
-      <Title text="Shops nearby" />
+      <Title
+        text={t.shops.title}
+        actions={
+          <a class="button small" href="#/search">
+            <Icon name="search" />
+            {t.shops.byName}
+          </a>
+        }
+      />
       <Choice x={x} y={y} show={show} />
       <Plan place={numbers} shops={shops.items ?? []} move={(to) => show({ x: String(to.x), y: String(to.y) })} />
       <div class="filters">
-        <label for="radius">Within</label>
+        <label for="radius">{t.shops.within}</label>
         <select id="radius" value={radius} onChange={(event) => show({ radius: event.currentTarget.value })}>
           {RADII.map((radius) => (
             <option key={radius} value={radius}>
@@ -49,9 +54,9 @@ export function Shops({ query }: { query: URLSearchParams }) {
             </option>
           ))}
         </select>
-        <label for="type">Type</label>
+        <label for="type">{t.shops.type}</label>
         <select id="type" value={type} onChange={(event) => show({ type: event.currentTarget.value })}>
-          <option value="">All</option>
+          <option value="">{t.shops.all}</option>
           {types?.items.map((type) => (
             <option key={type.id} value={type.id}>
               {type.name}
@@ -62,8 +67,8 @@ export function Shops({ query }: { query: URLSearchParams }) {
       <List
         of={shops}
         empty={
-          <Empty icon="pin" title="No shops here">
-            <p>Choose a larger distance or another place.</p>
+          <Empty icon="pin" title={t.shops.none}>
+            <p>{t.shops.noneText}</p>
           </Empty>
         }
       >
@@ -73,7 +78,8 @@ export function Shops({ query }: { query: URLSearchParams }) {
   );
 }
 
-function ShopRow({ shop }: { shop: Nearby }) {
+/** A shop in a list; with its distance where the list is of a place. */
+export function ShopRow({ shop }: { shop: Nearby | Schemas["ShopResponse"] }) {
   return (
     <a class="card shop" href={`#/shops/${shop.id}`}>
       <span>
@@ -81,8 +87,10 @@ function ShopRow({ shop }: { shop: Nearby }) {
         <small>{[shop.area, shop.open_hours].filter(Boolean).join(" · ")}</small>
       </span>
       <span class="right">
-        {formatDistance(shop.distance_m)}
-        {shop.avg_price_cents !== null && <small>about {PRICE.format(shop.avg_price_cents / 100)}</small>}
+        {"distance_m" in shop && formatDistance(shop.distance_m)}
+        {shop.avg_price_cents !== null && (
+          <small>{t.shop.about(formatPrice({ cents: shop.avg_price_cents, currency: shop.currency }))}</small>
+        )}
       </span>
     </a>
   );
@@ -107,12 +115,12 @@ function Choice({ x, y, show }: Place & { show: (place: Partial<Place>) => void 
       },
       () => {
         setLocating(false);
-        say("Your position is not available.");
+        say(t.shops.noPosition);
       },
     );
   };
   return (
-    <section class="choices" aria-label="Place">
+    <section class="choices" aria-label={t.shops.where}>
       {Object.entries(TOWNS).map(([name, place]) => (
         <button
           key={name}
@@ -121,19 +129,19 @@ function Choice({ x, y, show }: Place & { show: (place: Partial<Place>) => void 
           aria-pressed={place.x === x && place.y === y}
           onClick={() => show(place)}
         >
-          {name}
+          {t.shops.towns[name as keyof typeof TOWNS]}
         </button>
       ))}
       <button type="button" class="small" onClick={locate} disabled={isLocating}>
-        {isLocating ? "Locating…" : "My position"}
+        {isLocating ? t.shops.locating : t.shops.mine}
       </button>
       <details>
-        <summary>Coordinates</summary>
+        <summary>{t.shops.coordinates}</summary>
         <form class="inline" noValidate onSubmit={form.submit} key={`${x} ${y}`}>
-          <Field form={form} name="y" label="Latitude" inputMode="decimal" defaultValue={y} />
-          <Field form={form} name="x" label="Longitude" inputMode="decimal" defaultValue={x} />
+          <Field form={form} name="y" label={t.shops.latitude} inputMode="decimal" defaultValue={y} />
+          <Field form={form} name="x" label={t.shops.longitude} inputMode="decimal" defaultValue={x} />
           <button type="submit" class="small primary">
-            Show
+            {t.shops.show}
           </button>
           <Problem error={form.problem} />
         </form>
@@ -198,7 +206,7 @@ function Plan({ place, shops, move }: PlanProps) {
         <Icon name="pin" />
         {hovered
           ? `${hovered.name}, ${formatDistance(hovered.distance_m)}`
-          : `${formatDistance(place.radius)} around; click to move`}
+          : t.shops.around(formatDistance(place.radius))}
       </p>
     </div>
   );

@@ -1,27 +1,26 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
+import { deviceZone, timeZones } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
-import { ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
+import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
+import { LanguageChoice } from "../language-choice.tsx";
 import { Orders } from "../orders.tsx";
+import { OwnData } from "../own-data.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
 import { endPushes, PushSettings } from "../push.tsx";
-import { FollowButton, Followers } from "../reactions.tsx";
+import { FollowButton, Followers, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
+import { t } from "../texts.ts";
+import type { Comment, Review } from "../types.ts";
 import { useWritten } from "../written.ts";
 import { OwnShops } from "./own-shops.tsx";
 
-const OWN_TABS = [
-  { label: "Posts", value: "posts" },
-  { label: "Likes", value: "likes" },
-  { label: "Collects", value: "collects" },
-  { label: "Orders", value: "orders" },
-  { label: "Shops", value: "shops" },
-];
+const OWN_TABS = ["posts", "likes", "collects", "orders", "shops"] as const;
 
 export function Profile({ id, tab }: { id: string; tab: string | null }) {
   const session = useSession();
@@ -36,7 +35,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
   if (user === undefined) {
     return (
       <>
-        <Title text="Profile" />
+        <Title text={t.profile.title} />
         {error === undefined ? <Skeleton rows={2} /> : <Problem error={error} retry={reload} />}
       </>
     );
@@ -56,7 +55,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
             actions={
               isOwn ? (
                 <a class="button small" href="#/settings">
-                  Settings
+                  {t.profile.settings}
                 </a>
               ) : (
                 !isBlocked && <FollowButton user={user} name={user.nickname} />
@@ -71,14 +70,14 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
             </li>
             <li>
               <a href={`#/users/${id}/following`}>
-                <Total of={user.following} singular="following" plural="following" />
+                <Total of={user.following} word={t.total.following} />
               </a>
             </li>
             <li>
-              <Total of={user.posts} singular="post" plural="posts" />
+              <Total of={user.posts} word={t.total.post} />
             </li>
             <li>
-              <Total of={user.likes_received} singular="like received" plural="likes received" />
+              <Total of={user.likes_received} word={t.total.likeReceived} />
             </li>
           </ul>
           {session !== null && !isOwn && (
@@ -89,10 +88,17 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
           )}
         </div>
       </section>
-      {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(tab) => `#/users/${id}?tab=${tab}`} />}
+      {isOwn && (
+        <Tabs
+          label={t.profile.yours}
+          tabs={OWN_TABS.map((value) => ({ label: t.profile[value], value }))}
+          value={shown}
+          href={(tab) => `#/users/${id}?tab=${tab}`}
+        />
+      )}
       {shown === "posts" && <Posts userId={id} isOwn={isOwn} />}
-      {shown === "likes" && <Reacted path="/users/me/likes" what="like" key="likes" />}
-      {shown === "collects" && <Reacted path="/users/me/collects" what="collect" key="collects" />}
+      {shown === "likes" && <Reacted path="/users/me/likes" none={t.profile.noLikes} key="likes" />}
+      {shown === "collects" && <Reacted path="/users/me/collects" none={t.profile.noCollects} key="collects" />}
       {shown === "orders" && <Orders />}
       {shown === "shops" && <OwnShops />}
     </>
@@ -115,8 +121,8 @@ function BlockButton({ userId, isBlocked, setBlocked }: BlockProps) {
   };
   return (
     <ConfirmButton
-      label={isBlocked ? "Unblock" : "Block"}
-      confirm={isBlocked ? undefined : "Really block?"}
+      label={isBlocked ? t.profile.unblock : t.profile.block}
+      confirm={isBlocked ? undefined : t.profile.reallyBlock}
       act={() => set(!isBlocked)}
       class={isBlocked ? "small" : "small quiet"}
     />
@@ -134,13 +140,13 @@ export function Blocks() {
   const blocks = usePages("/users/me/blocks");
   return (
     <>
-      <Title text="Blocked users" />
+      <Title text={t.profile.blocked} />
       <List
         class="list people"
         of={blocks}
         empty={
-          <Empty icon="person" title="You block no users">
-            <p>Blocked users cannot follow you or comment on your posts.</p>
+          <Empty icon="person" title={t.profile.noBlocks}>
+            <p>{t.profile.noBlocksText}</p>
           </Empty>
         }
       >
@@ -159,10 +165,10 @@ function Posts({ userId, isOwn }: { userId: string; isOwn: boolean }) {
   const read = usePages("/users/{user_id}/posts", { path: { user_id: userId } });
   const posts = useWritten(read, isOwn);
   const empty = (
-    <Empty icon="pen" title="No posts yet">
+    <Empty icon="pen" title={t.profile.noPosts}>
       {isOwn && (
         <a class="button primary" href="#/write">
-          Write the first one
+          {t.profile.writeFirst}
         </a>
       )}
     </Empty>
@@ -175,25 +181,40 @@ function Posts({ userId, isOwn }: { userId: string; isOwn: boolean }) {
 }
 
 /** The posts, comments and reviews that the caller likes or collects, for the caller only. */
-function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects"; what: string }) {
-  const reacted = usePages(path, { query: { expand: "post" } });
+function Reacted({ path, none }: { path: "/users/me/likes" | "/users/me/collects"; none: string }) {
+  const reacted = usePages(path, { query: { expand: "target" } });
   return (
     <List
       of={reacted}
       empty={
-        <Empty icon="bookmark" title={`You ${what} nothing yet`}>
-          <p>Only you see this list.</p>
+        <Empty icon="bookmark" title={none}>
+          <p>{t.profile.onlyYou}</p>
         </Empty>
       }
     >
-      {({ post, type, id }) =>
-        post ? (
-          <PostCard post={post} />
-        ) : (
-          <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
-        )
-      }
+      {({ post, comment, review, type }) => {
+        if (post) return <PostCard post={post} />;
+        if (comment) return <Remark of={comment} href={`#/posts/${comment.post_id}`} about={t.profile.commentOn} />;
+        if (review) return <Remark of={review} href={`#/shops/${review.shop_id}`} about={t.profile.reviewOf} />;
+        return <p class="card fine">{t.profile.gone[type]}</p>;
+      }}
     </List>
+  );
+}
+
+/** A comment or a review that the caller likes, with a link to where it is. */
+function Remark({ of, href, about }: { of: Comment | Review; href: string; about: string }) {
+  return (
+    <article class="card post">
+      <UserLink user={of.author} note={<Ago at={of.created_at} />} />
+      <p class="body clamp">{of.body}</p>
+      <div class="actions">
+        {"post_id" in of ? <LikeButton type="comment" target={of} /> : <LikeButton type="review" target={of} />}
+        <a class="fine" href={href}>
+          {about}
+        </a>
+      </div>
+    </article>
   );
 }
 
@@ -203,13 +224,13 @@ export function UserList({ id, of }: { id: string; of: "followers" | "following"
   const { data: user } = useRead(`user ${id}`, (signal) => plaza.get("/users/{user_id}", { path, signal }));
   return (
     <>
-      <Title text={of === "followers" ? "Followers" : "Following"} />
+      <Title text={of === "followers" ? t.profile.followers : t.following} />
       {user && (
         <p class="fine">
           <a href={`#/users/${id}`}>{user.nickname}</a>
         </p>
       )}
-      <List class="list people" of={users} empty={<Empty icon="person" title="No users yet" />}>
+      <List class="list people" of={users} empty={<Empty icon="person" title={t.profile.noUsers} />}>
         {(item) => (
           <>
             <UserLink user={item.user} />
@@ -237,21 +258,28 @@ export function Settings() {
     const [nickname, time_zone] = [String(data.get("nickname")), String(data.get("time_zone"))];
     const body = { nickname, time_zone, avatar: avatar === "" ? null : avatar };
     const changed = await withSession(() => plaza.patch("/users/me", { body }));
-    say("Saved.");
+    say(t.saved);
     go(`/users/${changed.id}`);
   });
+  const zone = deviceZone();
+  const takeZone = () => {
+    const field = document.querySelector<HTMLInputElement>('input[name="time_zone"]');
+    if (field === null) return;
+    field.value = zone;
+    field.focus();
+  };
   const signOut = async () => {
     try {
       await endPushes().catch(() => undefined);
       await plaza.signOut();
     } catch {
-      say("Signed out here. Plaza could not be reached to end the session there.");
+      say(t.settings.signedOutHere);
     }
     go("/");
   };
   return (
     <>
-      <Title text="Settings" />
+      <Title text={t.settings.title} />
       {profile === undefined ? (
         error === undefined ? (
           <Skeleton rows={1} />
@@ -260,35 +288,49 @@ export function Settings() {
         )
       ) : (
         <form noValidate onSubmit={form.submit}>
-          <Field form={form} name="nickname" label="Name" defaultValue={profile.nickname} autocomplete="nickname" />
+          <Field
+            form={form}
+            name="nickname"
+            label={t.settings.name}
+            defaultValue={profile.nickname}
+            autocomplete="nickname"
+          />
           <Field
             form={form}
             name="avatar"
-            label="Picture"
+            label={t.settings.picture}
             type="url"
             defaultValue={profile.avatar ?? ""}
-            help="An https address; may be empty."
+            help={t.imageHelp}
           />
           <Field
             form={form}
             name="time_zone"
-            label="Time zone"
+            label={t.settings.zone}
             defaultValue={profile.time_zone}
-            help="It decides when a day begins for check-ins: Europe/Berlin."
+            help={t.settings.zoneHelp}
+            options={timeZones()}
           />
+          {zone !== profile.time_zone && (
+            <button type="button" class="small" onClick={takeZone}>
+              {t.settings.useZone(zone)}
+            </button>
+          )}
           <Problem error={form.problem} />
           <button type="submit" class="primary" disabled={form.isSending}>
-            Save
+            {t.save}
           </button>
         </form>
       )}
+      <LanguageChoice />
       <PushSettings />
+      <OwnData />
       <p class="section">
         <a class="button quiet" href="#/blocks">
-          Blocked users
+          {t.profile.blocked}
         </a>
         <button type="button" class="quiet" onClick={() => void signOut()}>
-          Sign out
+          {t.settings.signOut}
         </button>
       </p>
     </>

@@ -1,7 +1,16 @@
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
+import { Copy } from "shared/ui.tsx";
 import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
 import { Runbook } from "../runbooks.tsx";
+
+function Key({ name }: { name: string }) {
+  return (
+    <>
+      <code>{name}</code> <Copy text={name} />
+    </>
+  );
+}
 
 /** The hottest and the largest keys of Redis. */
 export function Keys() {
@@ -17,8 +26,9 @@ export function Keys() {
               label="Hot keys"
               head={["Key", "Commands a second", "From memory", "From replicas"]}
               empty="No key is hot."
+              texts={hot.map(({ key }) => key)}
               rows={hot.map((key) => [
-                <code>{key.key}</code>,
+                <Key name={key.key} />,
                 key.commands_per_s.toFixed(1),
                 key.from_memory_per_s.toFixed(1),
                 key.from_replicas_per_s.toFixed(1),
@@ -41,8 +51,9 @@ export function Keys() {
               label="Large keys"
               head={["Key", "Type", "Memory", "Members", "Limit"]}
               empty="No key was measured."
+              texts={large.map(({ key, type }) => `${key} ${type}`)}
               rows={large.map((key) => [
-                <code>{key.key}</code>,
+                <Key name={key.key} />,
                 key.type,
                 formatBytes(key.bytes),
                 formatNumber(key.members),

@@ -1,8 +1,9 @@
 import type { Schemas } from "plaza-client";
+import { useState } from "preact/hooks";
 import { usePages } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago, Empty, List, Title } from "shared/ui.tsx";
-import { type Action, Badge, Outcome, useAction } from "../parts.tsx";
+import { type Action, Badge, Filter, InApp, Outcome, passes, useAction } from "../parts.tsx";
 
 type Report = Schemas["OpenReport"];
 type ReportOutcome = Schemas["OutcomeRequest"]["outcome"];
@@ -11,6 +12,10 @@ type ReportOutcome = Schemas["OutcomeRequest"]["outcome"];
 export function Moderation() {
   const reports = usePages("/ops/reports");
   const action = useAction();
+  const [filter, setFilter] = useState("");
+  const textOf = ({ target, reason, details, reporter_id, content }: Report) =>
+    [target.type, target.id, reason, details, reporter_id, content?.author_id, content?.title, content?.body].join(" ");
+  const shown = { ...reports, items: reports.items?.filter((report) => passes(filter, textOf(report))) };
   const setHidden = (report: Report, hidden: boolean) =>
     action.run(async () => {
       await sendHidden(report.target, hidden ? "put" : "delete");
@@ -37,7 +42,12 @@ export function Moderation() {
         }
       />
       <Outcome of={action} />
-      <List of={reports} empty={<Empty icon="flag" title="No open reports" />}>
+      {(reports.items?.length ?? 0) > 0 && (
+        <p>
+          <Filter label="Filter reports" value={filter} set={setFilter} />
+        </p>
+      )}
+      <List of={shown} empty={<Empty icon="flag" title="No open reports" />}>
         {(report) => (
           <OneReport
             report={report}
@@ -58,6 +68,12 @@ function sendHidden({ type, id }: Report["target"], method: "put" | "delete"): P
   return plaza.send(method, "/ops/reviews/{review_id}/hidden", { path: { review_id: id } });
 }
 
+/** Returns the page of the app that shows a target; comments and reviews have none of their own. */
+function pathOf({ type, id }: Report["target"]): string | null {
+  if (type === "post") return `/posts/${id}`;
+  return type === "user" ? `/users/${id}` : null;
+}
+
 interface ReportProps {
   report: Report;
   action: Action;
@@ -76,18 +92,21 @@ function OneReport({
         <p>
           <Badge tone="bad">{reason}</Badge>{" "}
           <b>
-            {target.type} {target.id}
+            <InApp path={pathOf(target)}>
+              {target.type} {target.id}
+            </InApp>
           </b>
         </p>
         <span class="fine">
-          by user {reporter_id}, <Ago at={created_at} />
+          by <InApp path={`/users/${reporter_id}`}>user {reporter_id}</InApp>, <Ago at={created_at} />
         </span>
       </header>
       {details !== null && <p>{details}</p>}
       {content !== null && (
         <blockquote>
           <p class="fine">
-            Author: user {content.author_id} {content.hidden && <Badge tone="plain">hidden</Badge>}{" "}
+            Author: <InApp path={`/users/${content.author_id}`}>user {content.author_id}</InApp>{" "}
+            {content.hidden && <Badge tone="plain">hidden</Badge>}{" "}
             {content.deleted && <Badge tone="plain">deleted</Badge>}
           </p>
           {content.title !== null && content.title !== "" && <b>{content.title}</b>}

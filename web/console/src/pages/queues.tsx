@@ -2,7 +2,7 @@ import type { Schemas } from "plaza-client";
 import { usePages } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
-import { Ago, ConfirmButton, Empty, List, Title } from "shared/ui.tsx";
+import { Ago, ConfirmButton, Copy, Empty, List, Title } from "shared/ui.tsx";
 import {
   type Action,
   Badge,
@@ -29,6 +29,7 @@ export function Queues() {
             label="Queues"
             head={["Queue", "Backlog", "In flight", "Delayed", "Oldest", "Dead letters"]}
             empty="There are no queues."
+            texts={items.map((queue) => queue.name)}
             rows={items.map((queue) => [
               <a href={`#/queues/${queue.name}`}>{queue.name}</a>,
               formatNumber(queue.backlog),
@@ -137,7 +138,11 @@ function DeadLetter({ letter, action, redrive, purge }: DeadLetterProps) {
       </header>
       <p class="fine">
         Sent <Ago at={letter.sent_at} />, received {letter.receives} times
-        {letter.request_id !== null && `, request ${letter.request_id}`}
+        {letter.request_id !== null && (
+          <>
+            , request {letter.request_id} <Copy text={letter.request_id} />
+          </>
+        )}
       </p>
       <pre tabIndex={0}>{typeof letter.body === "string" ? letter.body : JSON.stringify(letter.body, null, 2)}</pre>
     </article>

@@ -1,8 +1,9 @@
 import type { Schemas } from "plaza-client";
+import { useState } from "preact/hooks";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
-import { Empty, Tabs } from "shared/ui.tsx";
-import { Badge, formatNumber, LiveTitle, Shown, Time } from "../parts.tsx";
+import { Copy, Empty, Tabs } from "shared/ui.tsx";
+import { Badge, Filter, formatNumber, InApp, LiveTitle, passes, Shown, Time } from "../parts.tsx";
 
 type Sale = Schemas["SaleResponse"];
 
@@ -22,6 +23,7 @@ export function Sales({ state }: { state: string | null }) {
 
 function SalesOf({ state }: { state: (typeof STATES)[number] }) {
   const query = { state, limit: MAX_SHOWN };
+  const [filter, setFilter] = useState("");
   const sales = useRepeated((signal) => plaza.ops.listSales(query, { signal, ...ONCE }), 2000);
   return (
     <>
@@ -32,7 +34,16 @@ function SalesOf({ state }: { state: (typeof STATES)[number] }) {
           items.length === 0 ? (
             <Empty icon="tag" title={`No sale is ${state}`} />
           ) : (
-            items.map((sale) => <OneSale key={sale.voucher_id} sale={sale} />)
+            <>
+              <p>
+                <Filter label="Filter sales" value={filter} set={setFilter} />
+              </p>
+              {items
+                .filter((sale) => passes(filter, `${sale.title} ${sale.voucher_id} ${sale.shop_id}`))
+                .map((sale) => (
+                  <OneSale key={sale.voucher_id} sale={sale} />
+                ))}
+            </>
           )
         }
       </Shown>
@@ -48,11 +59,12 @@ function OneSale({ sale }: { sale: Sale }) {
     <section class="card run" aria-label={`${sale.title}, voucher ${sale.voucher_id}`}>
       <header>
         <h2>
-          {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>}{" "}
+          <InApp path={`/shops/${sale.shop_id}`}>{sale.title}</InApp>{" "}
+          {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>}{" "}
           {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
         </h2>
         <span class="fine">
-          Voucher {sale.voucher_id}, {sale.kind}
+          Voucher {sale.voucher_id} <Copy text={sale.voucher_id} />, {sale.kind}
         </span>
       </header>
       <div class="units" aria-hidden="true">

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
 from plaza.infra.http.callers import Charge, no_charge
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.lazy_modules import LazyModule
 
@@ -42,7 +42,7 @@ def read_page(
         if start.key:
             order[start.section].parse_key(start.key)
     except ValueError:
-        raise BadInput("cursor", "was not returned by this API") from None
+        raise BadCursor from None
     exported: list[ExportedRow] = []
     last = start
     for number, name in enumerate(names):

@@ -32,11 +32,12 @@ def parse_phone(text: str) -> str:
     try:
         number = parse(text if _PHONE_PATTERN.fullmatch(text) else "")
     except NumberParseException:
-        raise BadInput("phone", "must be a phone number with + and its country code") from None
+        detail = "must be a phone number with + and its country code"
+        raise BadInput("phone", detail, code="wrong-form") from None
     if not is_valid_number(number):
-        raise BadInput("phone", "is not assigned in its country")
+        raise BadInput("phone", "is not assigned in its country", code="unassigned")
     if number_type(number) in _COSTLY:
-        raise BadInput("phone", "is of a type that no codes are sent to")
+        raise BadInput("phone", "is of a type that no codes are sent to", code="not-served")
     return format_number(number, PhoneNumberFormat.E164)
 
 
@@ -49,6 +50,6 @@ def require_destination(
     """
     number = parse(phone)
     if "*" not in countries and region_code_for_number(number) not in countries:
-        raise BadInput("phone", "is of a country that no codes are sent to")
+        raise BadInput("phone", "is of a country that no codes are sent to", code="not-served")
     if PhoneNumberType.to_string(number_type(number)).lower() not in number_types:
-        raise BadInput("phone", "is of a type that no codes are sent to")
+        raise BadInput("phone", "is of a type that no codes are sent to", code="not-served")

@@ -34,6 +34,7 @@ from plaza.switches import current as current_switches
 from plaza.users import sign_up
 
 HEADER = "Plaza-User"
+_PATH = f"header.{HEADER}"
 Take = Callable[[Bucket, Caller], Caller]
 """Takes a token of a bucket; returns the caller limited by it. One round trip."""
 
@@ -125,7 +126,9 @@ def _find_user(acts_for: str, *, may_create: bool) -> int | None:
         return user_id
     if is_id(acts_for):
         if int(acts_for) > MAX_ID or not sign_up.exists(int(acts_for)):
-            raise BadInput(HEADER, "names a user that does not exist")
+            raise BadInput(
+                HEADER, "names a user that does not exist", code="unknown-id", path=_PATH
+            )
         user_id = int(acts_for)
     elif identity := _IDENTITY.fullmatch(acts_for):
         issuer, subject = identity[1], identity[2]
@@ -134,6 +137,7 @@ def _find_user(acts_for: str, *, may_create: bool) -> int | None:
             return None
         user_id = (user or sign_up.sign_up_identity(issuer, subject)).id
     else:
-        raise BadInput(HEADER, "is neither the id of a user nor an issuer, | and a subject")
+        detail = "is neither the id of a user nor an issuer, | and a subject"
+        raise BadInput(HEADER, detail, code="wrong-form", path=_PATH)
     _users.put(acts_for, user_id)
     return user_id

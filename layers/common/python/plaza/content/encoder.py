@@ -58,9 +58,15 @@ def encode_review(view: ContentView, actor_id: int | None) -> str:
 def encode_reacted(listed: ListedReaction, actor_id: int) -> str:
     """Encode a ``ReactionListItem``."""
     target_type, target_id = listed.reacted.target
-    post = encode_preview(listed.post, actor_id) if listed.post else "null"
+    texts = dict.fromkeys(_ENCODERS, "null")
+    if listed.view:
+        texts[target_type] = _ENCODERS[target_type](listed.view, actor_id)
+    fields = ",".join(f'"{name}":{text}' for name, text in texts.items())
     at = format_time(listed.reacted.version_us)
-    return f'{{"type":"{target_type}","id":"{target_id}","at":"{at}","post":{post}}}'
+    return f'{{"type":"{target_type}","id":"{target_id}","at":"{at}",{fields}}}'
+
+
+_ENCODERS = {"post": encode_preview, "comment": encode_comment, "review": encode_review}
 
 
 def format_time(at_us: int) -> str:

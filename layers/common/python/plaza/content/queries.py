@@ -151,7 +151,8 @@ def read_posts(
     """Return id -> view of the posts that the actor may see. Five round trips to
     Redis if all are cached, otherwise one statement more; with ``cached_only`` posts whose texts
     are not cached are left out instead. Raises MysqlDown, RedisDown."""
-    return _read_views("post", post_ids, actor_id, cached_only)
+    targets = [Target("post", post_id) for post_id in dict.fromkeys(post_ids)]
+    return {view.text.id: view for view in _read_views(targets, actor_id, cached_only)}
 
 
 def read_reviews(
@@ -159,7 +160,17 @@ def read_reviews(
 ) -> dict[int, ContentView]:
     """Return id -> view of the reviews that the actor may see. Three round trips
     to Redis if all are cached, otherwise as ``read_posts``. Raises MysqlDown, RedisDown."""
-    return _read_views("review", review_ids, actor_id, cached_only)
+    targets = [Target("review", review_id) for review_id in dict.fromkeys(review_ids)]
+    return {view.text.id: view for view in _read_views(targets, actor_id, cached_only)}
+
+
+def read_views(targets: Iterable[Target], actor_id: int | None) -> dict[Target, ContentView]:
+    """Return the views of the targets of any types that the actor may see. Costs and errors as
+    ``read_posts``."""
+    return {
+        Target(view.text.type, view.text.id): view
+        for view in _read_views(dict.fromkeys(targets), actor_id)
+    }
 
 
 def read_posts_by_id(
@@ -322,14 +333,14 @@ def _deleted(target: Target) -> ContentDeleted:
 
 
 def _read_views(
-    content_type: str, content_ids: Iterable[int], actor_id: int | None, cached_only: bool
-) -> dict[int, ContentView]:
-    targets = [Target(content_type, content_id) for content_id in dict.fromkeys(content_ids)]
+    unique: Iterable[Target], actor_id: int | None, cached_only: bool = False
+) -> list[ContentView]:
+    targets = list(unique)
     by_target = _read_hot(targets)
     if not cached_only:
         by_target |= _read_cold([target for target in targets if target not in by_target])
     texts = [text for t in targets if (text := by_target.get(t)) and text.is_visible_to(actor_id)]
-    return {view.text.id: view for view in build_views(texts, actor_id)}
+    return build_views(texts, actor_id)
 
 
 def _read_details(

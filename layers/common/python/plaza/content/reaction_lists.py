@@ -1,10 +1,11 @@
-"""Lists of reactions for readers: likers with their cards, the caller's reactions with their posts.
+"""Lists of reactions for readers: likers with their cards, the caller's reactions with their texts.
 
 The number of round trips does not grow with the length of a page.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from plaza.content import queries
@@ -35,10 +36,10 @@ class ListedLiker(NamedTuple):
 
 
 class ListedReaction(NamedTuple):
-    """A target that an actor reacted to; ``post``: None unless requested and visible."""
+    """A target that an actor reacted to; ``view``: None unless requested and visible."""
 
     reacted: ReactedTarget
-    post: ContentView | None
+    view: ContentView | None
 
 
 def list_likers(
@@ -92,22 +93,21 @@ def read_first_likers(post_id: int, actor_id: int | None) -> list[Card] | None:
 
 
 def list_reacted(
-    kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int, with_posts: bool
+    kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int, types: Collection[str]
 ) -> tuple[list[ListedReaction], ReactedTarget | None]:
     """Return a page of the actor's reactions, latest first, and the next page's ``after``.
 
-    As ``reactions.queries.list_reacted``. ``with_posts`` adds the round trips of
-    ``queries.read_posts``, and shortens the page to what fits into a response.
+    As ``reactions.queries.list_reacted``. With ``types``, targets of these types have their texts:
+    it adds the round trips of ``queries.read_views``, and shortens the page to what fits into a
+    response.
     """
     page, last = reaction_queries.list_reacted(kind, actor_id, after, limit)
-    if not with_posts:
+    if not types:
         return [ListedReaction(reacted, None) for reacted in page], last
-    posts = queries.read_posts([r.target.id for r in page if r.target.type == "post"], actor_id)
-    listed = [
-        ListedReaction(r, posts.get(r.target.id) if r.target.type == "post" else None) for r in page
-    ]
-    with_text = [item for item in listed if item.post]
-    fitting = count_fitting([item.post.text for item in with_text if item.post])
+    views = queries.read_views([r.target for r in page if r.target.type in types], actor_id)
+    listed = [ListedReaction(reacted, views.get(reacted.target)) for reacted in page]
+    with_text = [item for item in listed if item.view]
+    fitting = count_fitting([item.view.text for item in with_text if item.view])
     if fitting < len(with_text):
         listed = listed[: listed.index(with_text[fitting])]
         last = listed[-1].reacted

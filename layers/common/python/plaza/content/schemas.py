@@ -18,7 +18,15 @@ from plaza.infra.http.schemas import (
     RequestModel,
     ResponseModel,
 )
-from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
+from plaza.infra.http.texts import (
+    HTTPS_URL,
+    LINE_RULE,
+    TEXT_RULE,
+    VISIBLE,
+    FieldError,
+    check_line,
+    check_text,
+)
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions.schemas import TargetType
 from plaza.users.schemas import UserCard
@@ -28,8 +36,20 @@ LikeOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the like.")
 ]
 Expand = Annotated[
-    Literal["post"] | None, Query(description="With `post` the items have their posts.")
+    Literal["post", "target"] | None,
+    Query(
+        description=(
+            "With `target` the items have their posts, comments and reviews, with `post` their "
+            "posts only."
+        )
+    ),
 ]
+EXPANDED: dict[str | None, frozenset[str]] = {
+    None: frozenset(),
+    "post": frozenset({"post"}),
+    "target": frozenset({"post", "comment", "review"}),
+}
+"""The types of targets that have their texts in a list of reactions."""
 
 PostKind = Annotated[
     Literal["note", "blog"], Field(description="A `note` is short, a `blog` is long.")
@@ -193,7 +213,7 @@ class PostUpdateRequest(RequestModel):
     @model_validator(mode="after")
     def _require_a_field(self) -> PostUpdateRequest:
         if not self.model_fields_set:
-            raise ValueError("send title, body or images")
+            raise FieldError("missing", "send title, body or images")
         return self
 
     @property
@@ -433,6 +453,8 @@ class ReactionListItem(ResponseModel):
                     "id": "9000001",
                     "at": "2026-11-22T12:00:01.000417Z",
                     "post": PREVIEW_EXAMPLE,
+                    "comment": None,
+                    "review": None,
                 }
             ]
         }
@@ -445,8 +467,16 @@ class ReactionListItem(ResponseModel):
         PostPreview | None,
         Field(
             description=(
-                "The post, with `expand=post`; null without it, for another type, and for a post "
-                "that was deleted or hidden."
+                "The post, with `expand`; null without it, for another type, and for a post that "
+                "was deleted or hidden."
             )
         ),
+    ]
+    comment: Annotated[
+        Comment | None,
+        Field(description="The comment, with `expand=target`; null as `post` may be."),
+    ]
+    review: Annotated[
+        Review | None,
+        Field(description="The review, with `expand=target`; null as `post` may be."),
     ]

@@ -34,15 +34,15 @@ def create_voucher(
     if attempt and (created := idempotency.find(creator_id, attempt)):
         return _read_created(*created)
     if terms.kind == FLASH and terms.opens_us == ALWAYS_OPEN_US:
-        raise BadInput("opens_at", "is required for a flash voucher")
+        raise BadInput("opens_at", "is required for a flash voucher", code="missing")
     if terms.kind == FLASH and terms.closes_us == NEVER_CLOSES_US:
-        raise BadInput("closes_at", "is required for a flash voucher")
+        raise BadInput("closes_at", "is required for a flash voucher", code="missing")
     if terms.opens_us >= terms.closes_us:
-        raise BadInput("closes_at", "must be later than opens_at")
+        raise BadInput("closes_at", "must be later than opens_at", code="too-early")
     if terms.closes_us <= clock.now_us():
-        raise BadInput("closes_at", "must be in the future")
+        raise BadInput("closes_at", "must be in the future", code="too-early")
     if terms.expires_us is not None and terms.expires_us < terms.closes_us:
-        raise BadInput("expires_at", "must not be before closes_at")
+        raise BadInput("expires_at", "must not be before closes_at", code="too-early")
     mysql_vouchers.check_shop(terms.shop_id)
     voucher_id = ids.new_id()
     VOUCHER_IDS.add([voucher_id])  # before the insert: the filter lacks no voucher

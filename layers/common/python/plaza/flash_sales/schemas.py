@@ -29,9 +29,16 @@ from plaza.flash_sales.model import (
 from plaza.flash_sales.sale_report import SaleReport
 from plaza.flash_sales.sale_status import SaleStatus
 from plaza.infra.derived import ids
-from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
-from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.schemas import (
+    ACCEPT_INTEGRAL_FLOAT,
+    Currency,
+    IdText,
+    RequestModel,
+    ResponseModel,
+)
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line
 from plaza.infra.mysql.sql import from_us, to_us
+from plaza.infra.runtime.settings import settings
 
 State = Annotated[
     SaleState, Query(description="State of the sales. `coming`: not open yet; `ended`: closed.")
@@ -44,9 +51,10 @@ _RFC_3339 = (
 
 
 def _check_text(value: object) -> object:
-    """Returns ``value``. Raises ValueError for numbers, which pydantic would read as seconds."""
+    """Returns ``value``. Raises FieldError for numbers, which pydantic would read as seconds."""
     if not isinstance(value, str) or not re.fullmatch(_RFC_3339, value):
-        raise ValueError("must be a time of RFC 3339 with an offset, from 2000 to 2999")
+        detail = "must be a time of RFC 3339 with an offset, from 2000 to 2999"
+        raise FieldError("wrong-form", detail)
     return value
 
 
@@ -92,6 +100,7 @@ _VOUCHER_EXAMPLE: dict[str, Any] = {
     "closes_at": "2030-11-29T14:00:00Z",
     "expires_at": "2031-03-31T00:00:00Z",
 }
+_STORED: dict[str, Any] = {"id": "9400001", "currency": "EUR", "exact": True}
 
 
 class VoucherRequest(RequestModel):
@@ -158,7 +167,7 @@ class VoucherUpdateRequest(RequestModel):
     @model_validator(mode="after")
     def _require_a_field(self) -> VoucherUpdateRequest:
         if not self.model_fields_set:
-            raise ValueError("send title, price_cents or expires_at")
+            raise FieldError("missing", "send title, price_cents or expires_at")
         return self
 
     @property
@@ -187,8 +196,8 @@ class VoucherResponse(ResponseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                _VOUCHER_EXAMPLE | {"id": "9400001", "left": 137, "exact": True},
-                _VOUCHER_EXAMPLE | {"id": "9400001", "left": 500, "exact": True},
+                _VOUCHER_EXAMPLE | _STORED | {"left": 137},
+                _VOUCHER_EXAMPLE | _STORED | {"left": 500},
             ]
         }
     )
@@ -198,6 +207,7 @@ class VoucherResponse(ResponseModel):
     kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)]
     title: str
     price_cents: Annotated[int, Field(description="Price of one unit in cents.")]
+    currency: Currency
     stock: Annotated[int, Field(description="Number of units.")]
     left: Annotated[int, Field(description="Units that can still be ordered.")]
     opens_at: Annotated[datetime | None, Field(description=_OPENS)]
@@ -224,6 +234,7 @@ class VoucherResponse(ResponseModel):
                 "kind": terms.kind,
                 "title": terms.title,
                 "price_cents": terms.price_cents,
+                "currency": settings().currency,
                 "stock": terms.stock,
                 "left": left,
                 "opens_at": _at(terms.opens_us),
@@ -296,6 +307,7 @@ class OrderedVoucher(ResponseModel):
 
     title: str
     price_cents: Annotated[int, Field(description="Price of one unit in cents.")]
+    currency: Currency
     expires_at: Annotated[datetime | None, Field(description=_EXPIRES)]
     shop: OrderedShop
 
@@ -305,6 +317,7 @@ class OrderedVoucher(ResponseModel):
         return cls(
             title=voucher.title,
             price_cents=voucher.price_cents,
+            currency=settings().currency,
             expires_at=_at(voucher.expires_us),
             shop=OrderedShop(id=str(voucher.shop_id), name=voucher.shop_name),
         )
@@ -326,6 +339,7 @@ class OrderDetails(OrderResponse):
                     "voucher": {
                         "title": "50% off all cakes",
                         "price_cents": 1_500,
+                        "currency": "EUR",
                         "expires_at": "2031-03-31T00:00:00Z",
                         "shop": {"id": "9000001", "name": "Corner Coffee"},
                     },

@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel, check_id
+from plaza.infra.http.texts import FieldError
 from plaza.live.read_totals import MAX_TARGETS
 
 
@@ -18,7 +19,7 @@ def _check_reference(text: str) -> str:
 
 def _check_unique(references: list[str]) -> list[str]:
     if len({*references}) < len(references):
-        raise ValueError("has a target twice")
+        raise FieldError("duplicate", "has a target twice")
     return references
 
 

@@ -37,7 +37,7 @@ def subscribe(user_id: int, subscription: Subscription, position: int) -> str:
         raise PushIsOff("This deployment sends no push messages.")
     is_local = settings().environment == "local"
     if not is_push_service(subscription.endpoint, is_local=is_local):
-        raise BadInput("endpoint", "is not one of a push service")
+        raise BadInput("endpoint", "is not one of a push service", code="not-listed")
 
     def work(cursor: Cursor) -> None:
         is_new = mysql_store.add_subscription(cursor, user_id, subscription, position)

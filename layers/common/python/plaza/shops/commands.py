@@ -82,7 +82,9 @@ def require_live_shop(cursor: Cursor, shop_id: int) -> None:
 
 def _require_type(cursor: Cursor, draft: ShopDraft) -> None:
     if draft.type_id is not None and not mysql_shops.has_type(cursor, draft.type_id):
-        raise TypeUnknown("body.type_id", f"Shop type {draft.type_id} does not exist.")
+        path = "body.type_id"
+        detail = f"Shop type {draft.type_id} does not exist."
+        raise TypeUnknown(path, detail, code="unknown-id", path=path)
 
 
 def _project(stored: StoredShop, announced: bool) -> Shop:

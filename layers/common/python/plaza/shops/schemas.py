@@ -9,9 +9,16 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
 from plaza.counters import ShopCounter
-from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
+from plaza.infra.http.schemas import (
+    ACCEPT_INTEGRAL_FLOAT,
+    Currency,
+    IdText,
+    RequestModel,
+    ResponseModel,
+)
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.infra.mysql.sql import from_us
+from plaza.infra.runtime.settings import settings
 from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,
@@ -68,6 +75,7 @@ _SHOP_EXAMPLE: dict[str, Any] = {
 }
 _STORED_SHOP_EXAMPLE = _SHOP_EXAMPLE | {
     "id": "9000001",
+    "currency": "EUR",
     "created_at": "2026-11-01T09:00:00.000000Z",
     "updated_at": "2026-11-20T09:30:00.000000Z",
 }
@@ -181,6 +189,7 @@ class ShopResponse(ResponseModel):
     avg_price_cents: Annotated[
         int | None, Field(description="Average price for one person in cents.")
     ]
+    currency: Currency
     open_hours: str | None
     created_at: Annotated[datetime, Field(description="When it was created.")]
     updated_at: Annotated[datetime, Field(description="When it was changed last.")]
@@ -296,6 +305,7 @@ def _fields_of(shop: Shop) -> dict[str, object]:
         "place": None if shop.x is None or shop.y is None else {"x": shop.x, "y": shop.y},
         "images": list(shop.images),
         "avg_price_cents": shop.avg_price_cents,
+        "currency": settings().currency,
         "open_hours": shop.open_hours,
         "created_at": from_us(shop.created_us),
         "updated_at": from_us(shop.updated_us),

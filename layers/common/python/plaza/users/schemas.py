@@ -8,9 +8,17 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel
-from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
+
+
+def _check_zone(name: str) -> str:
+    try:
+        return check_zone(name)
+    except ValueError as error:
+        raise FieldError("not-listed", str(error)) from None
+
 
 Nickname = Annotated[
     str,
@@ -36,7 +44,7 @@ TimeZone = Annotated[
         ),
         json_schema_extra={"format": "time-zone"},
     ),
-    AfterValidator(check_zone),
+    AfterValidator(_check_zone),
 ]
 
 _TOTALS_EXAMPLE: dict[str, Any] = {
@@ -194,7 +202,7 @@ class ProfileUpdateRequest(RequestModel):
     @model_validator(mode="after")
     def _require_a_field(self) -> ProfileUpdateRequest:
         if not self.model_fields_set:
-            raise ValueError("send nickname, avatar or time_zone")
+            raise FieldError("missing", "send nickname, avatar or time_zone")
         return self
 
     @property

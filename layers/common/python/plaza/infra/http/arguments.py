@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter, signature
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
@@ -17,8 +17,28 @@ from aws_lambda_powertools.event_handler.openapi.params import Param
 from pydantic import TypeAdapter, ValidationError
 
 from plaza.infra.http.requests import Event, Id, InvalidRequest, find_unknown_parameters
+from plaza.infra.http.texts import FieldError
 from plaza.infra.runtime.errors import BadInput, NotFound
 
+CODES = {
+    "missing": "missing",
+    "extra_forbidden": "unknown",
+    "string_too_short": "too-short",
+    "too_short": "too-short",
+    "string_too_long": "too-long",
+    "too_long": "too-long",
+    "greater_than": "too-small",
+    "greater_than_equal": "too-small",
+    "less_than": "too-large",
+    "less_than_equal": "too-large",
+    "int_parsing_size": "too-large",
+    "string_pattern_mismatch": "wrong-form",
+    "literal_error": "not-listed",
+    "enum": "not-listed",
+}
+"""Type of an error of pydantic -> its code in the API. docs/problems.md describes the codes."""
+_WRONG_TYPES = ("_type", "_parsing", "_from_float", "_attributes_type")  # ends of types
+_LIMITS = ("min_length", "max_length", "ge", "gt", "le", "lt")  # in the context of an error
 _SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported
 
 
@@ -44,7 +64,9 @@ def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]
         try:
             return _read_all(arguments, event)
         except RecursionError:  # of the parser, or of pydantic
-            raise BadInput("body", "is nested too deeply") from None
+            raise BadInput(
+                "body", "is nested too deeply", code="invalid-json", path="body"
+            ) from None
 
     return read
 
@@ -62,24 +84,21 @@ def _analyse(parameter: Parameter, declared: Any) -> _Argument:
 
 def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    errors: list[dict[str, str]] = []
+    errors: list[dict[str, Any]] = []
     for argument in arguments:
         field_path = (argument.source, *([] if argument.source == "body" else [argument.alias]))
         value = _find(argument, event)
         if value is None and argument.default is not Parameter.empty:
             values[argument.name] = argument.default
         elif value is None:
-            errors.append(_describe(field_path, "Field required"))
+            errors.append(_describe(field_path, "missing", "Field required"))
         else:
             try:
                 values[argument.name] = argument.type.validate_python(value)
             except ValidationError as error:
-                problems = error.errors(
-                    include_url=False, include_context=False, include_input=False
-                )
                 errors += [
-                    _describe((*field_path, *problem["loc"]), problem["msg"])
-                    for problem in problems
+                    _describe_problem((*field_path, *problem["loc"]), problem)
+                    for problem in error.errors(include_url=False, include_input=False)
                 ]
     known = [argument.alias for argument in arguments if argument.source == "query"]
     errors += find_unknown_parameters(event, known)
@@ -110,18 +129,41 @@ def _read_body(event: Event) -> Any:
         try:
             text = base64.b64decode(text).decode()
         except ValueError:
-            raise BadInput("body", "is not UTF-8") from None
+            raise BadInput("body", "is not UTF-8", code="invalid-json", path="body") from None
     if not text:
         return None
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise InvalidRequest([_describe(("body", error.pos), "JSON decode error")]) from None
+        problem = _describe(("body", error.pos), "invalid-json", "JSON decode error")
+        raise InvalidRequest([problem]) from None
     except ValueError:
-        raise BadInput("body", "contains a number with too many digits") from None
+        detail = "contains a number with too many digits"
+        raise BadInput("body", detail, code="invalid-json", path="body") from None
 
 
-def _describe(field_path: tuple[str | int, ...], message: str) -> dict[str, str]:
-    """Return one error; pydantic puts ``Value error, `` before the text of a ValueError."""
-    field = ".".join(str(part) for part in field_path)
-    return {"field": field, "detail": message.removeprefix("Value error, ")}
+def code_of(problem: Mapping[str, Any]) -> str:
+    """Return the code of an error of pydantic; ``invalid`` if it has none of its own."""
+    kind, cause = problem["type"], problem.get("ctx", {}).get("error")
+    if isinstance(cause, FieldError):
+        return cause.code
+    if kind.endswith(_WRONG_TYPES):
+        return "wrong-type"
+    return CODES.get(kind, "invalid")
+
+
+def _describe_problem(
+    field_path: tuple[str | int, ...], problem: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return an error of pydantic, which puts ``Value error, `` before the text of a ValueError,
+    with the limit that the value breaks, if any."""
+    described = _describe(
+        field_path, code_of(problem), problem["msg"].removeprefix("Value error, ")
+    )
+    context = problem.get("ctx", {})
+    limit = next((context[name] for name in _LIMITS if name in context), None)
+    return described if limit is None else described | {"limit": limit}
+
+
+def _describe(field_path: tuple[str | int, ...], code: str, detail: str) -> dict[str, Any]:
+    return {"field": ".".join(map(str, field_path)), "code": code, "detail": detail}

@@ -155,7 +155,8 @@ def _limit_size(response: Response) -> Response:
     size = len(json.dumps(response, ensure_ascii=False).encode("utf-8", "replace"))
     if size <= MAX_RESPONSE_BYTES - _HEADER_BYTES:
         return response
-    refused = render(problem(BadInput("limit", "the response is above 1 MB; ask for fewer items")))
+    detail = "the response is above 1 MB; ask for fewer items"
+    refused = render(problem(BadInput("limit", detail, code="too-large", path="query.limit")))
     if "x-request-id" in response["headers"]:
         refused["headers"]["x-request-id"] = response["headers"]["x-request-id"]
     refused["headers"]["cache-control"] = "no-store"

@@ -35,9 +35,9 @@ class Id(str):
 
 
 class InvalidRequest(BadInput):
-    """Parameters or fields of the body are invalid: ``errors`` has their paths and details."""
+    """Parameters or fields of the body are invalid: ``errors`` has all of them."""
 
-    def __init__(self, errors: list[dict[str, str]]) -> None:
+    def __init__(self, errors: list[dict[str, Any]]) -> None:
         super().__init__(errors[0]["field"], errors[0]["detail"])
         self.errors = errors[:MAX_ERRORS]
 
@@ -54,11 +54,13 @@ def read_id(text: str, resource: str) -> int:
     return int(text)
 
 
-def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, str]]:
+def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, Any]]:
     """Return an error for each parameter of the query that a route does not have."""
     names = (event.get("queryStringParameters") or {}).keys() - set(known)
     detail = "Extra inputs are not permitted"  # as pydantic says of a field of the body
-    return [{"field": f"query.{name}", "detail": detail} for name in sorted(names)]
+    return [
+        {"field": f"query.{name}", "code": "unknown", "detail": detail} for name in sorted(names)
+    ]
 
 
 def check_body(event: dict[str, Any]) -> None:
@@ -68,10 +70,12 @@ def check_body(event: dict[str, Any]) -> None:
         return
     size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
     if size > MAX_BODY_BYTES:
-        raise BadInput("body", f"is larger than {MAX_BODY_BYTES} bytes")
+        detail = f"is larger than {MAX_BODY_BYTES} bytes"
+        raise BadInput("body", detail, code="too-large", path="body")
     content_type = event.get("headers", {}).get("content-type", JSON)
     if content_type.partition(";")[0].strip().lower() != JSON:
-        raise BadInput("content-type", f"is not {JSON}")
+        path = "header.content-type"
+        raise BadInput("content-type", f"is not {JSON}", code="not-listed", path=path)
 
 
 def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:

@@ -7,16 +7,17 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.cursors import pack_cursor
-from plaza.infra.http.requests import JSON, Event, InvalidRequest
+from plaza.infra.http.requests import JSON, Event
 from plaza.infra.runtime.errors import (
+    BadInput,
     MethodNotAllowed,
     PlazaError,
     TooManyRequests,
@@ -24,9 +25,11 @@ from plaza.infra.runtime.errors import (
 )
 from plaza.infra.runtime.json_encoders import make_encoder
 from plaza.infra.runtime.process import LocalCache
+from plaza.infra.runtime.settings import BadSettings, declare
 
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
+"""The types of problems of a deployment that names no documentation, before their slugs."""
 SECURITY_HEADERS = {
     "strict-transport-security": "max-age=63072000; includeSubDomains",
     "x-content-type-options": "nosniff",
@@ -43,6 +46,26 @@ _encode = make_encoder()
 
 # Public responses, compressed, by tag.
 _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)
+
+
+class ProblemSettings(NamedTuple):
+    """``types``: what the types of problems begin with, before their slugs."""
+
+    types: str
+
+
+def _read_types(env: Mapping[str, str]) -> str:
+    """Return where the documentation describes problems. Raises BadSettings unless PLAZA_DOCS_URL
+    is http or https."""
+    url = env.get("PLAZA_DOCS_URL", "none")
+    if url in ("", "none"):
+        return PROBLEM_TYPES
+    if not url.startswith(("https://", "http://")):
+        raise BadSettings(f"PLAZA_DOCS_URL is {url!r}, not the URL of a site")
+    return f"{url.rstrip('/')}/problems#"
+
+
+problem_settings = declare(ProblemSettings, types=_read_types)
 
 
 def render(result: Any) -> dict[str, Any]:
@@ -71,12 +94,13 @@ def render(result: Any) -> dict[str, Any]:
 def problem(error: PlazaError) -> Response[str]:
     """Return the problem+json response for ``error``."""
     body: dict[str, Any] = {
-        "type": PROBLEM_TYPES + error.slug,
+        "type": problem_settings().types + error.slug,
+        "slug": error.slug,
         "title": error.title,
         "status": error.status,
         "detail": str(error),
     }
-    if isinstance(error, InvalidRequest):
+    if isinstance(error, BadInput):
         body["errors"] = error.errors
     headers: dict[str, str | list[str]] = {}
     if isinstance(error, TooManyRequests | Unavailable):

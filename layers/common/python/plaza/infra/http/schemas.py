@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
 from plaza.infra.http.responses import PROBLEM
 from plaza.infra.http.routes import Endpoint, Responses
+from plaza.infra.http.texts import FieldError
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
@@ -29,9 +30,9 @@ T = TypeVar("T")
 
 
 def check_id(text: str) -> str:
-    """Return ``text``, the digits of an id. Raises ValueError if it is above 63 bits."""
+    """Return ``text``, the digits of an id. Raises FieldError if it is above 63 bits."""
     if int(text) > MAX_ID:
-        raise ValueError(f"must be at most {MAX_ID}")
+        raise FieldError("too-large", f"must be at most {MAX_ID}")
     return text
 
 
@@ -82,6 +83,16 @@ OrderToken = Annotated[
         ),
     ),
 ]
+Currency = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Z]{3}$",
+        description=(
+            "Currency of the price, in letters of ISO 4217. Cents are hundredths of it, also where "
+            "the currency has no such coin."
+        ),
+    ),
+]
 ORDER_EXAMPLE = "1--F-----t5G19KjaG---------2"
 
 
@@ -115,7 +126,7 @@ class RequestModel(RequestPart):
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            raise ValueError("contains a lone surrogate") from None
+            raise FieldError("control-character", "contains a lone surrogate") from None
         return value
 
 
@@ -133,7 +144,21 @@ class FieldProblem(ResponseModel):
     """One invalid field of a request."""
 
     field: Annotated[str, Field(description="Path of the field, such as `body.title`.")]
-    detail: Annotated[str, Field(description="What is wrong with its value.")]
+    code: Annotated[
+        str,
+        Field(
+            description=(
+                "What is wrong, for programs: `missing`, `unknown`, `wrong-type`, `too-short`, "
+                "`too-long`, `too-small`, `too-large`, `wrong-form`, `not-listed` and others. A "
+                "code never changes; treat one that you do not know as `invalid`."
+            )
+        ),
+    ]
+    detail: Annotated[str, Field(description="What is wrong, for developers. The text may change.")]
+    limit: Annotated[
+        float | None,
+        Field(description="The length, size or value that the field has to keep, if there is one."),
+    ] = None
 
 
 class Problem(ResponseModel):
@@ -141,14 +166,24 @@ class Problem(ResponseModel):
 
     type: Annotated[
         str,
-        Field(description="URI that identifies the kind of error. Stable: programs compare it."),
+        Field(
+            description=(
+                "URI of the kind of error: where the documentation of the deployment describes it."
+            )
+        ),
+    ]
+    slug: Annotated[
+        str,
+        Field(description="The kind of error, the same in all deployments: programs compare it."),
     ]
     title: Annotated[str, Field(description="The kind of error, in words.")]
     status: Annotated[int, Field(description="The HTTP status code.")]
     detail: Annotated[str, Field(description="What is wrong in this request.")]
     errors: Annotated[
         list[FieldProblem] | None,
-        Field(description="The invalid fields. Only `invalid-request` has them."),
+        Field(
+            description="The invalid fields: of each `invalid-request`, and of no other problem."
+        ),
     ] = None
 
 

@@ -9,9 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.signatures import is_signed, sign
-from plaza.infra.runtime.errors import BadInput
 
 
 def pack_signed_cursor(query: str, *parts: int | str) -> str:
@@ -21,10 +20,10 @@ def pack_signed_cursor(query: str, *parts: int | str) -> str:
 
 def unpack_signed_cursor(cursor: str, query: str, shape: tuple[type, ...]) -> list[Any]:
     """Decode a cursor of ``query`` whose parts have the types of ``shape``.
-    Raises BadInput for any other cursor; SecretsDown."""
+    Raises BadCursor for any other cursor; SecretsDown."""
     *parts, signature = unpack_cursor(cursor, (*shape, str))
     if not is_signed("cursor", _signed_text(query, parts), signature):
-        raise BadInput("cursor", "was not returned by this API for this query")
+        raise BadCursor("was not returned by this API for this query")
     return parts
 
 

@@ -1,6 +1,6 @@
 """Rules for texts that users write: checks, and what the API contract has of them.
 
-A check raises ValueError, for which a ``RequestModel`` returns a 400. The contract has ``VISIBLE``
+A check raises FieldError, for which a ``RequestModel`` returns a 400. The contract has ``VISIBLE``
 and a sentence: one pattern for the whole rule would be long and take quadratic time.
 """
 
@@ -32,24 +32,34 @@ TEXT_RULE = (
 )
 HTTPS_URL = r"^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?([/?#][!-~]*)?$"
 
+
+class FieldError(ValueError):
+    """A field has an invalid value; ``code`` says how, for programs."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.code = code
+
+
 _not_in_line = re.compile(f"[{_CONTROL}{_BREAKS}]")
 _not_in_text = re.compile(f"[{_CONTROL}]")
 _visible = re.compile(f"[^{_NOT_VISIBLE}]")
 
 
 def check_line(text: str) -> str:
-    """Return ``text``. Raises ValueError unless it is one line with a visible character."""
+    """Return ``text``. Raises FieldError unless it is one line with a visible character."""
     return _check(text, _not_in_line)
 
 
 def check_text(text: str) -> str:
-    """Return ``text``. Raises ValueError unless it is plain text with a visible character."""
+    """Return ``text``. Raises FieldError unless it is plain text with a visible character."""
     return _check(text, _not_in_text)
 
 
 def _check(text: str, forbidden: re.Pattern[str]) -> str:
     if match := forbidden.search(text):
-        raise ValueError(f"U+{ord(match[0]):04X} at {match.start()} is a control character")
+        detail = f"U+{ord(match[0]):04X} at {match.start()} is a control character"
+        raise FieldError("control-character", detail)
     if not _visible.search(text):
-        raise ValueError("has no visible character")
+        raise FieldError("too-short", "has no visible character")
     return text

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class PlazaError(Exception):
@@ -29,15 +29,25 @@ class PlazaError(Exception):
 
 
 class BadInput(PlazaError):
-    """The request is invalid; ``field`` names the invalid part."""
+    """The request is invalid; ``field`` names the invalid part.
+
+    ``errors`` are the invalid fields as clients get them: the path of each (``body.<field>`` unless
+    ``path`` says otherwise), a code that never changes, and a text for people. docs/problems.md has
+    the codes.
+    """
 
     status = 400
     slug = "invalid-request"
     title = "Invalid request"
 
-    def __init__(self, field: str, detail: str) -> None:
+    def __init__(
+        self, field: str, detail: str, *, code: str = "invalid", path: str | None = None
+    ) -> None:
         super().__init__(f"{field}: {detail}")
         self.field = field
+        self.errors: list[dict[str, Any]] = [
+            {"field": path or f"body.{field}", "code": code, "detail": detail}
+        ]
 
 
 class Unauthenticated(PlazaError):

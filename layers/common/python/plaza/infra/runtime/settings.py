@@ -60,7 +60,8 @@ class Settings:
     archives ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``allowed_origins``: of web clients, in lower case
     (``*``: all); none where API Gateway answers preflights. ``log_sample_rate``: share of the
-    successful requests that are logged, unless a switch lowers it.
+    successful requests that are logged, unless a switch lowers it. ``currency``: of all prices, as
+    three letters of ISO 4217.
     """
 
     environment: str
@@ -88,6 +89,7 @@ class Settings:
     origin_secret_id: str | None
     requires_edge: bool
     allowed_origins: frozenset[str]
+    currency: str
 
     def require_auth_secret_id(self) -> str:
         """Return ``auth_secret_id``. Raises BadSettings without one."""
@@ -124,6 +126,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         origin_secret_id=env.get("PLAZA_ORIGIN_SECRET_ID") or None,
         requires_edge=env.get("PLAZA_GUARD_ORIGIN") == "require",
         allowed_origins=frozenset(map(str.lower, read_names(env, "PLAZA_ALLOWED_ORIGINS"))),
+        currency=_currency(env),
     )
 
 
@@ -189,6 +192,13 @@ def read_whole(env: Mapping[str, str], name: str, default: int) -> int:
 def read_rate(env: Mapping[str, str], name: str) -> float | None:
     """Return a number above 0, None for 0 or a setting that is missing. Raises BadSettings."""
     return None if env.get(name, "0") in ("", "0") else _number(env, name, 0)
+
+
+def _currency(env: Mapping[str, str]) -> str:
+    code = env.get("PLAZA_CURRENCY") or "EUR"
+    if not (code.isascii() and code.isalpha() and code.isupper() and len(code) == 3):
+        raise BadSettings(f"PLAZA_CURRENCY is {code!r}, not three letters of ISO 4217")
+    return code
 
 
 def _queues(env: Mapping[str, str]) -> dict[str, str]:
