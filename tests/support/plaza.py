@@ -219,6 +219,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     redis.execute("FLUSHALL")
     for (table,) in mysql.fetch_all(FIND_NOT_EMPTY):
         mysql.write(f"DELETE FROM {table}")
+    mysql.write("UPDATE log_gate SET epoch = 0 WHERE epoch > 0")
     yield World(fake)
     forget()
 

@@ -455,6 +455,7 @@ def test_a_page_of_a_small_target_reads_its_rows_only(
 
 
 def test_the_index_is_dropped_an_hour_after_the_migration_only(plaza: World) -> None:
+    set_age_of_sorted_reactions(0)
     try:
         with pytest.raises(IndexNeeded, match="60 minutes"):
             sorted_lists.drop_index()
