@@ -363,6 +363,7 @@ class Stack:
 
         web_port = self._choose_port("web")
         own = {"IdentityIssuers": f"{issuer.name_issuer(web_port)}|{issuer.AUDIENCE}"}
+        own["ConsoleOrigin"] = f"http://localhost:{web_port}"  # no passkey belongs to an address
         own |= push_keys.choose_parameters(self.directory)
         with step("sam deploy"):
             deployment.deploy_template(
