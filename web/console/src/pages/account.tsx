@@ -67,7 +67,12 @@ export function Account() {
             passkey.name,
             <Time at={passkey.created_at} />,
             <Time at={passkey.used_at} />,
-            <button type="button" class="small" disabled={action.isBusy} onClick={() => void endPasskey(passkey.passkey_id)}>
+            <button
+              type="button"
+              class="small"
+              disabled={action.isBusy}
+              onClick={() => void endPasskey(passkey.passkey_id)}
+            >
               End
             </button>,
           ])}

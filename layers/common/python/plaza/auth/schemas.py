@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
@@ -87,14 +87,14 @@ class PhoneRequest(RequestModel):
 
 _BYTES = r"^[A-Za-z0-9_-]+$"
 _CLIENT_DATA = "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoiQSJ9"
-_ASSERTION = {
+_ASSERTION: dict[str, Any] = {
     "credential_id": "mJH1wOtSl1fFmG0yaMWQ2w",
     "client_data": _CLIENT_DATA,
     "authenticator_data": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAQ",
     "signature": "MEUCIQDfLw",
     "user_handle": "Nw",
 }
-_PASSKEY = {
+_PASSKEY: dict[str, Any] = {
     "passkey_id": "7f9c2ba4e88f827d616045507605853e",
     "name": "Laptop",
     "created_at": "2026-11-26T09:30:00.518000Z",
@@ -157,7 +157,7 @@ class PasskeyChallengeResponse(ResponseModel):
             challenge=issued.challenge,
             rp_id=issued.rp_id,
             expires_in=issued.expires_in_s,
-            user=issued.user and UserCard.of(issued.user),
+            user=None if issued.user is None else UserCard.of(issued.user),
         )
 
 
