@@ -30,6 +30,7 @@ class Device:
 
     def __init__(self, app: AppPage) -> None:
         self.app, self.page = app, app.page
+        self.page.set_viewport_size({"width": 1200, "height": 800})
         self.cdp: CDPSession = self.page.context.new_cdp_session(self.page)
         self.cdp.send("WebAuthn.enable")
         made = self.cdp.send("WebAuthn.addVirtualAuthenticator", {"options": _DEVICE})

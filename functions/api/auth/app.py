@@ -40,7 +40,13 @@ from plaza.infra.http.routes import (
     Responses,
 )
 from plaza.infra.http.schemas import Page
-from plaza.infra.runtime.errors import Forbidden, SignInTooOld, SwitchedOff, Unauthenticated
+from plaza.infra.runtime.errors import (
+    Forbidden,
+    NotFound,
+    SignInTooOld,
+    SwitchedOff,
+    Unauthenticated,
+)
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
@@ -182,7 +188,7 @@ def list_passkeys() -> Page[PasskeyResponse]:
     "/passkeys/<passkey_id>",
     security=ANY_ROLE,
     middlewares=[FreshSignIn()],
-    responses=Responses({204: "It opens no session any more."}),
+    responses=Responses({204: "It opens no session any more."}, NotFound),
 )
 def delete_passkey(passkey_id: PasskeyId) -> tuple[None, int]:
     """End a passkey of the caller.
