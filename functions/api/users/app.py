@@ -344,8 +344,9 @@ def get_user_export(
     signs in again for the next pages. For admins.
     """
     admin_id, exported_id = require_caller(app), read_id(user_id, "user")
-    require_known(exported_id)
     rows, following = export.read_page_of(exported_id, admin_id, cursor, limit, app.charge)
+    if not rows:
+        require_known(exported_id)
     return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
 
 
