@@ -21,6 +21,7 @@ from local import up
 from local.stack import logs, packages, parts, status, tokens
 from local.stack.stack import Stack, explain_outage
 
+_ROLES = ("user", "moderator", "sales", "operator", "admin")
 _JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "screens", "audit")
 
 
@@ -55,7 +56,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add("token", tokens.main, "print session tokens, one a line")
     sub.add_argument("--user", required=True, help="user ids: 7 or 7-20")
-    sub.add_argument("--role", default="user", choices=["user", "admin"])
+    sub.add_argument("--role", default="user", choices=_ROLES)
 
     sub = add("sms", "sms", "print the code that was last sent to a phone")
     sub.add_argument("phone", help="with country code: +8613800138000")

@@ -1,7 +1,8 @@
 """The routes of the API by the roles that may call them.
 
-``python -m tools roles`` prints them from the contract. *User* is a session of any user. *Staff*
-and *owner* are members of the shop that the route is about; a member of another shop is a user.
+``python -m tools roles`` prints them from the contract. *User* is a session with the role ``user``.
+*Staff* and *owner* are members of the shop that the route is about; a member of another shop is a
+user. The other roles are given by the verb ``set-role``, and work in the session of a passkey only.
 """
 
 import argparse
@@ -14,9 +15,9 @@ from rich.table import Table
 from cli.output import wide_console
 from cli.paths import CONTRACT
 
-ROLES = ("anonymous", "user", "staff", "owner", "admin")
-# What a route declares as ``security`` -> the first of ROLES that it admits.
-_LOWEST = {"": "user", "member": "staff", "owner": "owner", "admin": "admin"}
+ROLES = ("anonymous", "user", "staff", "owner", "moderator", "sales", "operator", "admin")
+# What a route declares as ``security`` -> the roles that it admits.
+_MEANS = {"member": ("staff", "owner")}
 
 
 class Access(NamedTuple):
@@ -38,13 +39,15 @@ def read_matrix() -> Iterator[Access]:
     """Yield all routes of the contract, by path."""
     for path, methods in sorted(json.loads(CONTRACT.read_text())["paths"].items()):
         for method, operation in sorted(methods.items()):
-            lowest = _find_lowest(operation["security"])
-            roles = frozenset(ROLES[ROLES.index(lowest) :])
+            roles = find_roles(operation["security"])
             yield Access(f"{method.upper()} {path}", roles)
 
 
-def _find_lowest(security: list[dict[str, list[str]]]) -> str:
+def find_roles(security: list[dict[str, list[str]]]) -> frozenset[str]:
+    """Return the roles that the ``security`` of a route admits."""
     if not security or {} in security:
-        return "anonymous"
+        return frozenset(ROLES)
     [scopes] = security[0].values()
-    return _LOWEST["".join(scopes)]
+    if not scopes:
+        return frozenset(ROLES) - {"anonymous"}
+    return frozenset(role for scope in scopes for role in _MEANS.get(scope, (scope,)))

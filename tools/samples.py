@@ -259,6 +259,8 @@ def _make_subscription(world: World, _: str) -> str:
 
 _MAKERS: Mapping[str, Callable[[World, str], str]] = {
     "user": lambda world, sample_id: str(world.find_user(int(sample_id))[0]),
+    "passkey": lambda _, sample_id: sample_id,  # a device makes one
+    "session": lambda _, sample_id: sample_id,
     "post": _make_post,
     "liked": _make_liked,
     "comment": lambda world, _: world.create(
@@ -312,8 +314,11 @@ def _fill_secret(world: World, event: dict[str, Any]) -> None:
 
 _OWN_ORDER = {"voucher": "voucher", "order": "order"}
 _FORBIDDEN, _NO_SESSION = Sample(403), Sample(401)
+_NO_DEVICE = Sample(401)
 SAMPLES: Mapping[str, Sample] = {
     "acknowledge_reactions.batch": Sample(own={"post": "liked"}),
+    "auth.create_passkey": _NO_DEVICE,
+    "auth.create_session_with_passkey": _NO_DEVICE,
     "auth.send_code": Sample(fill=_fill_phone),
     "auth.create_session": Sample(fill=_fill_challenge),
     "auth.create_session_with_token": Sample(fill=_fill_id_token),
@@ -346,6 +351,8 @@ SAMPLES: Mapping[str, Sample] = {
     "system.nothing_there": Sample(404),
     "system.wrong_method": Sample(405),
     "users.delete_my_account": Sample(own={"user": "user"}),
+    "users.delete_my_session": Sample(404),
+    "users.delete_user": Sample(own={"user": "user"}),
     "users.delete_user_sessions": Sample(own={"user": "user"}),
     "users.update_my_profile_role": Sample(400),
 }

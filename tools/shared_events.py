@@ -28,6 +28,8 @@ from tools import samples
 
 _MAY_PUSH_NOTHING = "an environment without PushPublicKey pushes nothing"
 _ENDS_SESSION = "it would end the session of the other events"
+_NEEDS_DEVICE = "a device signs it"
+_FRESH = "it needs a sign-in of the last five minutes"
 _SENDS_CODE = "it needs a code that is sent to a phone"
 
 
@@ -39,6 +41,12 @@ class RemoteCallers(samples.Callers):
         "auth.create_session": _SENDS_CODE,
         "auth.create_session_with_token": "its issuer signs the token",
         "auth.link_phone": _SENDS_CODE,
+        "auth.create_passkey": _NEEDS_DEVICE,
+        "auth.create_passkey_challenge": "the environment may have no ConsoleOrigin",
+        "auth.create_session_with_passkey": _NEEDS_DEVICE,
+        "auth.delete_passkey": _FRESH,
+        "users.delete_user": _FRESH,
+        "users.get_user_export": _FRESH,
         "auth.delete_current_session": _ENDS_SESSION,
         "auth.delete_sessions": _ENDS_SESSION,
         "renew_canary.create": "it would begin a rotation",

@@ -63,11 +63,14 @@ def make_plain_token(user_id: int, role: str = "user") -> str:
 
 def _identify_plain(header: str | None, address: str, route: str) -> Any:
     from plaza.infra.http.callers import Caller
+    from plaza.infra.runtime import clock
 
     if header is None:
         return Caller()
     match = _PLAIN.fullmatch(header)
-    return Caller(int(match[1]), match[2]) if match else Caller(refusal="unknown")
+    if match is None:
+        return Caller(refusal="unknown")
+    return Caller(int(match[1]), match[2], signed_in_at_s=int(clock.now_s()))
 
 
 def become_function(environment: Mapping[str, str]) -> None:

@@ -363,6 +363,7 @@ class Stack:
 
         web_port = self._choose_port("web")
         own = {"IdentityIssuers": f"{issuer.name_issuer(web_port)}|{issuer.AUDIENCE}"}
+        own["ConsoleOrigin"] = f"http://localhost:{web_port}"  # no passkey belongs to an address
         own |= push_keys.choose_parameters(self.directory)
         own["DocsSite"] = f"http://127.0.0.1:{web_port}/docs"
         with step("sam deploy"):

@@ -23,8 +23,9 @@ from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import ID_PATTERN, MAX_ID
 from plaza.infra.http.texts import VISIBLE, check_line, check_text
 
-STACK = "FUZZ_STACK"
-USER, ADMIN = 70, 71
+STACK, ROLE = "FUZZ_STACK", "FUZZ_ROLE"
+ROLES = ("user", "moderator", "sales", "operator", "admin")
+USER, ADMIN, FIRST_WITH_ROLE = 70, 71, 72
 _leaving_users = count(69_000_001)
 REFERENCES = r"((post|comment|review|user):[1-9][0-9]{0,18}(,|$))+"
 ENDPOINT = r"https?://[!-~]+"
@@ -34,12 +35,15 @@ TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
 LINES = {"title", "nickname", "name", "area", "address", "open_hours"}
 TEXTS = {"body", "details"}
 IDS = {"order_id", "shop_id", "type_id"}
+ENDS_SESSIONS = {"/users/{user_id}", "/users/{user_id}/sessions", "/users/me/sessions/{session_id}"}
+"""Their ids may be the caller's."""
 BOUND_CURSORS = {"/posts", "/shops", "/users"}
 """Lists whose cursor is valid for one query only."""
 CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
     "/users/me/export": (0, 7, 0),
+    "/users/{user_id}/export": (0, 7, 0),
     "/users/me/orders": (7,),
     "/users/me/waitlists": (7,),
     "/shops/{shop_id}/sales": (7,),
@@ -68,7 +72,8 @@ def _open_session(user_id: int, role: str) -> str:
 
 def _ends_its_session(case: schemathesis.Case[Any]) -> bool:
     path = case.operation.path
-    return path.startswith("/auth/") or (path, case.method) == ("/users/me", "DELETE")
+    is_route = path.startswith("/auth/") or (path, case.method) == ("/users/me", "DELETE")
+    return is_route or path in ENDS_SESSIONS
 
 
 @schemathesis.auth(refresh_interval=None)
@@ -82,8 +87,11 @@ class SignedIn:
     open_session: Callable[[int, str], str] = staticmethod(cache(_open_session))
 
     def get(self, case: schemathesis.Case[Any], context: object) -> str:
+        role = os.environ.get(ROLE)
         if _ends_its_session(case):
-            return SignedIn.open_session(next(_leaving_users), "user")
+            return SignedIn.open_session(next(_leaving_users), role or "user")
+        if role:
+            return SignedIn.open_session(FIRST_WITH_ROLE + ROLES.index(role), role)
         reads_operations = case.operation.path.startswith("/ops/") and case.method == "GET"
         return SignedIn.open_session(*((ADMIN, "admin") if reads_operations else (USER, "user")))
 
@@ -119,6 +127,8 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         case.query = {name: _make_visible(name, value) for name, value in query.items()}
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
         case.body = {**case.body, "time_zone": "Asia/Shanghai"}
+    if isinstance(case.body, dict) and _is(ID_PATTERN, case.body.get("type_id")):
+        case.body = {**case.body, "type_id": None}  # a type that exists
     if isinstance(case.body, dict) and case.operation.path == "/auth/sessions":
         case.body = _choose_way_in(case.body)
     if isinstance(case.body, dict) and _is(ENDPOINT, case.body.get("endpoint")):
@@ -139,8 +149,8 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
 def _choose_way_in(body: dict[str, Any]) -> dict[str, Any]:
     """Return ``body`` if it has one way to sign in; the contract says in words that it has."""
     given = {name for name, value in body.items() if value is not None}
-    ways = {"challenge", "code"}, {"id_token"}, {"id_token", "nonce"}
-    if given in ways or not given <= {"challenge", "code", "id_token", "nonce"}:
+    ways = {"challenge", "code"}, {"id_token"}, {"id_token", "nonce"}, {"passkey"}
+    if given in ways or not given <= {"challenge", "code", "id_token", "nonce", "passkey"}:
         return body
     return {"challenge": "c" * 43, "code": "123456"}
 

@@ -40,6 +40,7 @@ from plaza.reaction_log import model
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
+from tests.support.authenticator import ORIGIN
 from tests.support.plaza import FakeQueues, World, set_up_for
 from tests.support.routes import check_documented
 from tests.support.schedules import run_without_waits
@@ -136,7 +137,7 @@ class Harness:
         event = make_event(
             operation, self.ids, body, token=token, headers=headers, query=query, address=address
         )
-        answer = self.answer(operation, event, None if caller is None else Caller(caller, role))
+        answer = self.answer(operation, event, _make_caller(caller, role))
         if answer is None:
             return Answer(0, None)
         check_documented(operation, answer)
@@ -562,6 +563,13 @@ def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
         yield harness
 
 
+def _make_caller(user_id: int | None, role: str) -> Caller | None:
+    """Return a caller who signed in just now."""
+    if user_id is None:
+        return None
+    return Caller(user_id, role, signed_in_at_s=int(time.time()))
+
+
 def _put_back(environment: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
@@ -574,6 +582,7 @@ def make_variables(aws: Aws, of: template.Template) -> dict[str, str]:
         "AWS_ENDPOINT_URL": aws.url,
         "PLAZA_ARCHIVE_BUCKET": BUCKET,
         "PLAZA_RECENT_CAP": "4",
+        "PLAZA_CONSOLE_ORIGIN": ORIGIN,
         "PLAZA_PUSH_PUBLIC_KEY": "B" + "A" * 86,
     }
 

@@ -14,8 +14,11 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
+from plaza.auth import operate_passkeys
+from plaza.auth.sessions import hash_token, name_session
 from plaza.auth.sms import read_echo
 from tests.faults.aws import QueuedMessage
 from tests.faults.harness import (
@@ -29,6 +32,7 @@ from tests.faults.harness import (
 )
 from tests.faults.transport import Killed
 from tests.support.archives import merge_partitions
+from tests.support.authenticator import Authenticator
 
 ADMIN, READER, NEIGHBOUR, AUTHOR, FAN = 1, 7, 8, 9, 10
 CROWD = (11, 12, 13, 14, 15)
@@ -269,6 +273,45 @@ def _sessions(harness: Harness) -> None:
 def _sessions_of_author(harness: Harness) -> None:
     for _ in range(2):
         open_session(AUTHOR)
+
+
+def _session_of_reader(harness: Harness) -> None:
+    _sessions(harness)
+    token = str(harness.ids["other_token"])
+    harness.ids["session_id"] = name_session(hash_token(token))
+
+
+def _of_neighbour(harness: Harness) -> None:
+    harness.ids["user_id"] = NEIGHBOUR
+
+
+def _code_of_passkey(harness: Harness) -> None:
+    """Make a passkey for a code, which is not enrolled yet."""
+    code, _ = operate_passkeys.make_passkey_code(READER, operator_id="test")
+    issued = harness.expect_success("POST /passkey-challenges", None, {"code": code})
+    body = {"name": "Laptop", "code": code, **_device().make(issued)}
+    harness.ids["enrollment"] = json.dumps(body)
+
+
+def _enrolled(harness: Harness) -> None:
+    _code_of_passkey(harness)
+    enrolled = harness.expect_success("POST /passkeys", None, _saved("enrollment")(harness))
+    harness.ids["passkey_id"] = enrolled["passkey_id"]
+    issued = harness.expect_success("POST /passkey-challenges", None, {})
+    harness.ids["assertion"] = json.dumps({"passkey": _device().sign(issued)})
+
+
+@cache
+def _device() -> Authenticator:
+    return Authenticator(counts=False)
+
+
+def _saved(name: str) -> Callable[[Harness], Mapping[str, Any]]:
+    def body(harness: Harness) -> Mapping[str, Any]:
+        saved: dict[str, Any] = json.loads(str(harness.ids[name]))
+        return saved
+
+    return body
 
 
 def _codes(harness: Harness) -> None:
@@ -565,6 +608,40 @@ ROUTES: list[UseCase] = [
         given=_codes,
         then=[ClientRequest("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
         separate={"session"},  # the user is created first
+    ),
+    _route(
+        "POST /auth/sessions",
+        caller=None,
+        body=_saved("assertion"),
+        given=_enrolled,
+        then=[],
+        separate={"passkey"},  # its counter is stored first
+        variant="with a passkey",
+    ),
+    _route("POST /passkey-challenges", caller=None, body={}, then=[], varying={"challenge"}),
+    _route(
+        "POST /passkeys",
+        caller=None,
+        body=_saved("enrollment"),
+        given=_code_of_passkey,
+        then=[],
+        varying={"created_at"},
+    ),
+    _route("DELETE /passkeys/{passkey_id}", role="admin", given=_enrolled, then=[]),
+    _route(
+        "DELETE /users/me/sessions/{session_id}",
+        given=_session_of_reader,
+        token="token",
+        then=[],
+        separate={"session"},  # it expires, and is deleted when Redis has the mark
+    ),
+    _route(
+        "DELETE /users/{user_id}",
+        caller=ADMIN,
+        role="admin",
+        given=_of_neighbour,
+        then=[],
+        varying={"requested_at"},
     ),
     _route(
         "PUT /auth/phone",

@@ -11,9 +11,10 @@ from typing import Any
 
 from cli.paths import ROOT
 from local.stack.functions import CONTEXT, load_function
-from plaza.auth import phone_sign_in, sms
+from plaza.auth import sms
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import KeyedHasher
+from plaza.auth.hashers import current_hasher
 from plaza.infra.redis import connections, redis
 from tests.support.keyspace import find_keys
 from tests.support.routes import match
@@ -116,7 +117,7 @@ def signed_in(phone: str = PHONE, source: str = HOME) -> str:
 
 
 def hasher() -> KeyedHasher:
-    return phone_sign_in._hasher()
+    return current_hasher()
 
 
 def wrong(code: str, offset: int = 1) -> str:

@@ -141,6 +141,8 @@ TABLES: Mapping[str, Table] = {
     ),
     "schema_migration": Table("infra/mysql/migrations", _PROGRESS),
     "server_key": Table("auth", _UNCOUNTED),
+    "passkey": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
+    "passkey_code": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "session": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "shop": Table("shops", _UNCOUNTED),
     "shop_counter": Table("counters", AUDITED),

@@ -35,15 +35,18 @@ export type Slug =
   | "not-open"
   | "not-reviewable"
   | "not-usable"
+  | "passkey-refused"
   | "phone-taken"
   | "queue-has-consumer"
   | "report-resolved"
   | "self-block"
   | "self-follow"
+  | "sign-in-too-old"
   | "sold-out"
   | "switched-off"
   | "switches-changed"
   | "too-many-members"
+  | "too-many-passkeys"
   | "too-many-requests"
   | "too-many-subscriptions"
   | "type-in-use"
@@ -104,8 +107,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Sign in with a code or an ID token
-         * @description Exchanges a challenge and its code for a session, or an ID token of an OpenID Connect issuer that this deployment accepts. The first sign-in of a phone, or of a subject of an issuer, creates the user, unless operators stopped new accounts. A code and a token work once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
+         * Sign in with a code, an ID token or a passkey
+         * @description Exchanges a challenge and its code for a session, or an ID token of an OpenID Connect issuer that this deployment accepts, or the signature of a passkey. Only the session of a passkey has the role of its user, and it ends after 12 hours; the others have the role `user`. The first sign-in of a phone, or of a subject of an issuer, creates the user, unless operators stopped new accounts. A code, a token and a signature work once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
          */
         post: operations["create_session"];
         /**
@@ -315,7 +318,7 @@ export interface paths {
         };
         /**
          * Get an audit of the most active targets
-         * @description Compares totals in Redis, counters and rows at this moment, of the targets with the most of the latest 1,000 reactions, or of each `target`. For admins. Needs a session. Counts as one read of the caller.
+         * @description Compares totals in Redis, counters and rows at this moment, of the targets with the most of the latest 1,000 reactions, or of each `target`. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_audit"];
         put?: never;
@@ -335,7 +338,7 @@ export interface paths {
         };
         /**
          * Get the circuit breakers of all processes
-         * @description Each process has a breaker for each dependency, and reports its changes with its next command to Redis. While Redis is unavailable only the process that answers is known. For admins. Needs a session. Counts as one read of the caller.
+         * @description Each process has a breaker for each dependency, and reports its changes with its next command to Redis. While Redis is unavailable only the process that answers is known. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_breakers"];
         put?: never;
@@ -356,13 +359,13 @@ export interface paths {
         get?: never;
         /**
          * Hide a comment
-         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For moderators. Needs a session. Counts as one write of the caller.
          */
         put: operations["hide_comment"];
         post?: never;
         /**
          * Show a hidden comment again
-         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Idempotent. For moderators. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_comment"];
         options?: never;
@@ -379,7 +382,7 @@ export interface paths {
         };
         /**
          * List erasures of accounts
-         * @description Returns the latest ones; those that are not closed come first. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns the latest ones; those that are not closed come first. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_erasures"];
         put?: never;
@@ -419,7 +422,7 @@ export interface paths {
         };
         /**
          * Get the state of Redis, MySQL and SQS
-         * @description Asks each of them once. A 503 means that the caller's session could not be checked, because Redis and MySQL are down. For admins. Needs a session. Counts as one read of the caller.
+         * @description Asks each of them once. A 503 means that the caller's session could not be checked, because Redis and MySQL are down. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_store_health"];
         put?: never;
@@ -439,7 +442,7 @@ export interface paths {
         };
         /**
          * Get the largest and the hottest keys of Redis
-         * @description Large keys are as of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
+         * @description Large keys are as of the last complete scan, which takes some minutes. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_keys"];
         put?: never;
@@ -459,7 +462,7 @@ export interface paths {
         };
         /**
          * Get the lag of queues, outboxes and schedules
-         * @description Returns what is left to do and how old it is, and the last run of each schedule. What cannot be read now is missing or null. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns what is left to do and how old it is, and the last run of each schedule. What cannot be read now is missing or null. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_lag"];
         put?: never;
@@ -480,13 +483,13 @@ export interface paths {
         get?: never;
         /**
          * Hide a post
-         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For moderators. Needs a session. Counts as one write of the caller.
          */
         put: operations["hide_post"];
         post?: never;
         /**
          * Show a hidden post again
-         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Idempotent. For moderators. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_post"];
         options?: never;
@@ -503,7 +506,7 @@ export interface paths {
         };
         /**
          * List queues
-         * @description Returns the state of each queue that has a dead-letter queue. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns the state of each queue that has a dead-letter queue. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_queues"];
         put?: never;
@@ -523,7 +526,7 @@ export interface paths {
         };
         /**
          * List the dead letters of a queue
-         * @description Returns messages that a queue dead-lettered. If there are more than `limit`, SQS chooses which. The messages stay where they are. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns messages that a queue dead-lettered. If there are more than `limit`, SQS chooses which. The messages stay where they are. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_dead_letters"];
         put?: never;
@@ -545,7 +548,7 @@ export interface paths {
         put?: never;
         /**
          * Purge dead letters of a queue
-         * @description Deletes the dead letters with these ids for ever, such as messages that no version can read. Repeat it for `missing` ids, which SQS may have hidden from this request. For admins. Needs a session. Counts as one write of the caller.
+         * @description Deletes the dead letters with these ids for ever, such as messages that no version can read. Repeat it for `missing` ids, which SQS may have hidden from this request. For operators. Needs a session. Counts as one write of the caller.
          */
         post: operations["purge_dead_letters"];
         delete?: never;
@@ -565,7 +568,7 @@ export interface paths {
         put?: never;
         /**
          * Redrive the dead letters of a queue
-         * @description Moves dead letters back to the queue, about 500 messages a request: repeat it while `remaining` is above 0. A message may be processed twice, which does no harm. For admins. Needs a session. Counts as one write of the caller.
+         * @description Moves dead letters back to the queue, about 500 messages a request: repeat it while `remaining` is above 0. A message may be processed twice, which does no harm. For operators. Needs a session. Counts as one write of the caller.
          */
         post: operations["redrive_dead_letters"];
         delete?: never;
@@ -583,7 +586,7 @@ export interface paths {
         };
         /**
          * Get the numbers of visitors
-         * @description Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of callers without an id. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of callers without an id. For sales and operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_reach"];
         put?: never;
@@ -603,13 +606,13 @@ export interface paths {
         };
         /**
          * List reconciliations
-         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_reconciliations"];
         put?: never;
         /**
          * Start a reconciliation
-         * @description Compares all targets and users in the background. While one is running, the request returns it and starts no other. For admins. Needs a session. Counts as one write of the caller.
+         * @description Compares all targets and users in the background. While one is running, the request returns it and starts no other. For operators. Needs a session. Counts as one write of the caller.
          */
         post: operations["start_reconciliation"];
         delete?: never;
@@ -627,7 +630,7 @@ export interface paths {
         };
         /**
          * List open reports
-         * @description Oldest first, with the beginning of the content that they are about. For admins. Needs a session. Counts as one read of the caller.
+         * @description Oldest first, with the beginning of the content that they are about. For moderators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_open_reports"];
         put?: never;
@@ -648,7 +651,7 @@ export interface paths {
         get?: never;
         /**
          * Resolve a report
-         * @description The report leaves the queue; the content is hidden by a request of its own. Idempotent; another outcome than the first one is a 409. For admins. Needs a session. Counts as one write of the caller.
+         * @description The report leaves the queue; the content is hidden by a request of its own. Idempotent; another outcome than the first one is a 409. For moderators. Needs a session. Counts as one write of the caller.
          */
         put: operations["resolve_report"];
         post?: never;
@@ -668,13 +671,13 @@ export interface paths {
         get?: never;
         /**
          * Hide a review
-         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For moderators. Needs a session. Counts as one write of the caller.
          */
         put: operations["hide_review"];
         post?: never;
         /**
          * Show a hidden review again
-         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Idempotent. For moderators. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_review"];
         options?: never;
@@ -691,7 +694,7 @@ export interface paths {
         };
         /**
          * Get the score of a review
-         * @description Returns the components of the score that orders recommended reviews, computed now. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns the components of the score that orders recommended reviews, computed now. For moderators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_review_score"];
         put?: never;
@@ -711,7 +714,7 @@ export interface paths {
         };
         /**
          * List gauges by minute, for plots
-         * @description Gauges are sampled once a minute and kept for a day. For admins. Needs a session. Counts as one read of the caller.
+         * @description Gauges are sampled once a minute and kept for a day. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_series"];
         put?: never;
@@ -733,7 +736,7 @@ export interface paths {
         put?: never;
         /**
          * Sweep the outboxes now
-         * @description Sends entries of outboxes again that MySQL has not confirmed, as each minute's sweep does, for a few seconds: repeat it while a number is above 0. Events have versions, so late and repeated ones are harmless. For admins. Needs a session. Counts as one write of the caller.
+         * @description Sends entries of outboxes again that MySQL has not confirmed, as each minute's sweep does, for a few seconds: repeat it while a number is above 0. Events have versions, so late and repeated ones are harmless. For operators. Needs a session. Counts as one write of the caller.
          */
         post: operations["sweep_outboxes"];
         delete?: never;
@@ -751,12 +754,12 @@ export interface paths {
         };
         /**
          * Get the switches
-         * @description Returns what operators stopped, limited or slowed down, and the newest change. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns what operators stopped, limited or slowed down, and the newest change. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_switches"];
         /**
          * Replace the switches
-         * @description Replaces the switches that are sent, for all requests 2 s later. If another operator changed them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces the switches that are sent, for all requests 2 s later. If another operator changed them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For operators. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_switches"];
         post?: never;
@@ -775,7 +778,7 @@ export interface paths {
         };
         /**
          * List the changes of the switches
-         * @description Newest first, each with the switches before and after it. For admins. Needs a session. Counts as one read of the caller.
+         * @description Newest first, each with the switches before and after it. For operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_switch_changes"];
         put?: never;
@@ -796,7 +799,7 @@ export interface paths {
         get?: never;
         /**
          * Set a level of degradation
-         * @description Replaces all switches by the level's; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces all switches by the level's; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For operators. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_level"];
         post?: never;
@@ -815,7 +818,7 @@ export interface paths {
         };
         /**
          * List sales by their state
-         * @description Returns the units of each sale at this moment. Running sales are in the order in which they close, coming ones in that in which they open, ended ones latest first. For admins. Needs a session. Counts as one read of the caller.
+         * @description Returns the units of each sale at this moment. Running sales are in the order in which they close, coming ones in that in which they open, ended ones latest first. For sales and operators. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_sales"];
         put?: never;
@@ -865,6 +868,70 @@ export interface paths {
         put: operations["issue_code"];
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/passkey-challenges": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a challenge for a passkey
+         * @description The challenge is signed by a passkey, to sign in or to enroll a new one, once within five minutes. A code is not used up by it. A session is optional. Counts as one write of the caller.
+         */
+        post: operations["create_passkey_challenge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/passkeys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the passkeys of the caller
+         * @description For all roles but `user`. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_passkeys"];
+        put?: never;
+        /**
+         * Enroll a passkey
+         * @description The first one of a user needs the code of an operator, which works once. A further one needs no code in a session of a role whose sign-in was within five minutes. A session is optional. Counts as one write of the caller.
+         */
+        post: operations["create_passkey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/passkeys/{passkey_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a passkey of the caller
+         * @description Its sessions stay. Idempotent. Needs a sign-in within five minutes. For all roles but `user`. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_passkey"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1217,7 +1284,7 @@ export interface paths {
         put?: never;
         /**
          * Create a shop type
-         * @description Each request creates one. For admins. Needs a session. Counts as one write of the caller.
+         * @description Each request creates one. For sales. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_shop_type"];
         delete?: never;
@@ -1240,13 +1307,13 @@ export interface paths {
         get: operations["get_shop_type"];
         /**
          * Replace a shop type
-         * @description Replaces all fields. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces all fields. Idempotent. For sales. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_shop_type"];
         post?: never;
         /**
          * Delete a shop type
-         * @description A type that shops have is not deleted. For admins. Needs a session. Counts as one write of the caller.
+         * @description A type that shops have is not deleted. For sales. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_shop_type"];
         options?: never;
@@ -1289,7 +1356,7 @@ export interface paths {
         put?: never;
         /**
          * Create a shop
-         * @description Each request creates one. For admins. Needs a session. Counts as one write of the caller.
+         * @description Each request creates one. For sales. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_shop"];
         delete?: never;
@@ -1332,13 +1399,13 @@ export interface paths {
         get: operations["get_shop"];
         /**
          * Replace a shop
-         * @description Replaces all fields. Idempotent. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces all fields. Idempotent. For owners of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_shop"];
         post?: never;
         /**
          * Delete a shop
-         * @description Its vouchers can no longer be ordered. A repeat is a 410. For admins. Needs a session. Counts as one write of the caller.
+         * @description Its vouchers can no longer be ordered. A repeat is a 410. For sales. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_shop"];
         options?: never;
@@ -1355,7 +1422,7 @@ export interface paths {
         };
         /**
          * List the members of a shop
-         * @description Owners first. For owners of the shop and admins. Needs a session. Counts as one read of the caller.
+         * @description Owners first. For owners of the shop, sales and admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_members"];
         put?: never;
@@ -1376,13 +1443,13 @@ export interface paths {
         get?: never;
         /**
          * Appoint a member of a shop
-         * @description Or changes the role of one. The last owner keeps the role until there is another one, unless an admin changes it. Idempotent. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description Or changes the role of one. The last owner keeps the role until there is another one, unless the role sales changes it. Idempotent. For owners of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         put: operations["appoint_member"];
         post?: never;
         /**
          * Remove a member of a shop
-         * @description Owners remove others, and each member can leave; the last owner cannot. Idempotent. For members of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description Owners remove others, and each member can leave; the last owner cannot. Idempotent. For members of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["remove_member"];
         options?: never;
@@ -1399,7 +1466,7 @@ export interface paths {
         };
         /**
          * List the redeemed orders of a shop
-         * @description Newest first. For members of the shop and admins. Needs a session. Counts as one read of the caller.
+         * @description Newest first. For members of the shop, sales and admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_redemptions"];
         put?: never;
@@ -1463,7 +1530,7 @@ export interface paths {
         };
         /**
          * List the sales of a shop
-         * @description Newest voucher first, also of withdrawn vouchers, with the units at this moment. For members of the shop and admins. Needs a session. Counts as one read of the caller.
+         * @description Newest voucher first, also of withdrawn vouchers, with the units at this moment. For members of the shop, sales and admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_sales_of_shop"];
         put?: never;
@@ -1746,6 +1813,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users/me/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the sessions of the caller
+         * @description Returns the newest 100, each with the client that signed in and what it may do. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_sessions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/sessions/{session_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a session of the caller
+         * @description Such as one on a device that was lost; also the session of this request. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_my_session"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/me/shops": {
         parameters: {
             query?: never;
@@ -1800,7 +1907,11 @@ export interface paths {
         get: operations["get_user"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase the account of a user
+         * @description As the user can: profile, phone number and sessions at once, the rest within minutes. It cannot be undone. Needs a sign-in within five minutes. For admins. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_user"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1842,6 +1953,26 @@ export interface paths {
          * @description The caller's latest follow first. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_common_follows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{user_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what is stored about a user
+         * @description For a user who asked for it and cannot sign in. Needs a sign-in within five minutes; a session signs in again for the next pages. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_user_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1946,7 +2077,7 @@ export interface paths {
         post?: never;
         /**
          * End all sessions of a user
-         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         * @description Idempotent. For operators. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_user_sessions"];
         options?: never;
@@ -1989,7 +2120,7 @@ export interface paths {
         put?: never;
         /**
          * Create a voucher
-         * @description The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the request can be repeated; without one, each request creates a voucher. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the request can be repeated; without one, each request creates a voucher. For owners of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_voucher"];
         delete?: never;
@@ -2014,14 +2145,14 @@ export interface paths {
         post?: never;
         /**
          * Withdraw a voucher
-         * @description No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones stay. A repeat is a 410. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones stay. A repeat is a 410. For owners of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["withdraw_voucher"];
         options?: never;
         head?: never;
         /**
          * Update a voucher
-         * @description Changes the fields that are sent: `title`; `price_cents`, until the sale begins; `expires_at`, to a later time. Orders show the change within a minute. Idempotent. For owners of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description Changes the fields that are sent: `title`; `price_cents`, until the sale begins; `expires_at`, to a later time. Orders show the change within a minute. Idempotent. For owners of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         patch: operations["update_voucher"];
         trace?: never;
@@ -2057,7 +2188,7 @@ export interface paths {
         put?: never;
         /**
          * Redeem the code of an order
-         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For members of the shop and admins. Needs a session. Counts as one write of the caller.
+         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For members of the shop, sales and admins. Needs a session. Counts as one write of the caller.
          */
         post: operations["redeem_code"];
         delete?: never;
@@ -2823,6 +2954,32 @@ export interface components {
             time_zone: string;
         };
         /** @description One page of a list. */
+        OwnSessionPage: {
+            items: components["schemas"]["OwnSessionResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description An open session of the caller. */
+        OwnSessionResponse: {
+            /** @description `User-Agent` of the sign-in. */
+            client: string | null;
+            /** @description Whether it is the session of this request. */
+            current: boolean;
+            /**
+             * Format: date-time
+             * @description When it ends unless it is used.
+             */
+            expires_at: string;
+            /** @description Names the session; it is no token. */
+            id: string;
+            /** @description How it was opened; null for one of an earlier version. */
+            method: ("code" | "id_token" | "passkey" | "operate") | null;
+            /** @description `user`, `moderator`, `sales`, `operator` or `admin`: what it admits. */
+            role: string;
+            /** Format: date-time */
+            signed_in_at: string;
+        };
+        /** @description One page of a list. */
         OwnShopPage: {
             items: components["schemas"]["OwnShopResponse"][];
             /** @description Cursor of the page after this one; null on the last page. */
@@ -2859,6 +3016,56 @@ export interface components {
              * @description When it was changed last.
              */
             updated_at: string;
+        };
+        /** @description The signature of a challenge by a passkey. All fields are base64url. */
+        PasskeyAssertion: {
+            authenticator_data: string;
+            /** @description `clientDataJSON` of the browser. */
+            client_data: string;
+            credential_id: string;
+            signature: string;
+            /** @description If the browser has it. */
+            user_handle?: string | null;
+        };
+        /** @description What the challenge is for: with a code, or the session of a role, also for a new passkey. */
+        PasskeyChallengeRequest: {
+            code?: string | null;
+        };
+        /** @description A challenge that a passkey signs, once. */
+        PasskeyChallengeResponse: {
+            /** @description Random bytes, base64url. */
+            challenge: string;
+            /** @description Seconds until the challenge expires. */
+            expires_in: number;
+            /** @description Host that passkeys belong to. */
+            rp_id: string;
+            /** @description To whom a new passkey will belong; `user.id` of the browser is the text of this id. Null without a code and without a session. */
+            user: components["schemas"]["UserCard"] | null;
+        };
+        /** @description One page of a list. */
+        PasskeyPage: {
+            items: components["schemas"]["PasskeyResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A new passkey, which a device made for a challenge. */
+        PasskeyRequest: {
+            /** @description `attestationObject` of the browser. */
+            attestation: string;
+            /** @description `clientDataJSON` of the browser. */
+            client_data: string;
+            code?: string | null;
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed. */
+            name: string;
+        };
+        /** @description A passkey of the caller. */
+        PasskeyResponse: {
+            /** Format: date-time */
+            created_at: string;
+            name: string;
+            passkey_id: string;
+            /** @description The last sign-in with it. */
+            used_at: string | null;
         };
         /** @description A sign-in code and its challenge, for the phone of the caller. */
         PhoneRequest: {
@@ -3538,7 +3745,7 @@ export interface components {
             /** @description By name and queue. */
             series: components["schemas"]["GaugeSeriesResponse"][];
         };
-        /** @description A sign-in code and its challenge, or an ID token and its nonce, if it has one. */
+        /** @description A sign-in code and its challenge, or an ID token and its nonce, if it has one, or the signature of a passkey. */
         SessionRequest: {
             challenge?: string | null;
             code?: string | null;
@@ -3546,6 +3753,8 @@ export interface components {
             id_token?: string | null;
             /** @description The `nonce` of the ID token, or the text whose SHA-256, in hex, that is. Required if the token has one. */
             nonce?: string | null;
+            /** @description In place of challenge and code: an operator signs in to the console. */
+            passkey?: components["schemas"]["PasskeyAssertion"] | null;
         };
         /** @description A new session. */
         SessionResponse: {
@@ -5233,6 +5442,105 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RedemptionCodeResponse"];
                 };
+            };
+        };
+    };
+    create_passkey_challenge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasskeyChallengeRequest"];
+            };
+        };
+        responses: {
+            /** @description The challenge. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyChallengeResponse"];
+                };
+            };
+        };
+    };
+    list_passkeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All passkeys. `next` is null. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyPage"];
+                };
+            };
+        };
+    };
+    create_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PasskeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The passkey. */
+            201: {
+                headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PasskeyResponse"];
+                };
+            };
+        };
+    };
+    delete_passkey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a passkey of the caller. */
+                passkey_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It opens no session any more. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -6937,6 +7245,51 @@ export interface operations {
             };
         };
     };
+    list_my_sessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Open sessions, the newest first. `next` is null. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OwnSessionPage"];
+                };
+            };
+        };
+    };
+    delete_my_session: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a session of the caller. */
+                session_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It has ended. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     list_my_shops: {
         parameters: {
             query?: {
@@ -7018,6 +7371,31 @@ export interface operations {
             };
         };
     };
+    delete_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account is being erased. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureResponse"];
+                };
+            };
+        };
+    };
     block_user: {
         parameters: {
             query?: never;
@@ -7094,6 +7472,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FollowListItemPage"];
+                };
+            };
+        };
+    };
+    get_user_export: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rows about the user. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportedRowPage"];
                 };
             };
         };

@@ -9,7 +9,7 @@ export interface AuthResource {
   linkPhone(body: BodyOf<"put", "/auth/phone">, options?: RequestOptions): Promise<Result<"put", "/auth/phone">>;
   /** Sign out on all devices. */
   deleteSessions(options?: RequestOptions): Promise<Result<"delete", "/auth/sessions">>;
-  /** Sign in with a code or an ID token. */
+  /** Sign in with a code, an ID token or a passkey. */
   createSession(body: BodyOf<"post", "/auth/sessions">, options?: RequestOptions): Promise<Result<"post", "/auth/sessions">>;
   /** Sign out. */
   deleteCurrentSession(options?: RequestOptions): Promise<Result<"delete", "/auth/sessions/current">>;
@@ -120,6 +120,20 @@ export interface OrdersResource {
   get(orderId: string, options?: RequestOptions): Promise<Result<"get", "/orders/{order_id}">>;
   /** Issue the code of an order. */
   issueCode(orderId: string, options?: RequestOptions): Promise<Result<"put", "/orders/{order_id}/code">>;
+}
+
+export interface PasskeyChallengesResource {
+  /** Get a challenge for a passkey. */
+  create(body: BodyOf<"post", "/passkey-challenges">, options?: RequestOptions): Promise<Result<"post", "/passkey-challenges">>;
+}
+
+export interface PasskeysResource {
+  /** List the passkeys of the caller. */
+  list(options?: RequestOptions): Listed<"/passkeys">;
+  /** Enroll a passkey. */
+  create(body: BodyOf<"post", "/passkeys">, options?: RequestOptions): Promise<Result<"post", "/passkeys">>;
+  /** End a passkey of the caller. */
+  delete(passkeyId: string, options?: RequestOptions): Promise<Result<"delete", "/passkeys/{passkey_id}">>;
 }
 
 export interface PostsResource {
@@ -265,10 +279,16 @@ export interface UsersResource {
   getMyPush(options?: RequestOptions): Promise<Result<"get", "/users/me/push">>;
   /** Choose what is pushed. */
   updateMyPush(body: BodyOf<"put", "/users/me/push">, options?: RequestOptions): Promise<Result<"put", "/users/me/push">>;
+  /** List the sessions of the caller. */
+  listMySessions(options?: RequestOptions): Listed<"/users/me/sessions">;
+  /** End a session of the caller. */
+  deleteMySession(sessionId: string, options?: RequestOptions): Promise<Result<"delete", "/users/me/sessions/{session_id}">>;
   /** List the shops that the caller acts for. */
   listMyShops(query?: QueryOf<"/users/me/shops">, options?: RequestOptions): Listed<"/users/me/shops">;
   /** List the waitlists that the caller is on. */
   listMyWaitlists(query?: QueryOf<"/users/me/waitlists">, options?: RequestOptions): Listed<"/users/me/waitlists">;
+  /** Erase the account of a user. */
+  delete(userId: string, options?: RequestOptions): Promise<Result<"delete", "/users/{user_id}">>;
   /** Get a user's profile. */
   get(userId: string, options?: RequestOptions): Promise<Result<"get", "/users/{user_id}">>;
   /** Unblock a user. */
@@ -277,6 +297,8 @@ export interface UsersResource {
   block(userId: string, options?: RequestOptions): Promise<Result<"put", "/users/{user_id}/blocks/me">>;
   /** List the users whom a user and the caller follow. */
   listCommonFollows(userId: string, query?: QueryOf<"/users/{user_id}/common-follows">, options?: RequestOptions): Listed<"/users/{user_id}/common-follows">;
+  /** Get what is stored about a user. */
+  getExport(userId: string, query?: QueryOf<"/users/{user_id}/export">, options?: RequestOptions): Listed<"/users/{user_id}/export">;
   /** List the followers of a user. */
   listFollowers(userId: string, query?: QueryOf<"/users/{user_id}/followers">, options?: RequestOptions): Listed<"/users/{user_id}/followers">;
   /** Unfollow a user. */
@@ -387,6 +409,14 @@ export abstract class Resources {
     get: "get /orders/{order_id}",
     issueCode: "put /orders/{order_id}/code",
   });
+  readonly passkeyChallenges = bind<PasskeyChallengesResource>(this, {
+    create: "post= /passkey-challenges",
+  });
+  readonly passkeys = bind<PasskeysResource>(this, {
+    list: "get+ /passkeys",
+    create: "post= /passkeys",
+    delete: "delete /passkeys/{passkey_id}",
+  });
   readonly posts = bind<PostsResource>(this, {
     listById: "get* /posts",
     create: "post= /posts",
@@ -463,12 +493,16 @@ export abstract class Resources {
     listMyOrders: "get* /users/me/orders",
     getMyPush: "get /users/me/push",
     updateMyPush: "put= /users/me/push",
+    listMySessions: "get+ /users/me/sessions",
+    deleteMySession: "delete /users/me/sessions/{session_id}",
     listMyShops: "get* /users/me/shops",
     listMyWaitlists: "get* /users/me/waitlists",
+    delete: "delete /users/{user_id}",
     get: "get /users/{user_id}",
     unblock: "delete /users/{user_id}/blocks/me",
     block: "put /users/{user_id}/blocks/me",
     listCommonFollows: "get* /users/{user_id}/common-follows",
+    getExport: "get* /users/{user_id}/export",
     listFollowers: "get* /users/{user_id}/followers",
     unfollow: "delete /users/{user_id}/followers/me",
     follow: "put /users/{user_id}/followers/me",

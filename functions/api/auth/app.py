@@ -1,4 +1,4 @@
-"""Sign-in with a phone or an ID token, the end of sessions, and ids of anonymous visitors."""
+"""Sign-in with a phone, an ID token or a passkey, sessions, and ids of anonymous visitors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,42 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.issuers import IdTokenRefused
+from plaza.auth.passkeys import PasskeyRefused, PasskeysAreOff, TooManyPasskeys
 from plaza.auth.schemas import (
     CodeRequest,
     CodeResponse,
+    PasskeyChallengeRequest,
+    PasskeyChallengeResponse,
+    PasskeyId,
+    PasskeyRequest,
+    PasskeyResponse,
     PhoneRequest,
     SessionRequest,
     SessionResponse,
 )
-from plaza.infra.http.resolver import PlazaResolver, require_caller
-from plaza.infra.http.routes import BEARER, PUBLIC, CreatesAt, Responses
-from plaza.infra.runtime.errors import SwitchedOff, Unauthenticated
+from plaza.infra.http.resolver import (
+    PlazaResolver,
+    find_caller,
+    require_caller,
+    require_fresh_sign_in,
+)
+from plaza.infra.http.routes import (
+    ANY_ROLE,
+    BEARER,
+    OPTIONAL,
+    PUBLIC,
+    CreatesAt,
+    FreshSignIn,
+    Responses,
+)
+from plaza.infra.http.schemas import Page
+from plaza.infra.runtime.errors import (
+    Forbidden,
+    NotFound,
+    SignInTooOld,
+    SwitchedOff,
+    Unauthenticated,
+)
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
@@ -28,9 +54,11 @@ from plaza.reach.schemas import VisitorIdResponse
 from plaza.users.model import PhoneTaken, UserMissing
 
 if TYPE_CHECKING:
-    from plaza.auth import identity_sign_in
+    from plaza.auth import identity_sign_in, passkey_list, passkey_sign_in
 else:  # a sign-in with a phone needs no cryptography
     identity_sign_in = LazyModule("plaza.auth.identity_sign_in")
+    passkey_list = LazyModule("plaza.auth.passkey_list")
+    passkey_sign_in = LazyModule("plaza.auth.passkey_sign_in")
 
 # A session that has ended may be ended again: this repeats what failed half way.
 app = PlazaResolver(
@@ -56,21 +84,33 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
     "/auth/sessions",
     security=PUBLIC,
     middlewares=[CreatesAt("/auth/sessions/current")],
-    responses=Responses({201: "The new session."}, CodeRefused, IdTokenRefused, SwitchedOff),
+    responses=Responses(
+        {201: "The new session."},
+        CodeRefused,
+        IdTokenRefused,
+        PasskeyRefused,
+        PasskeysAreOff,
+        SwitchedOff,
+    ),
 )
 def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
-    """Sign in with a code or an ID token.
+    """Sign in with a code, an ID token or a passkey.
 
     Exchanges a challenge and its code for a session, or an ID token of an OpenID Connect issuer
-    that this deployment accepts. The first sign-in of a phone, or of a subject of an issuer,
-    creates the user, unless operators stopped new accounts. A code and a token work once: do not
-    repeat a request that succeeded. Five wrong codes end the challenge.
+    that this deployment accepts, or the signature of a passkey. Only the session of a passkey has
+    the role of its user, and it ends after 12 hours; the others have the role `user`. The first
+    sign-in of a phone, or of a subject of an issuer, creates the user, unless operators stopped new
+    accounts. A code, a token and a signature work once: do not repeat a request that succeeded.
+    Five wrong codes end the challenge.
     """
-    if request.id_token is not None:
-        signed_in = identity_sign_in.sign_in(request.id_token, request.nonce)
+    client = app.current_event.headers.get("user-agent")
+    if request.passkey is not None:
+        signed_in = passkey_sign_in.sign_in(request.passkey.to_assertion(), app.client_ip, client)
+    elif request.id_token is not None:
+        signed_in = identity_sign_in.sign_in(request.id_token, request.nonce, client)
     else:
         challenge, code = request.challenge or "", request.code or ""
-        signed_in = phone_sign_in.sign_in(challenge, code, app.client_ip)
+        signed_in = phone_sign_in.sign_in(challenge, code, app.client_ip, client)
     return SessionResponse.of(signed_in), 201
 
 
@@ -85,7 +125,77 @@ def link_phone(request: PhoneRequest) -> tuple[None, int]:
     Gives the caller, who signed in with an ID token, the phone of a challenge, with which the
     caller can sign in, too. The code works once.
     """
-    phone_sign_in.link(require_caller(app), request.challenge, request.code)
+    phone_sign_in.link(require_caller(app), request.challenge, request.code, app.client_ip)
+    return None, 204
+
+
+@app.post(
+    "/passkey-challenges",
+    security=OPTIONAL,
+    responses=Responses("The challenge.", PasskeyRefused, PasskeysAreOff),
+)
+def create_passkey_challenge(request: PasskeyChallengeRequest) -> PasskeyChallengeResponse:
+    """Get a challenge for a passkey.
+
+    The challenge is signed by a passkey, to sign in or to enroll a new one, once within five
+    minutes. A code is not used up by it.
+    """
+    issued = passkey_sign_in.issue_challenge(request.code, find_caller(app), app.client_ip)
+    return PasskeyChallengeResponse.of(issued)
+
+
+@app.post(
+    "/passkeys",
+    security=OPTIONAL,
+    middlewares=[CreatesAt("/passkeys")],
+    responses=Responses(
+        {201: "The passkey."},
+        PasskeyRefused,
+        PasskeysAreOff,
+        TooManyPasskeys,
+        SignInTooOld,
+    ),
+)
+def create_passkey(request: PasskeyRequest) -> tuple[PasskeyResponse, int]:
+    """Enroll a passkey.
+
+    The first one of a user needs the code of an operator, which works once. A further one needs no
+    code in a session of a role whose sign-in was within five minutes.
+    """
+    caller_id = None
+    if request.code is None:
+        caller_id = require_caller(app)
+        if app.caller.role == "user":
+            raise Forbidden("A passkey without a code requires a role other than user.")
+        require_fresh_sign_in(app.caller)
+    enrolled = passkey_sign_in.enroll(
+        request.to_new(), request.name, request.code, caller_id, app.client_ip
+    )
+    return PasskeyResponse.of(enrolled), 201
+
+
+@app.get("/passkeys", security=ANY_ROLE, responses=Responses("All passkeys. `next` is null."))
+def list_passkeys() -> Page[PasskeyResponse]:
+    """List the passkeys of the caller.
+
+    For all roles but `user`.
+    """
+    listed = passkey_list.list_passkeys(require_caller(app))
+    return Page(items=[PasskeyResponse.of(passkey) for passkey in listed], next=None)
+
+
+@app.delete(
+    "/passkeys/<passkey_id>",
+    security=ANY_ROLE,
+    middlewares=[FreshSignIn()],
+    responses=Responses({204: "It opens no session any more."}, NotFound),
+)
+def delete_passkey(passkey_id: PasskeyId) -> tuple[None, int]:
+    """End a passkey of the caller.
+
+    Its sessions stay. Idempotent. Needs a sign-in within five minutes. For all roles but `user`.
+    """
+    passkey_list.end_passkey(require_caller(app), passkey_id)
     return None, 204
 
 

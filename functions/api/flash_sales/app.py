@@ -57,11 +57,11 @@ from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
-    ADMIN,
     BEARER,
     MEMBER,
     OPTIONAL,
     OWNER,
+    SALES_OR_OPERATOR,
     WRITES,
     Headers,
     Held,
@@ -92,8 +92,8 @@ def create_voucher(
     """Create a voucher.
 
     The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the
-    request can be repeated; without one, each request creates a voucher. For owners of the shop
-    and admins.
+    request can be repeated; without one, each request creates a voucher. For owners of the shop,
+    sales and admins.
     """
     shop_id = read_id(request.shop_id, "shop")
     creator_id = access.require_owner(app, shop_id)
@@ -138,8 +138,8 @@ def update_voucher(voucher_id: Id, change: VoucherUpdateRequest) -> VoucherRespo
     """Update a voucher.
 
     Changes the fields that are sent: `title`; `price_cents`, until the sale begins; `expires_at`,
-    to a later time. Orders show the change within a minute. Idempotent. For owners of the shop and
-    admins.
+    to a later time. Orders show the change within a minute. Idempotent. For owners of the
+    shop, sales and admins.
     """
     changed_id = read_id(voucher_id, "voucher")
     access.require_owner(app, queries.read_shop_id(changed_id))
@@ -158,7 +158,7 @@ def withdraw_voucher(voucher_id: Id) -> tuple[None, int]:
     """Withdraw a voucher.
 
     No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones
-    stay. A repeat is a 410. For owners of the shop and admins.
+    stay. A repeat is a 410. For owners of the shop, sales and admins.
     """
     withdrawn_id = read_id(voucher_id, "voucher")
     caller_id = access.require_owner(app, queries.read_shop_id(withdrawn_id))
@@ -344,7 +344,7 @@ def redeem_code(
 
     The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same
     answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to
-    10 a minute and 60 an hour. For members of the shop and admins.
+    10 a minute and 60 an hour. For members of the shop, sales and admins.
     """
     of = read_id(voucher_id, "voucher")
     caller_id = access.require_member(app, queries.read_shop_id(of))
@@ -367,7 +367,7 @@ def list_redemptions(
 ) -> Page[RedeemedOrderResponse]:
     """List the redeemed orders of a shop.
 
-    Newest first. For members of the shop and admins.
+    Newest first. For members of the shop, sales and admins.
     """
     of = read_id(shop_id, "shop")
     access.require_member(app, of)
@@ -383,7 +383,7 @@ def list_sales_of_shop(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) ->
     """List the sales of a shop.
 
     Newest voucher first, also of withdrawn vouchers, with the units at this moment. For members of
-    the shop and admins.
+    the shop, sales and admins.
     """
     of = read_id(shop_id, "shop")
     access.require_member(app, of)
@@ -414,7 +414,10 @@ def list_my_waitlists(limit: Limit = 20, cursor: Cursor = None) -> Page[Waitlist
 
 
 @app.get(
-    "/ops/vouchers", security=ADMIN, tags=["operations"], responses=Responses("A page of sales.")
+    "/ops/vouchers",
+    security=SALES_OR_OPERATOR,
+    tags=["operations"],
+    responses=Responses("A page of sales."),
 )
 def list_sales(
     state: State = "running", limit: Limit = 20, cursor: Cursor = None
@@ -422,7 +425,7 @@ def list_sales(
     """List sales by their state.
 
     Returns the units of each sale at this moment. Running sales are in the order in which they
-    close, coming ones in that in which they open, ended ones latest first. For admins.
+    close, coming ones in that in which they open, ended ones latest first. For sales and operators.
     """
     sales, last = sale_report.read_sales(state, _parse_time_cursor(cursor), limit)
     return Page(

@@ -1,4 +1,4 @@
-"""Reports, and what moderators hide. All but reporting is for admins."""
+"""Reports, and what moderators hide. All but reporting is for moderators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, require_caller
-from plaza.infra.http.routes import ADMIN, BEARER, WRITES, Responses
+from plaza.infra.http.routes import BEARER, MODERATOR, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
@@ -67,11 +67,11 @@ def get_report(report_id: Id) -> ReportResponse:
     return ReportResponse.of(reports.read_own(read_id(report_id, "report"), reporter_id))
 
 
-@app.get("/ops/reports", security=ADMIN, responses=Responses("A page of open reports."))
+@app.get("/ops/reports", security=MODERATOR, responses=Responses("A page of open reports."))
 def list_open_reports(limit: Limit = 20, cursor: Cursor = None) -> Page[OpenReport]:
     """List open reports.
 
-    Oldest first, with the beginning of the content that they are about. For admins.
+    Oldest first, with the beginning of the content that they are about. For moderators.
     """
     after_id = unpack_cursor(cursor, (int,))[0] if cursor else 0
     page, last = reports.list_open(after_id, limit)
@@ -83,14 +83,14 @@ def list_open_reports(limit: Limit = 20, cursor: Cursor = None) -> Page[OpenRepo
 
 @app.put(
     "/ops/reports/<report_id>/outcome",
-    security=ADMIN,
+    security=MODERATOR,
     responses=Responses("The resolved report.", NotFound, ReportResolved),
 )
 def resolve_report(report_id: Id, request: OutcomeRequest) -> ReportResponse:
     """Resolve a report.
 
     The report leaves the queue; the content is hidden by a request of its own. Idempotent; another
-    outcome than the first one is a 409. For admins.
+    outcome than the first one is a 409. For moderators.
     """
     operator_id = require_caller(app)
     return ReportResponse.of(
@@ -98,59 +98,59 @@ def resolve_report(report_id: Id, request: OutcomeRequest) -> ReportResponse:
     )
 
 
-@app.put("/ops/posts/<post_id>/hidden", security=ADMIN, responses=_HIDDEN)
+@app.put("/ops/posts/<post_id>/hidden", security=MODERATOR, responses=_HIDDEN)
 def hide_post(post_id: Id) -> HiddenResponse:
     """Hide a post.
 
     Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and
-    recommendations within 2 seconds, and stays counted. Idempotent. For admins.
+    recommendations within 2 seconds, and stays counted. Idempotent. For moderators.
     """
     return _hide("post", post_id)
 
 
-@app.delete("/ops/posts/<post_id>/hidden", security=ADMIN, responses=_SHOWN)
+@app.delete("/ops/posts/<post_id>/hidden", security=MODERATOR, responses=_SHOWN)
 def show_post(post_id: Id) -> HiddenResponse:
     """Show a hidden post again.
 
-    Idempotent. For admins.
+    Idempotent. For moderators.
     """
     return _show("post", post_id)
 
 
-@app.put("/ops/comments/<comment_id>/hidden", security=ADMIN, responses=_HIDDEN)
+@app.put("/ops/comments/<comment_id>/hidden", security=MODERATOR, responses=_HIDDEN)
 def hide_comment(comment_id: Id) -> HiddenResponse:
     """Hide a comment.
 
     Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and
-    recommendations within 2 seconds, and stays counted. Idempotent. For admins.
+    recommendations within 2 seconds, and stays counted. Idempotent. For moderators.
     """
     return _hide("comment", comment_id)
 
 
-@app.delete("/ops/comments/<comment_id>/hidden", security=ADMIN, responses=_SHOWN)
+@app.delete("/ops/comments/<comment_id>/hidden", security=MODERATOR, responses=_SHOWN)
 def show_comment(comment_id: Id) -> HiddenResponse:
     """Show a hidden comment again.
 
-    Idempotent. For admins.
+    Idempotent. For moderators.
     """
     return _show("comment", comment_id)
 
 
-@app.put("/ops/reviews/<review_id>/hidden", security=ADMIN, responses=_HIDDEN)
+@app.put("/ops/reviews/<review_id>/hidden", security=MODERATOR, responses=_HIDDEN)
 def hide_review(review_id: Id) -> HiddenResponse:
     """Hide a review.
 
     Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and
-    recommendations within 2 seconds, and stays counted. Idempotent. For admins.
+    recommendations within 2 seconds, and stays counted. Idempotent. For moderators.
     """
     return _hide("review", review_id)
 
 
-@app.delete("/ops/reviews/<review_id>/hidden", security=ADMIN, responses=_SHOWN)
+@app.delete("/ops/reviews/<review_id>/hidden", security=MODERATOR, responses=_SHOWN)
 def show_review(review_id: Id) -> HiddenResponse:
     """Show a hidden review again.
 
-    Idempotent. For admins.
+    Idempotent. For moderators.
     """
     return _show("review", review_id)
 

@@ -1,4 +1,4 @@
-"""The stores, keys, queues, schedules, dead letters, switches and the reach. For admins."""
+"""The stores, keys, queues, schedules, dead letters, switches and the reach."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from plaza.event_log.schemas import After, EventLimit, EventsResponse, read_posi
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.resolver import PlazaResolver, require_caller
-from plaza.infra.http.routes import ADMIN, Responses
+from plaza.infra.http.routes import ADMIN, OPERATOR, SALES_OR_OPERATOR, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.jobs import health
 from plaza.infra.queues import spill
@@ -65,32 +65,32 @@ _CHANGED = Responses("The new switches.", SwitchesChanged)
 _METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
 
 
-@app.get("/ops/health", security=ADMIN, responses=Responses("The state of the stores."))
+@app.get("/ops/health", security=OPERATOR, responses=Responses("The state of the stores."))
 def get_store_health() -> HealthResponse:
     """Get the state of Redis, MySQL and SQS.
 
     Asks each of them once. A 503 means that the caller's session could not be checked, because
-    Redis and MySQL are down. For admins.
+    Redis and MySQL are down. For operators.
     """
     # If SQS answers about one queue, it is up.
     return HealthResponse.model_validate(health.check("reactions"))
 
 
-@app.get("/ops/keys", security=ADMIN, responses=Responses("The keys."))
+@app.get("/ops/keys", security=OPERATOR, responses=Responses("The keys."))
 def get_keys() -> KeysResponse:
     """Get the largest and the hottest keys of Redis.
 
-    Large keys are as of the last complete scan, which takes some minutes. For admins.
+    Large keys are as of the last complete scan, which takes some minutes. For operators.
     """
     return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
 
 
-@app.get("/ops/reach", security=ADMIN, responses=Responses("The visitors."))
+@app.get("/ops/reach", security=SALES_OR_OPERATOR, responses=Responses("The visitors."))
 def get_reach(days: Days = 7) -> ReachResponse:
     """Get the numbers of visitors.
 
     Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of
-    callers without an id. For admins.
+    callers without an id. For sales and operators.
     """
     return ReachResponse.of(report.read_reach(days))
 
@@ -109,25 +109,25 @@ def list_events(after: After = None, limit: EventLimit = 100) -> EventsResponse:
     return EventsResponse.of(read_events.read_page(read_position(after), limit))
 
 
-@app.get("/ops/queues", security=ADMIN, responses=Responses("All queues, by name."))
+@app.get("/ops/queues", security=OPERATOR, responses=Responses("All queues, by name."))
 def list_queues() -> Page[QueueResponse]:
     """List queues.
 
-    Returns the state of each queue that has a dead-letter queue. For admins.
+    Returns the state of each queue that has a dead-letter queue. For operators.
     """
     return Page(items=[QueueResponse.of(queue) for queue in queue_admin.read_queues()], next=None)
 
 
 @app.get(
     "/ops/queues/<queue>/dead-letters",
-    security=ADMIN,
+    security=OPERATOR,
     responses=Responses("Dead letters, oldest first.", NotFound, DlqHasConsumer),
 )
 def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterResponse]:
     """List the dead letters of a queue.
 
     Returns messages that a queue dead-lettered. If there are more than `limit`, SQS chooses which.
-    The messages stay where they are. For admins.
+    The messages stay where they are. For operators.
     """
     admin_id = require_caller(app)
     letters = queue_admin.list_dead_letters(queue, limit, operator_id=str(admin_id))
@@ -136,14 +136,14 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
 
 @app.post(
     "/ops/queues/<queue>/redrives",
-    security=ADMIN,
+    security=OPERATOR,
     responses=Responses("The result of the redrive.", NotFound, DlqHasConsumer),
 )
 def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveResponse:
     """Redrive the dead letters of a queue.
 
     Moves dead letters back to the queue, about 500 messages a request: repeat it while `remaining`
-    is above 0. A message may be processed twice, which does no harm. For admins.
+    is above 0. A message may be processed twice, which does no harm. For operators.
     """
     admin_id = require_caller(app)
     redriven = queue_admin.redrive(queue, str(admin_id), request.ids, request.limit)
@@ -152,78 +152,78 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
 
 @app.post(
     "/ops/queues/<queue>/purges",
-    security=ADMIN,
+    security=OPERATOR,
     responses=Responses("The result of the purge.", NotFound, DlqHasConsumer),
 )
 def purge_dead_letters(queue: QueueName, request: PurgeRequest) -> PurgeResponse:
     """Purge dead letters of a queue.
 
     Deletes the dead letters with these ids for ever, such as messages that no version can read.
-    Repeat it for `missing` ids, which SQS may have hidden from this request. For admins.
+    Repeat it for `missing` ids, which SQS may have hidden from this request. For operators.
     """
     admin_id = require_caller(app)
     return PurgeResponse.of(queue_admin.purge(queue, str(admin_id), request.ids))
 
 
-@app.post("/ops/sweeps", security=ADMIN, responses=Responses("The result of the sweep."))
+@app.post("/ops/sweeps", security=OPERATOR, responses=Responses("The result of the sweep."))
 def sweep_outboxes(request: SweepRequest) -> SweepResponse:
     """Sweep the outboxes now.
 
     Sends entries of outboxes again that MySQL has not confirmed, as each minute's sweep does, for a
     few seconds: repeat it while a number is above 0. Events have versions, so late and repeated
-    ones are harmless. For admins.
+    ones are harmless. For operators.
     """
     admin_id = require_caller(app)
     swept = sweep_now.sweep_now(request.everything, operator_id=str(admin_id))
     return SweepResponse(reactions=swept.reactions, checkins=swept.checkins)
 
 
-@app.get("/ops/breakers", security=ADMIN, responses=Responses("A report of each dependency."))
+@app.get("/ops/breakers", security=OPERATOR, responses=Responses("A report of each dependency."))
 def get_breakers() -> BreakersResponse:
     """Get the circuit breakers of all processes.
 
     Each process has a breaker for each dependency, and reports its changes with its next command to
-    Redis. While Redis is unavailable only the process that answers is known. For admins.
+    Redis. While Redis is unavailable only the process that answers is known. For operators.
     """
     return BreakersResponse.of(*breakers.read_breakers())
 
 
-@app.get("/ops/lag", security=ADMIN, responses=Responses("The lag."))
+@app.get("/ops/lag", security=OPERATOR, responses=Responses("The lag."))
 def get_lag() -> LagResponse:
     """Get the lag of queues, outboxes and schedules.
 
     Returns what is left to do and how old it is, and the last run of each schedule. What cannot be
-    read now is missing or null. For admins.
+    read now is missing or null. For operators.
     """
     return LagResponse.of(lag.read_lag(_METERS))
 
 
-@app.get("/ops/series", security=ADMIN, responses=Responses("The series."))
+@app.get("/ops/series", security=OPERATOR, responses=Responses("The series."))
 def list_series(minutes: Minutes = 60) -> SeriesResponse:
     """List gauges by minute, for plots.
 
-    Gauges are sampled once a minute and kept for a day. For admins.
+    Gauges are sampled once a minute and kept for a day. For operators.
     """
     first_minute, series = gauges.read_series(minutes)
     return SeriesResponse.of(first_minute, minutes, series)
 
 
-@app.get("/ops/switches", security=ADMIN, responses=Responses("The current switches."))
+@app.get("/ops/switches", security=OPERATOR, responses=Responses("The current switches."))
 def get_switches() -> SwitchesResponse:
     """Get the switches.
 
-    Returns what operators stopped, limited or slowed down, and the newest change. For admins.
+    Returns what operators stopped, limited or slowed down, and the newest change. For operators.
     """
     return SwitchesResponse.of(change_switches.read_newest())
 
 
-@app.put("/ops/switches", security=ADMIN, responses=_CHANGED)
+@app.put("/ops/switches", security=OPERATOR, responses=_CHANGED)
 def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
     """Replace the switches.
 
     Replaces the switches that are sent, for all requests 2 s later. If another operator changed
     them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing.
-    For admins.
+    For operators.
     """
     changed = change_switches.replace_switches(
         request.version, request.switches.to_values(), request.reason, require_caller(app)
@@ -231,12 +231,12 @@ def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
     return SwitchesResponse.of(changed)
 
 
-@app.put("/ops/switches/level", security=ADMIN, responses=_CHANGED)
+@app.put("/ops/switches/level", security=OPERATOR, responses=_CHANGED)
 def replace_level(request: LevelRequest) -> SwitchesResponse:
     """Set a level of degradation.
 
     Replaces all switches by the level's; `stopped_sales` stays. Otherwise as
-    `PUT /ops/switches`. For admins.
+    `PUT /ops/switches`. For operators.
     """
     changed = change_switches.set_level(
         request.version, request.level, request.reason, require_caller(app)
@@ -244,11 +244,11 @@ def replace_level(request: LevelRequest) -> SwitchesResponse:
     return SwitchesResponse.of(changed)
 
 
-@app.get("/ops/switches/changes", security=ADMIN, responses=Responses("A page of changes."))
+@app.get("/ops/switches/changes", security=OPERATOR, responses=Responses("A page of changes."))
 def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[SwitchChangeResponse]:
     """List the changes of the switches.
 
-    Newest first, each with the switches before and after it. For admins.
+    Newest first, each with the switches before and after it. For operators.
     """
     below = unpack_cursor(cursor, (int,))[0] if cursor else MAX_ID
     page, last = change_switches.list_changes(below, limit)

@@ -1,4 +1,4 @@
-"""Rankings: recommended reviews of a shop, posts by likes; for admins, scores of reviews."""
+"""Rankings: recommended reviews of a shop, posts by likes; for moderators, scores of reviews."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plaza.infra.http.cursors import BadCursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller
 from plaza.infra.http.responses import encode_page
-from plaza.infra.http.routes import ADMIN, OPTIONAL, BodyOf, Responses
+from plaza.infra.http.routes import MODERATOR, OPTIONAL, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound, SwitchedOff
 from plaza.infra.runtime.observability import logger, metrics
@@ -55,14 +55,15 @@ def list_recommended_reviews(
 
 @app.get(
     "/ops/reviews/<review_id>/score",
-    security=ADMIN,
+    security=MODERATOR,
     tags=["operations"],
     responses=Responses("The score and its components.", NotFound, Gone),
 )
 def get_review_score(review_id: Id) -> ReviewScoreResponse:
     """Get the score of a review.
 
-    Returns the components of the score that orders recommended reviews, computed now. For admins.
+    Returns the components of the score that orders recommended reviews, computed now. For
+    moderators.
     """
     return ReviewScoreResponse.of(recommend.explain_score(read_id(review_id, "review")))
 

@@ -1,4 +1,4 @@
-"""Reconciliations and the live audit: comparisons of Redis, counters and rows. For admins."""
+"""Reconciliations and the live audit: comparisons of Redis, counters and rows. For operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.resolver import PlazaResolver
-from plaza.infra.http.routes import ADMIN, Responses
+from plaza.infra.http.routes import OPERATOR, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import logger, metrics
@@ -24,12 +24,12 @@ from plaza.reconciliation.schemas import (
 app = PlazaResolver(identify, tag="operations")
 
 
-@app.get("/ops/audit", security=ADMIN, responses=Responses("The audit."))
+@app.get("/ops/audit", security=OPERATOR, responses=Responses("The audit."))
 def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
     """Get an audit of the most active targets.
 
     Compares totals in Redis, counters and rows at this moment, of the targets with the most of the
-    latest 1,000 reactions, or of each `target`. For admins.
+    latest 1,000 reactions, or of each `target`. For operators.
     """
     if target is None:
         audits = live_audit.audit_active(limit, charge=app.charge)
@@ -38,12 +38,14 @@ def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
     return AuditResponse.of(audits, clock.now_us())
 
 
-@app.get("/ops/reconciliations", security=ADMIN, responses=Responses("A page of reconciliations."))
+@app.get(
+    "/ops/reconciliations", security=OPERATOR, responses=Responses("A page of reconciliations.")
+)
 def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[ReconciliationResponse]:
     """List reconciliations.
 
     Returns what was compared, the differences and their repairs, the newest reconciliation first.
-    For admins.
+    For operators.
     """
     runs = orchestrator.read_reports(_parse_cursor(cursor), limit + 1)
     return Page(
@@ -54,14 +56,14 @@ def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[Recon
 
 @app.post(
     "/ops/reconciliations",
-    security=ADMIN,
+    security=OPERATOR,
     responses=Responses({202: "The reconciliation, which is running."}, example=1),
 )
 def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     """Start a reconciliation.
 
     Compares all targets and users in the background. While one is running, the request returns it
-    and starts no other. For admins.
+    and starts no other. For operators.
     """
     return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 

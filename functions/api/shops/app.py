@@ -1,4 +1,4 @@
-"""Shops, shop types and members of shops. Admins create and delete shops, owners replace theirs."""
+"""Shops, shop types and members of shops. Sales makes and deletes shops, owners replace theirs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, WRITES, Responses
+from plaza.infra.http.routes import BEARER, MEMBER, OPTIONAL, OWNER, SALES, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.runtime.errors import Gone, NotFound
@@ -77,28 +77,28 @@ def get_shop_type(type_id: Id) -> ShopTypeResponse:
 
 @app.post(
     "/shop-types",
-    security=ADMIN,
+    security=SALES,
     middlewares=WRITES,
     responses=Responses({201: "The new shop type."}),
 )
 def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
     """Create a shop type.
 
-    Each request creates one. For admins.
+    Each request creates one. For sales.
     """
     return ShopTypeResponse.of(shop_types.create_type(request.to_draft())), 201
 
 
 @app.put(
     "/shop-types/<type_id>",
-    security=ADMIN,
+    security=SALES,
     middlewares=WRITES,
     responses=Responses("The shop type.", NotFound),
 )
 def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse:
     """Replace a shop type.
 
-    Replaces all fields. Idempotent. For admins.
+    Replaces all fields. Idempotent. For sales.
     """
     return ShopTypeResponse.of(
         shop_types.replace_type(read_id(type_id, "shop type"), request.to_draft())
@@ -107,14 +107,14 @@ def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse
 
 @app.delete(
     "/shop-types/<type_id>",
-    security=ADMIN,
+    security=SALES,
     middlewares=WRITES,
     responses=Responses({204: "Deleted."}, NotFound, TypeInUse),
 )
 def delete_shop_type(type_id: Id) -> tuple[None, int]:
     """Delete a shop type.
 
-    A type that shops have is not deleted. For admins.
+    A type that shops have is not deleted. For sales.
     """
     shop_types.delete_type(read_id(type_id, "shop type"))
     return None, 204
@@ -192,11 +192,11 @@ def list_nearby_shops(
     )
 
 
-@app.post("/shops", security=ADMIN, middlewares=WRITES, responses=Responses({201: "The new shop."}))
+@app.post("/shops", security=SALES, middlewares=WRITES, responses=Responses({201: "The new shop."}))
 def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
     """Create a shop.
 
-    Each request creates one. For admins.
+    Each request creates one. For sales.
     """
     return ShopResponse.of(commands.create(request.to_draft())), 201
 
@@ -210,7 +210,7 @@ def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
 def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
     """Replace a shop.
 
-    Replaces all fields. Idempotent. For owners of the shop and admins.
+    Replaces all fields. Idempotent. For owners of the shop, sales and admins.
     """
     replaced_id = read_id(shop_id, "shop")
     access.require_owner(app, replaced_id)
@@ -219,14 +219,14 @@ def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
 
 @app.delete(
     "/shops/<shop_id>",
-    security=ADMIN,
+    security=SALES,
     middlewares=WRITES,
     responses=Responses({204: "Deleted."}, NotFound, Gone),
 )
 def delete_shop(shop_id: Id) -> tuple[None, int]:
     """Delete a shop.
 
-    Its vouchers can no longer be ordered. A repeat is a 410. For admins.
+    Its vouchers can no longer be ordered. A repeat is a 410. For sales.
     """
     deleted_id = read_id(shop_id, "shop")
     commands.delete(deleted_id)
@@ -254,7 +254,7 @@ def list_my_shops(limit: Limit = 20, cursor: Cursor = None) -> Page[OwnShopRespo
 def list_members(shop_id: Id) -> Page[MemberResponse]:
     """List the members of a shop.
 
-    Owners first. For owners of the shop and admins.
+    Owners first. For owners of the shop, sales and admins.
     """
     of = read_id(shop_id, "shop")
     access.require_owner(app, of)
@@ -271,7 +271,7 @@ def appoint_member(shop_id: Id, user_id: Id, request: MemberRequest) -> MemberRe
     """Appoint a member of a shop.
 
     Or changes the role of one. The last owner keeps the role until there is another one, unless
-    an admin changes it. Idempotent. For owners of the shop and admins.
+    the role sales changes it. Idempotent. For owners of the shop, sales and admins.
     """
     member = members.appoint(
         read_id(shop_id, "shop"), read_id(user_id, "user"), request.role, _appointer()
@@ -289,7 +289,7 @@ def remove_member(shop_id: Id, user_id: Id) -> tuple[None, int]:
     """Remove a member of a shop.
 
     Owners remove others, and each member can leave; the last owner cannot. Idempotent. For members
-    of the shop and admins.
+    of the shop, sales and admins.
     """
     members.remove(read_id(shop_id, "shop"), read_id(user_id, "user"), _appointer())
     return None, 204
@@ -303,7 +303,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _appointer() -> Appointer:
-    return Appointer(require_caller(app), access.is_admin(app))
+    return Appointer(require_caller(app), access.owns_each_shop(app))
 
 
 def _parse_cursor(cursor: str | None, area: Area) -> NearPosition | None:

@@ -8,19 +8,36 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.accounts import export
-from plaza.accounts.request_erasure import read_latest, request_erasure
+from plaza.accounts.request_erasure import (
+    read_latest,
+    request_erasure,
+    request_erasure_of,
+    require_known,
+)
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
-from plaza.auth import session_end
+from plaza.auth import own_sessions, parse_bearer, session_end
 from plaza.auth.caller_identity import identify
+from plaza.auth.own_sessions import SessionMissing
+from plaza.auth.session_schemas import OwnSessionResponse, SessionId
+from plaza.auth.sessions import hash_token
 from plaza.bell import GroupPosition, mark_read
 from plaza.bell import queries as bell_queries
 from plaza.blocks import queries as block_queries
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, WRITES, Compressed, Responses
+from plaza.infra.http.routes import (
+    ADMIN,
+    BEARER,
+    OPERATOR,
+    OPTIONAL,
+    WRITES,
+    Compressed,
+    FreshSignIn,
+    Responses,
+)
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
-from plaza.infra.runtime.errors import NotFound, Unavailable
+from plaza.infra.runtime.errors import Forbidden, NotFound, Unavailable
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.notifications.model import decode_order
@@ -103,6 +120,36 @@ def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRow
     """
     rows, following = export.read_page(require_caller(app), cursor, limit, app.charge)
     return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
+
+
+@app.get(
+    "/users/me/sessions",
+    security=BEARER,
+    responses=Responses("Open sessions, the newest first. `next` is null."),
+)
+def list_my_sessions() -> Page[OwnSessionResponse]:
+    """List the sessions of the caller.
+
+    Returns the newest 100, each with the client that signed in and what it may do.
+    """
+    current = hash_token(_read_token())
+    listed = own_sessions.list_sessions(require_caller(app))
+    return Page(items=[OwnSessionResponse.of(each, current) for each in listed], next=None)
+
+
+@app.delete(
+    "/users/me/sessions/<session_id>",
+    security=BEARER,
+    responses=Responses({204: "It has ended."}, SessionMissing),
+)
+def delete_my_session(session_id: SessionId) -> tuple[None, int]:
+    """End a session of the caller.
+
+    Such as one on a device that was lost; also the session of this request.
+    """
+    _read_token()  # a server key has no sessions
+    own_sessions.end_session(require_caller(app), session_id)
+    return None, 204
 
 
 @app.get("/users/me/bell", security=BEARER, responses=Responses("What is new for the caller."))
@@ -215,11 +262,11 @@ def delete_push_subscription(subscription_id: SubscriptionId) -> tuple[None, int
     return None, 204
 
 
-@app.get("/ops/erasures", security=ADMIN, responses=Responses("The latest erasures.", example=1))
+@app.get("/ops/erasures", security=OPERATOR, responses=Responses("The latest erasures.", example=1))
 def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
     """List erasures of accounts.
 
-    Returns the latest ones; those that are not closed come first. For admins.
+    Returns the latest ones; those that are not closed come first. For operators.
     """
     return Page(items=[ErasureResponse.of(erasure) for erasure in read_latest(limit)], next=None)
 
@@ -252,18 +299,62 @@ def get_user(user_id: Id) -> UserProfile:
 
 @app.delete(
     "/users/<user_id>/sessions",
-    security=ADMIN,
+    security=OPERATOR,
     responses=Responses("All sessions have ended.", NotFound),
 )
 def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     """End all sessions of a user.
 
-    Idempotent. For admins.
+    Idempotent. For operators.
     """
     admin_id = require_caller(app)
     return EndSessionsResponse(
         ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
     )
+
+
+@app.delete(
+    "/users/<user_id>",
+    security=ADMIN,
+    middlewares=[*WRITES, FreshSignIn()],
+    responses=Responses({202: "The account is being erased."}, NotFound),
+)
+def delete_user(user_id: Id) -> tuple[ErasureResponse, int]:
+    """Erase the account of a user.
+
+    As the user can: profile, phone number and sessions at once, the rest within minutes. It cannot
+    be undone. Needs a sign-in within five minutes. For admins.
+    """
+    admin_id, erased_id = require_caller(app), read_id(user_id, "user")
+    return ErasureResponse.of(request_erasure_of(erased_id, operator_id=admin_id)), 202
+
+
+@app.get(
+    "/users/<user_id>/export",
+    security=ADMIN,
+    middlewares=[Compressed(False), FreshSignIn()],
+    responses=Responses("Rows about the user.", NotFound),
+)
+def get_user_export(
+    user_id: Id, limit: Limit = 100, cursor: Cursor = None
+) -> Page[ExportedRowResponse]:
+    """Get what is stored about a user.
+
+    For a user who asked for it and cannot sign in. Needs a sign-in within five minutes; a session
+    signs in again for the next pages. For admins.
+    """
+    admin_id, exported_id = require_caller(app), read_id(user_id, "user")
+    rows, following = export.read_page_of(exported_id, admin_id, cursor, limit, app.charge)
+    if not rows:
+        require_known(exported_id)
+    return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
+
+
+def _read_token() -> str:
+    token = parse_bearer(app.current_event.headers.get("authorization", ""))
+    if token is None:
+        raise Forbidden("A key of a server has no sessions.")
+    return token
 
 
 def _read_blocked(actor_id: int | None) -> frozenset[int] | None:

@@ -167,6 +167,14 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
         " VALUES (%s, REPEAT('h', 32), 'https://fcm.googleapis.com/x', 'B', 'A')",
         (account.id,),
     )
+    mysql.write(
+        "INSERT INTO passkey (credential_sha256, user_id, credential_id, public_key, sign_count,"
+        " name) VALUES (REPEAT('h', 32), %s, 'c', 'k', 0, 'Laptop')",
+        (account.id,),
+    )
+    mysql.write(
+        "INSERT INTO passkey_code VALUES (%s, REPEAT('h', 32), UTC_TIMESTAMP(6))", (account.id,)
+    )
     mysql.write("INSERT INTO notification_preference VALUES (%s, 'like', 'push', 0)", (account.id,))
     assert {row.section for row in export_all(account.id)} == {section.name for section in SECTIONS}
     request_erasure(account.id)

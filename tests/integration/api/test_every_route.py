@@ -10,7 +10,7 @@ import pytest
 
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
-from plaza.auth.sessions import hash_token, make_token
+from plaza.auth.sessions import Method, Opening, hash_token, make_token
 from plaza.infra.http import routes
 from plaza.infra.http.limits import anonymous_bucket
 from plaza.infra.mysql import mysql
@@ -22,6 +22,7 @@ from tests.support.plaza import World
 from tests.support.routes import contract
 from tests.support.sign_in_client import HOME, Reply, send
 from tests.unit.policy import template
+from tools.roles import read_matrix
 
 
 class Route(NamedTuple):
@@ -63,10 +64,10 @@ def find_routes() -> list[Route]:
 
 
 ROUTES = find_routes()
-ADMIN = [route for route in ROUTES if route.security == routes.ADMIN]
+BY_ROLE = [route for route in ROUTES if route.security in routes.BY_ROLE]
 OWN = [
     route for route in ROUTES if route.security in (routes.BEARER, routes.MEMBER, routes.OWNER)
-] + ADMIN
+] + BY_ROLE
 # Routes that read a token and need no session: an invalid token is refused there too.
 OPTIONAL = [route for route in ROUTES if route.security == routes.OPTIONAL]
 
@@ -195,8 +196,8 @@ def test_with_an_invalid_token_a_bad_request_is_401(plaza: World, route: Route) 
             assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
 
 
-@pytest.mark.parametrize("route", ADMIN, ids=lambda route: route.name)
-def test_without_the_role_a_bad_request_of_an_admin_route_is_403(
+@pytest.mark.parametrize("route", BY_ROLE, ids=lambda route: route.name)
+def test_without_the_role_a_bad_request_of_a_route_by_role_is_403(
     plaza: World, route: Route
 ) -> None:
     authorization = f"Bearer {new_session.open_session(7)}"
@@ -205,13 +206,34 @@ def test_without_the_role_a_bad_request_of_an_admin_route_is_403(
         assert (reply.status, reply.problem) == (403, "forbidden"), bad
 
 
-def test_each_route_for_admins_requires_the_role() -> None:
-    assert {route.name for route in ADMIN} == {
+def test_each_route_by_role_says_so() -> None:
+    by_role = re.compile(r"\bFor (all roles|admins|moderators|operators|sales)\b")
+    assert {route.name for route in BY_ROLE} == {
         f"{method.upper()} {path}"
         for path, methods in contract()["paths"].items()
         for method, operation in methods.items()
-        if "For admins." in operation["description"] or path.startswith("/ops/")
+        if by_role.search(operation["description"]) or path.startswith("/ops/")
     }
+
+
+@pytest.mark.parametrize("role", ["moderator", "sales", "operator", "admin"])
+def test_each_route_by_role_admits_the_roles_of_the_matrix_and_no_other(
+    plaza: World, role: str
+) -> None:
+    mysql.write("INSERT INTO user (id, nickname, role) VALUES (7, 'ada', %s)", (role,))
+    authorization = f"Bearer {new_session.open_session(7)}"
+    admits = {access.route: role in access.roles for access in read_matrix()}
+    for route in BY_ROLE:
+        reply = route.call(authorization, query="no=1", ids="999")
+        assert (reply.status != 403) == admits[route.name], route.name
+
+
+@pytest.mark.parametrize("method", ["code", "id_token"])
+def test_a_session_without_a_passkey_has_the_role_user(plaza: World, method: Method) -> None:
+    mysql.write("INSERT INTO user (id, nickname, role) VALUES (7, 'ada', 'admin')")
+    authorization = f"Bearer {new_session.open_session(7, opening=Opening(method))}"
+    for route in BY_ROLE:
+        assert route.call(authorization).status == 403, route.name
 
 
 def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:

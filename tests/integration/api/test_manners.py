@@ -13,7 +13,7 @@ from plaza.auth import new_session
 from plaza.auth.caller_identity import bucket_of_user
 from plaza.infra.http.limits import anonymous_bucket
 from plaza.reactions import Target
-from tests.integration.api.test_every_route import ADMIN, LIMITED, ROUTES, Route
+from tests.integration.api.test_every_route import BY_ROLE, LIMITED, ROUTES, Route
 from tests.integration.auth.test_rate_limits import empty
 from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
@@ -30,7 +30,7 @@ LIKE = f"/posts/{POST.id}/likes/me"
 
 def sign_in(route: Route | None = None) -> str:
     """Return a token of user 7, of an admin if the route requires one."""
-    set_role(7, "admin" if route in ADMIN else "user")
+    set_role(7, "admin" if route in BY_ROLE else "user")
     return new_session.open_session(7)
 
 
@@ -40,6 +40,7 @@ def sign_in(route: Route | None = None) -> str:
 @pytest.mark.parametrize("route", DECLARED, ids=lambda route: route.name)
 def test_an_unknown_query_parameter_is_400(plaza: World, route: Route) -> None:
     names = {"{queue}": "orders_dlq", "{subscription_id}": "0" * 64}
+    names |= {"{passkey_id}": "0" * 32, "{session_id}": "0" * 32}
     ids = next((value for name, value in names.items() if name in route.path), "11")
     reply = route.call(f"Bearer {sign_in(route)}", query="Limit=1&verbose=", ids=ids)
     assert (reply.status, reply.problem) == (400, "invalid-request"), reply.body

@@ -50,13 +50,7 @@ def test_only_expired_sessions_are_deleted(plaza: World) -> None:
         "UPDATE session SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 60 SECOND WHERE user_id = 1"
     )
     result = handler("schedule/delete_expired")(event("delete_expired.schedule"), None)
-    assert result == {
-        "session": 29,
-        "idempotency_key": 0,
-        "gauge_sample": 0,
-        "bell_group": 0,
-        "event_position": 0,
-    }
+    assert {table: number for table, number in result.items() if number} == {"session": 29}
     assert len(expired) == 29
     assert session_lookup.find_session(live)
 

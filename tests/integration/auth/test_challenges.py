@@ -27,17 +27,17 @@ def check(mac: str, name: str) -> list[str]:
 
 
 def test_a_right_code_works_once(challenge: None) -> None:
-    assert redis_challenges.check(SHA, MAC) == ENCRYPTED
-    assert redis_challenges.check(SHA, MAC) is None
+    assert redis_challenges.check(SHA, MAC) == (True, ENCRYPTED)
+    assert not redis_challenges.check(SHA, MAC).is_right
 
 
 def test_the_fifth_wrong_try_burns_a_challenge(challenge: None) -> None:
     for _ in range(4):
-        assert redis_challenges.check(SHA, OTHER_MAC) is None
-    assert redis_challenges.check(SHA, MAC) == ENCRYPTED
+        assert redis_challenges.check(SHA, OTHER_MAC) == (False, ENCRYPTED)
+    assert redis_challenges.check(SHA, MAC) == (True, ENCRYPTED)
     redis_challenges.release(SHA)
-    assert redis_challenges.check(SHA, OTHER_MAC) is None
-    assert redis_challenges.check(SHA, MAC) is None, "burnt"
+    assert not redis_challenges.check(SHA, OTHER_MAC).is_right
+    assert not redis_challenges.check(SHA, MAC).is_right, "burnt"
     assert find_keys("*") == []
 
 
@@ -51,35 +51,35 @@ def test_no_try_extends_the_ttl(challenge: None) -> None:
 
 
 def test_a_try_without_a_challenge_creates_no_key(plaza: World) -> None:
-    assert redis_challenges.check(SHA, MAC) is None
+    assert not redis_challenges.check(SHA, MAC).is_right
     redis_challenges.release(SHA)
     assert find_keys("*") == []
 
 
 def test_an_expired_challenge_is_refused(challenge: None) -> None:
     redis.execute("PEXPIRE", challenge_key(SHA), 0)
-    assert redis_challenges.check(SHA, MAC) is None
+    assert not redis_challenges.check(SHA, MAC).is_right
 
 
 def test_a_resent_right_try_is_right(challenge: None) -> None:
     assert check(MAC, "one") == ["RIGHT", ENCRYPTED]
-    assert check(MAC, "two") == ["WRONG"]
+    assert check(MAC, "two") == ["WRONG", ENCRYPTED]
     assert check(MAC, "one") == ["RIGHT", ENCRYPTED]
 
 
 def test_a_resent_wrong_try_counts_once(challenge: None) -> None:
     for name in ("one", "two", "three", "four"):
-        assert check(OTHER_MAC, name) == check(OTHER_MAC, name) == ["WRONG"]
+        assert check(OTHER_MAC, name) == check(OTHER_MAC, name) == ["WRONG", ENCRYPTED]
     assert check(MAC, "five") == ["RIGHT", ENCRYPTED]
 
 
 def test_a_released_code_works_again_and_keeps_its_wrong_tries(challenge: None) -> None:
     redis_challenges.check(SHA, OTHER_MAC)
-    assert redis_challenges.check(SHA, MAC) == ENCRYPTED
+    assert redis_challenges.check(SHA, MAC) == (True, ENCRYPTED)
     redis_challenges.release(SHA)
     assert connections.client().hget(challenge_key(SHA), "wrong_tries") == "1"
-    assert redis_challenges.check(SHA, MAC) == ENCRYPTED
-    assert redis_challenges.check(SHA, MAC) is None
+    assert redis_challenges.check(SHA, MAC) == (True, ENCRYPTED)
+    assert not redis_challenges.check(SHA, MAC).is_right
 
 
 def check_concurrently(tries: int, mac: str) -> list[str]:
@@ -109,4 +109,4 @@ def test_of_100_concurrent_uses_one_is_right(challenge: None) -> None:
 
 def test_concurrent_wrong_tries_are_all_counted(challenge: None) -> None:
     assert set(check_concurrently(5, OTHER_MAC)) == {"WRONG"}
-    assert redis_challenges.check(SHA, MAC) is None, "burnt"
+    assert not redis_challenges.check(SHA, MAC).is_right, "burnt"

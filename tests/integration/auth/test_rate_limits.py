@@ -224,7 +224,7 @@ def test_a_network_shares_a_bucket_whose_key_has_no_address(migrated: None) -> N
 
 def identify(token: str | None = None, route: str = READ) -> Caller:
     caller = caller_identity.identify(f"Bearer {token}" if token else None, HOME, route)
-    return caller._replace(quota=None, bucket=None)
+    return caller._replace(quota=None, bucket=None, signed_in_at_s=0)
 
 
 def test_a_token_is_a_user_or_why_it_has_no_session(plaza: World, mysql_away: Away) -> None:

@@ -60,8 +60,10 @@ def let_pass(token: str, seconds: int) -> None:
 
 def check_again(token: str) -> None:
     """Let the next use of a cached session read MySQL, as after a minute."""
-    user_id, role, *times, _ = redis.execute("GET", session_key(sha_of(token))).split(":")
-    redis.execute("SET", session_key(sha_of(token)), ":".join([user_id, role, *times, "0"]))
+    session = redis_sessions.SESSION.read(redis.execute("GET", session_key(sha_of(token))))
+    assert session is not None
+    again = redis_sessions.SESSION.encode(session._replace(checked_at_s=0))
+    redis.execute("SET", session_key(sha_of(token)), again)
 
 
 def set_role(user_id: int, role: str) -> None:
@@ -327,8 +329,9 @@ def test_a_session_that_a_failover_restored_ends_within_a_minute_of_use(
     old = redis.execute("GET", session_key(sha_of(token)))
     session_end.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
-    head, _, checked_at_s = old.rpartition(":")
-    redis.execute("SET", session_key(sha_of(token)), f"{head}:{int(checked_at_s) - 61}")
+    session = redis_sessions.SESSION.decode(old)
+    older = session._replace(checked_at_s=session.checked_at_s - 61)
+    redis.execute("SET", session_key(sha_of(token)), redis_sessions.SESSION.encode(older))
     assert session_lookup.find_session(token) is None
     assert session_lookup.find_session(token) is None
 

@@ -22,7 +22,7 @@ from cli.paths import CONTRACT
 from plaza.infra.http.arguments import CODES
 from plaza.infra.http.requests import PARAMETER_HEADERS
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
-from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, PUBLIC
+from plaza.infra.http.routes import BEARER, BY_ROLE, MEMBER, OPTIONAL, OWNER, PUBLIC
 from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources
@@ -149,7 +149,7 @@ def test_a_path_with_an_id_may_lead_nowhere(operation: Operation) -> None:
 @every_operation
 def test_an_operation_says_whether_it_needs_a_session(operation: Operation) -> None:
     """An empty list needs none; without the field, a reader takes the operation for undecided."""
-    assert operation.spec["security"] in (BEARER, ADMIN, OWNER, MEMBER, OPTIONAL, PUBLIC)
+    assert operation.spec["security"] in (BEARER, *BY_ROLE, OWNER, MEMBER, OPTIONAL, PUBLIC)
 
 
 @every_operation
@@ -285,10 +285,14 @@ def test_each_code_of_a_field_is_documented() -> None:
 
 
 def test_what_a_201_created_can_be_read_where_its_location_leads() -> None:
-    """Except for a session, which ends there: DELETE /auth/sessions/current."""
+    """Except for a session, which ends there: DELETE /auth/sessions/current. A passkey is in the
+    list that its location leads to."""
     for operation in OPERATIONS:
         created = operation.spec["responses"].get("201", {})
-        if "Location" not in created.get("headers", {}) or operation.id == "create_session":
+        if "Location" not in created.get("headers", {}) or operation.id in (
+            "create_session",
+            "create_passkey",
+        ):
             continue
         collection = operation.path.rpartition("/")[2]
         assert any(

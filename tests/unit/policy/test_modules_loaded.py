@@ -77,12 +77,12 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        182,
+        184,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(
-        190,
+        191,
         "an operator waits; its verbs concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),

@@ -8,13 +8,14 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from plaza.interventions.verbs import list_verbs
 from plaza.switches import LEVELS
+from plaza.users.roles import Role
 from tests.unit.policy import template
 from tests.unit.policy.modules import ROOT, nodes_of, product_files, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, resources
@@ -373,7 +374,7 @@ def test_the_page_lists_exactly_the_verbs_with_their_arguments() -> None:
     table = PAGE.partition("<!-- verbs: begin -->")[2].partition("<!-- verbs: end -->")[0]
     listed = {}
     for name, arguments in re.findall(r"^\| `([a-z-]+)` \| (.*?) ?\|", table, re.MULTILINE):
-        listed[name] = set(re.findall(r"`([a-z_]+)(?:=\w+)?`", arguments)) - {"user", "admin"}
+        listed[name] = set(re.findall(r"`([a-z_]+)(?:=\w+)?`", arguments)) - {*get_args(Role)}
     assert listed == {
         name: set(inspect.signature(function).parameters) for name, function in list_verbs().items()
     }

@@ -83,6 +83,8 @@ KEYS = {
     "checkins:outboxes": "checkins",
     "echo:*": "auth",
     "id-token:*": "auth",
+    "passkey-challenge-use:*": "auth",
+    "passkey-challenge:*": "auth",
     "ids:serials": "infra/derived/ids",
     "keys:report": "keyspace",
     "keys:scan": "keyspace",

@@ -19,9 +19,13 @@ ROUTES = [
     for route in load_function(f"api/{path.parent.name}").app.endpoints.values()
 ]
 READS = {"POST /reactions/query"}  # a read that needs a body
-NEVER_STOPPED = ("/ops/", "/auth/")
-# One ends sessions that may be stolen; the other changes a counter in Redis only, for reads.
-ALSO_NEVER_STOPPED = {"DELETE /users/{user_id}/sessions", "POST /visitors"}
+NEVER_STOPPED = ("/ops/", "/auth/", "/passkey")
+# Two end sessions that may be stolen; the other changes a counter in Redis only, for reads.
+ALSO_NEVER_STOPPED = {
+    "DELETE /users/me/sessions/{session_id}",
+    "DELETE /users/{user_id}/sessions",
+    "POST /visitors",
+}
 USES_A_SWITCH = {
     "GET /posts/ranking",
     "GET /shops/{shop_id}/reviews/recommended",

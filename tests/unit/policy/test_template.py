@@ -12,7 +12,7 @@ import pytest
 from cli.paths import ALARMS, CONTRACT
 from local.stack.functions import load_function
 from plaza.auth.caller_identity import identify, identify_poll
-from plaza.infra.http.routes import ADMIN, BEARER, MEMBER, OPTIONAL, OWNER, PUBLIC
+from plaza.infra.http.routes import BEARER, BY_ROLE, MEMBER, OPTIONAL, OWNER, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -556,7 +556,7 @@ def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(fol
     for endpoint in app.endpoints.values():
         route = endpoint.route
         is_public = route.func.__name__ in PUBLIC_ROUTES
-        allowed = (PUBLIC,) if is_public else (BEARER, ADMIN, OWNER, MEMBER, OPTIONAL)
+        allowed = (PUBLIC,) if is_public else (BEARER, *BY_ROLE, OWNER, MEMBER, OPTIONAL)
         assert route.security in allowed, endpoint.key
 
 

@@ -137,7 +137,10 @@ VALUES: dict[str, list[Any]] = {
         RunEnd(1_743_760_800_000, 12, None, {"swept": 3, "share": 0.5}),
         RunEnd(1_743_760_800_000, 12, "MysqlDown", {}),
     ],
-    "sessions": [Session(7, "user", 1_743_760_800, 1_743_760_900, 1_743_760_700)],
+    "sessions": [
+        Session(7, "user", 1_743_760_800, 1_743_760_900, 1_743_760_700),
+        Session(7, "operator", 1_743_760_800, 1_743_760_900, 1_743_760_700, 1_743_760_600),
+    ],
     "shop_pages": [
         Shop(
             id=5,
@@ -240,6 +243,7 @@ JSON_LOADS = {
     "infra/aws/secrets.py": "secrets that operators write, in two formats",
     "infra/aws/aws_json.py": "replies of SQS",
     "infra/aws/deployment_hook.py": "a response of the version that is deployed",
+    "auth/passkeys.py": "what a browser has signed",
     "accounts/canary.py": "a secret in a format of its own, which a rotation replaces",
     "operations/model.py": "a dead letter, shown to operators as it is",
 }

@@ -1,12 +1,11 @@
-import { ProblemError } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
 import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { useRoute } from "shared/router.ts";
-import { SignIn } from "shared/sign-in.tsx";
 import { Title } from "shared/ui.tsx";
 import { CONTROL_TOKEN, openOperatorSession } from "./control.ts";
+import { Account } from "./pages/account.tsx";
 import { BreakIt } from "./pages/break-it.tsx";
 import { Erasures } from "./pages/erasures.tsx";
 import { Keys } from "./pages/keys.tsx";
@@ -17,6 +16,7 @@ import { Reconciliation } from "./pages/reconciliation.tsx";
 import { Sales } from "./pages/sales.tsx";
 import { Switches } from "./pages/switches.tsx";
 import { type Action, Outcome, useAction } from "./parts.tsx";
+import { OperatorSignIn } from "./sign-in.tsx";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Overview />],
@@ -28,6 +28,7 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/switches", () => <Switches />],
   ["/moderation", () => <Moderation />],
   ["/erasures", () => <Erasures />],
+  ["/account", () => <Account />],
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", () => <BreakIt />] as [string, Page]]),
 ];
 const LINKS: Link[] = [
@@ -42,25 +43,39 @@ const LINKS: Link[] = [
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", "Break it", "bolt"] as Link]),
 ];
 
+/** What a role may open besides its account; an admin, and who is not known yet, may open all. */
+const OPENS: Record<string, string[]> = {
+  moderator: ["/moderation"],
+  sales: ["/sales"],
+  operator: LINKS.map(([path]) => path).filter((path) => path !== "/moderation"),
+};
+
 export function App() {
   const session = useSession();
   const route = useRoute();
-  const isRefused = useRefusal(session?.token);
+  const role = useRole(session?.token);
+  const isRefused = role === "user";
   const isOperator = session !== null && !isRefused;
+  const opens = role === undefined ? undefined : OPENS[role];
+  const links = opens === undefined ? LINKS : LINKS.filter(([path]) => opens.includes(path));
+  const [first] = links;
+  useEffect(() => {
+    if (isOperator && route.path === "/" && first !== undefined && first[0] !== "/") location.replace(`#${first[0]}`);
+  }, [isOperator, route.path, first?.[0]]);
   const leaving = useAction();
   return (
     <Frame
       name="Console"
       icon="pulse"
-      links={isOperator ? LINKS : []}
+      links={isOperator ? links : []}
       route={route}
       action={session !== null && <SignOut name={session.user.nickname} action={leaving} />}
       of={`${session?.token}${isRefused}${route.path}`}
     >
       {session === null ? (
-        <SignIn>
+        <OperatorSignIn>
           <OpenOperatorSession />
-        </SignIn>
+        </OperatorSignIn>
       ) : leaving.isBusy ? null /* a page would go on reading with the ended session */ : isRefused ? (
         <NoOperator id={session.user.id} />
       ) : (
@@ -70,16 +85,20 @@ export function App() {
   );
 }
 
-/** Returns whether the API refuses the session of `token`, because its user is no operator. */
-function useRefusal(token: string | undefined): boolean {
-  const [refused, setRefused] = useState<string>();
+/** Returns the role of the session of `token`; undefined until it was read, and while it cannot be read. */
+function useRole(token: string | undefined): string | undefined {
+  const [known, setKnown] = useState<{ token: string; role: string }>();
   useEffect(() => {
     if (token === undefined) return;
-    plaza.get("/ops/health").catch((error: unknown) => {
-      if (error instanceof ProblemError && error.status === 403) setRefused(token);
-    });
+    plaza.get("/users/me/sessions").then(
+      ({ items }) => {
+        const current = items.find((session) => session.current);
+        if (current !== undefined) setKnown({ token, role: current.role });
+      },
+      () => undefined, // the pages say what is wrong
+    );
   }, [token]);
-  return token !== undefined && refused === token;
+  return known !== undefined && known.token === token ? known.role : undefined;
 }
 
 function NoOperator({ id }: { id: string }) {
@@ -91,8 +110,8 @@ function NoOperator({ id }: { id: string }) {
           <b>You are user {id}, and no operator.</b>
         </p>
         <p>
-          Operators have the role <code>admin</code> in the table <code>user</code>. A new role is valid within a
-          minute.
+          Operators have a role, which <code>set-role</code> gives, and sign in with a passkey. A new role is valid
+          within a minute.
         </p>
       </div>
       <OpenOperatorSession />
@@ -118,7 +137,9 @@ function OpenOperatorSession() {
 function SignOut({ name, action }: { name: string; action: Action }) {
   return (
     <div class="account">
-      <span class="fine">{name}</span>
+      <a class="fine" href="#/account">
+        {name}
+      </a>
       <button type="button" class="small quiet" onClick={() => void action.run(() => plaza.signOut())}>
         Sign out
       </button>

@@ -491,6 +491,64 @@ class ProfileViewerState(TypedDict):
     """Whether the caller follows the user."""
 
 
+class OwnSessionResponse(TypedDict):
+    """An open session of the caller."""
+
+    client: str | None
+    """`User-Agent` of the sign-in."""
+    current: bool
+    """Whether it is the session of this request."""
+    expires_at: str
+    """When it ends unless it is used."""
+    id: str
+    """Names the session; it is no token."""
+    method: Literal["code", "id_token", "passkey", "operate"] | None
+    """How it was opened; null for one of an earlier version."""
+    role: str
+    """`user`, `moderator`, `sales`, `operator` or `admin`: what it admits."""
+    signed_in_at: str
+
+
+class PasskeyAssertion(TypedDict):
+    """The signature of a challenge by a passkey. All fields are base64url."""
+
+    authenticator_data: str
+    client_data: str
+    """`clientDataJSON` of the browser."""
+    credential_id: str
+    signature: str
+    user_handle: NotRequired[str | None]
+    """If the browser has it."""
+
+
+class PasskeyChallengeRequest(TypedDict):
+    """What the challenge is for: with a code, or the session of a role, also for a new passkey."""
+
+    code: NotRequired[str | None]
+
+
+class PasskeyResponse(TypedDict):
+    """A passkey of the caller."""
+
+    created_at: str
+    name: str
+    passkey_id: str
+    used_at: str | None
+    """The last sign-in with it."""
+
+
+class PasskeyRequest(TypedDict):
+    """A new passkey, which a device made for a challenge."""
+
+    attestation: str
+    """`attestationObject` of the browser."""
+    client_data: str
+    """`clientDataJSON` of the browser."""
+    code: NotRequired[str | None]
+    name: str
+    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed."""
+
+
 class PhoneRequest(TypedDict):
     """A sign-in code and its challenge, for the phone of the caller."""
 
@@ -792,17 +850,6 @@ class SaleStatusResponse(TypedDict):
     """Buyers in the waitlist."""
 
 
-class SessionRequest(TypedDict):
-    """A sign-in code and its challenge, or an ID token and its nonce, if it has one."""
-
-    challenge: NotRequired[str | None]
-    code: NotRequired[str | None]
-    id_token: NotRequired[str | None]
-    """ID token of an OpenID Connect issuer that the deployment accepts, in place of challenge and code. It works once."""
-    nonce: NotRequired[str | None]
-    """The `nonce` of the ID token, or the text whose SHA-256, in hex, that is. Required if the token has one."""
-
-
 class ShopTypeResponse(TypedDict):
     """A type of shops, such as cafés."""
 
@@ -1019,6 +1066,19 @@ class Liker(TypedDict):
     """When the user liked it."""
     user: UserCard
     user_id: str
+
+
+class PasskeyChallengeResponse(TypedDict):
+    """A challenge that a passkey signs, once."""
+
+    challenge: str
+    """Random bytes, base64url."""
+    expires_in: int
+    """Seconds until the challenge expires."""
+    rp_id: str
+    """Host that passkeys belong to."""
+    user: UserCard | None
+    """To whom a new passkey will belong; `user.id` of the browser is the text of this id. Null without a code and without a session."""
 
 
 class SessionResponse(TypedDict):
@@ -1426,6 +1486,35 @@ class UserProfile(TypedDict):
     nickname: str
     posts: int
     """Posts of the user that are not deleted."""
+
+
+class OwnSessionPage(TypedDict):
+    """One page of a list."""
+
+    items: list[OwnSessionResponse]
+    next: str | None
+    """Cursor of the page after this one; null on the last page."""
+
+
+class SessionRequest(TypedDict):
+    """A sign-in code and its challenge, or an ID token and its nonce, if it has one, or the signature of a passkey."""
+
+    challenge: NotRequired[str | None]
+    code: NotRequired[str | None]
+    id_token: NotRequired[str | None]
+    """ID token of an OpenID Connect issuer that the deployment accepts, in place of challenge and code. It works once."""
+    nonce: NotRequired[str | None]
+    """The `nonce` of the ID token, or the text whose SHA-256, in hex, that is. Required if the token has one."""
+    passkey: NotRequired[PasskeyAssertion | None]
+    """In place of challenge and code: an operator signs in to the console."""
+
+
+class PasskeyPage(TypedDict):
+    """One page of a list."""
+
+    items: list[PasskeyResponse]
+    next: str | None
+    """Cursor of the page after this one; null on the last page."""
 
 
 class ShopRequest(TypedDict):

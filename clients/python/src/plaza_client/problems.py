@@ -98,6 +98,10 @@ class NotUsable(ProblemError, slug="not-usable"):
     """Order cannot be used (409)."""
 
 
+class PasskeyRefused(ProblemError, slug="passkey-refused"):
+    """Passkey refused (401)."""
+
+
 class PhoneTaken(ProblemError, slug="phone-taken"):
     """Phone number taken (409)."""
 
@@ -118,6 +122,10 @@ class SelfFollow(ProblemError, slug="self-follow"):
     """Users cannot follow themselves (409)."""
 
 
+class SignInTooOld(ProblemError, slug="sign-in-too-old"):
+    """Sign-in too old (403)."""
+
+
 class SoldOut(ProblemError, slug="sold-out"):
     """Sold out (409)."""
 
@@ -132,6 +140,10 @@ class SwitchesChanged(ProblemError, slug="switches-changed"):
 
 class TooManyMembers(ProblemError, slug="too-many-members"):
     """Too many members (409)."""
+
+
+class TooManyPasskeys(ProblemError, slug="too-many-passkeys"):
+    """Too many passkeys (409)."""
 
 
 class TooManyRequests(ProblemError, slug="too-many-requests"):

@@ -40,7 +40,7 @@ class AuthResource:
     def create_session(
         self, body: models.SessionRequest, **options: Unpack[Options]
     ) -> models.SessionResponse:
-        """Sign in with a code or an ID token."""
+        """Sign in with a code, an ID token or a passkey."""
         return cast(
             "models.SessionResponse",
             self._client._call("POST", "/auth/sessions", body=body, options=options),
@@ -527,6 +527,52 @@ class OrdersResource:
             self._client._call(
                 "PUT", "/orders/{order_id}/code", parameters={"order_id": order_id}, options=options
             ),
+        )
+
+
+class PasskeyChallengesResource:
+    def __init__(self, client: Resources) -> None:
+        self._client = client
+
+    def create(
+        self, body: models.PasskeyChallengeRequest, **options: Unpack[Options]
+    ) -> models.PasskeyChallengeResponse:
+        """Get a challenge for a passkey."""
+        return cast(
+            "models.PasskeyChallengeResponse",
+            self._client._call("POST", "/passkey-challenges", body=body, options=options),
+        )
+
+
+class PasskeysResource:
+    def __init__(self, client: Resources) -> None:
+        self._client = client
+
+    def list(
+        self, **options: Unpack[Options]
+    ) -> Listed[models.PasskeyPage, models.PasskeyResponse]:
+        """List the passkeys of the caller."""
+        return cast(
+            "Listed[models.PasskeyPage, models.PasskeyResponse]",
+            self._client._list("/passkeys", query={}, options=options),
+        )
+
+    def create(
+        self, body: models.PasskeyRequest, **options: Unpack[Options]
+    ) -> models.PasskeyResponse:
+        """Enroll a passkey."""
+        return cast(
+            "models.PasskeyResponse",
+            self._client._call("POST", "/passkeys", body=body, options=options),
+        )
+
+    def delete(self, passkey_id: str, **options: Unpack[Options]) -> None:
+        """End a passkey of the caller."""
+        self._client._call(
+            "DELETE",
+            "/passkeys/{passkey_id}",
+            parameters={"passkey_id": passkey_id},
+            options=options,
         )
 
 
@@ -1290,6 +1336,24 @@ class UsersResource:
             self._client._call("PUT", "/users/me/push", body=body, options=options),
         )
 
+    def list_my_sessions(
+        self, **options: Unpack[Options]
+    ) -> Listed[models.OwnSessionPage, models.OwnSessionResponse]:
+        """List the sessions of the caller."""
+        return cast(
+            "Listed[models.OwnSessionPage, models.OwnSessionResponse]",
+            self._client._list("/users/me/sessions", query={}, options=options),
+        )
+
+    def delete_my_session(self, session_id: str, **options: Unpack[Options]) -> None:
+        """End a session of the caller."""
+        self._client._call(
+            "DELETE",
+            "/users/me/sessions/{session_id}",
+            parameters={"session_id": session_id},
+            options=options,
+        )
+
     def list_my_shops(
         self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
     ) -> Listed[models.OwnShopPage, models.OwnShopResponse]:
@@ -1309,6 +1373,15 @@ class UsersResource:
             "Listed[models.WaitlistPage, models.WaitlistResponse]",
             self._client._list(
                 "/users/me/waitlists", query={"limit": limit, "cursor": cursor}, options=options
+            ),
+        )
+
+    def delete(self, user_id: str, **options: Unpack[Options]) -> models.ErasureResponse:
+        """Erase the account of a user."""
+        return cast(
+            "models.ErasureResponse",
+            self._client._call(
+                "DELETE", "/users/{user_id}", parameters={"user_id": user_id}, options=options
             ),
         )
 
@@ -1358,6 +1431,25 @@ class UsersResource:
             "Listed[models.FollowListItemPage, models.FollowListItem]",
             self._client._list(
                 "/users/{user_id}/common-follows",
+                parameters={"user_id": user_id},
+                query={"limit": limit, "cursor": cursor},
+                options=options,
+            ),
+        )
+
+    def get_export(
+        self,
+        user_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **options: Unpack[Options],
+    ) -> Listed[models.ExportedRowPage, models.ExportedRowResponse]:
+        """Get what is stored about a user."""
+        return cast(
+            "Listed[models.ExportedRowPage, models.ExportedRowResponse]",
+            self._client._list(
+                "/users/{user_id}/export",
                 parameters={"user_id": user_id},
                 query={"limit": limit, "cursor": cursor},
                 options=options,
@@ -1650,6 +1742,14 @@ class Resources(ABC):
         return OrdersResource(self)
 
     @property
+    def passkey_challenges(self) -> PasskeyChallengesResource:
+        return PasskeyChallengesResource(self)
+
+    @property
+    def passkeys(self) -> PasskeysResource:
+        return PasskeysResource(self)
+
+    @property
     def posts(self) -> PostsResource:
         return PostsResource(self)
 
@@ -1718,7 +1818,7 @@ class AsyncAuthResource:
     async def create_session(
         self, body: models.SessionRequest, **options: Unpack[Options]
     ) -> models.SessionResponse:
-        """Sign in with a code or an ID token."""
+        """Sign in with a code, an ID token or a passkey."""
         return cast(
             "models.SessionResponse",
             await self._client._call("POST", "/auth/sessions", body=body, options=options),
@@ -2226,6 +2326,52 @@ class AsyncOrdersResource:
             await self._client._call(
                 "PUT", "/orders/{order_id}/code", parameters={"order_id": order_id}, options=options
             ),
+        )
+
+
+class AsyncPasskeyChallengesResource:
+    def __init__(self, client: AsyncResources) -> None:
+        self._client = client
+
+    async def create(
+        self, body: models.PasskeyChallengeRequest, **options: Unpack[Options]
+    ) -> models.PasskeyChallengeResponse:
+        """Get a challenge for a passkey."""
+        return cast(
+            "models.PasskeyChallengeResponse",
+            await self._client._call("POST", "/passkey-challenges", body=body, options=options),
+        )
+
+
+class AsyncPasskeysResource:
+    def __init__(self, client: AsyncResources) -> None:
+        self._client = client
+
+    def list(
+        self, **options: Unpack[Options]
+    ) -> AsyncListed[models.PasskeyPage, models.PasskeyResponse]:
+        """List the passkeys of the caller."""
+        return cast(
+            "AsyncListed[models.PasskeyPage, models.PasskeyResponse]",
+            self._client._list("/passkeys", query={}, options=options),
+        )
+
+    async def create(
+        self, body: models.PasskeyRequest, **options: Unpack[Options]
+    ) -> models.PasskeyResponse:
+        """Enroll a passkey."""
+        return cast(
+            "models.PasskeyResponse",
+            await self._client._call("POST", "/passkeys", body=body, options=options),
+        )
+
+    async def delete(self, passkey_id: str, **options: Unpack[Options]) -> None:
+        """End a passkey of the caller."""
+        await self._client._call(
+            "DELETE",
+            "/passkeys/{passkey_id}",
+            parameters={"passkey_id": passkey_id},
+            options=options,
         )
 
 
@@ -2999,6 +3145,24 @@ class AsyncUsersResource:
             await self._client._call("PUT", "/users/me/push", body=body, options=options),
         )
 
+    def list_my_sessions(
+        self, **options: Unpack[Options]
+    ) -> AsyncListed[models.OwnSessionPage, models.OwnSessionResponse]:
+        """List the sessions of the caller."""
+        return cast(
+            "AsyncListed[models.OwnSessionPage, models.OwnSessionResponse]",
+            self._client._list("/users/me/sessions", query={}, options=options),
+        )
+
+    async def delete_my_session(self, session_id: str, **options: Unpack[Options]) -> None:
+        """End a session of the caller."""
+        await self._client._call(
+            "DELETE",
+            "/users/me/sessions/{session_id}",
+            parameters={"session_id": session_id},
+            options=options,
+        )
+
     def list_my_shops(
         self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
     ) -> AsyncListed[models.OwnShopPage, models.OwnShopResponse]:
@@ -3018,6 +3182,15 @@ class AsyncUsersResource:
             "AsyncListed[models.WaitlistPage, models.WaitlistResponse]",
             self._client._list(
                 "/users/me/waitlists", query={"limit": limit, "cursor": cursor}, options=options
+            ),
+        )
+
+    async def delete(self, user_id: str, **options: Unpack[Options]) -> models.ErasureResponse:
+        """Erase the account of a user."""
+        return cast(
+            "models.ErasureResponse",
+            await self._client._call(
+                "DELETE", "/users/{user_id}", parameters={"user_id": user_id}, options=options
             ),
         )
 
@@ -3067,6 +3240,25 @@ class AsyncUsersResource:
             "AsyncListed[models.FollowListItemPage, models.FollowListItem]",
             self._client._list(
                 "/users/{user_id}/common-follows",
+                parameters={"user_id": user_id},
+                query={"limit": limit, "cursor": cursor},
+                options=options,
+            ),
+        )
+
+    def get_export(
+        self,
+        user_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncListed[models.ExportedRowPage, models.ExportedRowResponse]:
+        """Get what is stored about a user."""
+        return cast(
+            "AsyncListed[models.ExportedRowPage, models.ExportedRowResponse]",
+            self._client._list(
+                "/users/{user_id}/export",
                 parameters={"user_id": user_id},
                 query={"limit": limit, "cursor": cursor},
                 options=options,
@@ -3362,6 +3554,14 @@ class AsyncResources(ABC):
     @property
     def orders(self) -> AsyncOrdersResource:
         return AsyncOrdersResource(self)
+
+    @property
+    def passkey_challenges(self) -> AsyncPasskeyChallengesResource:
+        return AsyncPasskeyChallengesResource(self)
+
+    @property
+    def passkeys(self) -> AsyncPasskeysResource:
+        return AsyncPasskeysResource(self)
 
     @property
     def posts(self) -> AsyncPostsResource:

@@ -9,6 +9,7 @@ from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.lazy_modules import LazyModule
+from plaza.infra.runtime.observability import record
 
 if TYPE_CHECKING:
     from plaza.accounts import sections
@@ -55,6 +56,15 @@ def read_page(
             exported.append(row)
             last = ExportPosition(name, row.key)
     return exported, None
+
+
+def read_page_of(
+    user_id: int, operator_id: int, cursor: str | None, limit: int, charge: Charge
+) -> tuple[list[ExportedRow], str | None]:
+    """Return a page about a user for the operator ``operator_id``, whose request is recorded; as
+    ``read_page``."""
+    record("export_by_operator", user_id=user_id, operator_id=operator_id)
+    return read_page(user_id, cursor, limit, charge)
 
 
 def _parse(cursor: str) -> ExportPosition:

@@ -22,10 +22,13 @@ def insert(user_id: int) -> Erasure:
         """,
         (user_id,),
     )
-    [erasure] = _parse(
-        mysql.fetch_all(f"SELECT {_COLUMNS} FROM erasure WHERE user_id = %s", (user_id,))
-    )
+    [erasure] = _read(user_id)
     return erasure
+
+
+def exists(user_id: int) -> bool:
+    """Return whether an erasure of a user was requested. One statement. Raises MysqlDown."""
+    return bool(_read(user_id))
 
 
 def find_due(limit: int) -> list[Erasure]:
@@ -90,6 +93,10 @@ def read_latest(limit: int) -> list[Erasure]:
             (limit,),
         )
     )
+
+
+def _read(user_id: int) -> list[Erasure]:
+    return _parse(mysql.fetch_all(f"SELECT {_COLUMNS} FROM erasure WHERE user_id = %s", (user_id,)))
 
 
 def _parse(rows: Iterable[tuple[Any, ...]]) -> list[Erasure]:

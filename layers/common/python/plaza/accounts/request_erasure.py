@@ -10,8 +10,24 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import erasure as reactions_erasure
 from plaza.users import erasure as users_erasure
+from plaza.users import roles
 
-__all__ = ["read_latest", "request_erasure"]
+__all__ = ["read_latest", "request_erasure", "request_erasure_of", "require_known"]
+
+
+def require_known(user_id: int) -> None:
+    """Raise UserMissing for a user who does not exist and was not erased. Up to two statements.
+    Raises MysqlDown."""
+    if not mysql_store.exists(user_id):
+        roles.read_role(user_id)
+
+
+def request_erasure_of(user_id: int, operator_id: int) -> Erasure:
+    """Erase a user for the operator ``operator_id``. Raises UserMissing for one that does not exist
+    and was not erased before; otherwise as ``request_erasure``."""
+    require_known(user_id)
+    record("erasure_by_operator", user_id=user_id, operator_id=operator_id)
+    return request_erasure(user_id)
 
 
 def request_erasure(user_id: int) -> Erasure:

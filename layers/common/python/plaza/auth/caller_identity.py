@@ -120,4 +120,4 @@ def _resolve(sha: bytes, cached: Session | None) -> Caller:
         return Caller(refusal="unavailable")
     if session is None:
         return Caller(refusal="unknown")
-    return Caller(session.user_id, session.role)
+    return Caller(session.user_id, session.role, signed_in_at_s=session.signed_in_at_s)

@@ -1,5 +1,12 @@
-"""Delete expired sessions; imported by the function delete_expired."""
+"""Delete expired sessions and codes of passkeys; imported by the function delete_expired."""
 
-from plaza.auth.mysql_store import delete_expired
+from plaza.auth import mysql_passkeys, mysql_store
 
-__all__ = ["delete_expired"]
+
+def delete_expired(limit: int) -> int:
+    """Delete at most ``limit`` sessions that ended ``KEPT_S`` ago, and codes of passkeys that are
+    over; return how many. Up to two statements. Raises MysqlDown."""
+    deleted = mysql_store.delete_expired(limit)
+    if deleted == limit:
+        return deleted
+    return deleted + mysql_passkeys.delete_expired_codes(limit - deleted)

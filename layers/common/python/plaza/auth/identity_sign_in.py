@@ -12,12 +12,13 @@ from contextlib import suppress
 from plaza.auth import id_tokens, redis_id_tokens
 from plaza.auth.issuers import IdTokenRefused
 from plaza.auth.new_session import SignedIn, sign_in_user
+from plaza.auth.sessions import Opening
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
 from plaza.users.sign_up import sign_up_identity
 
 
-def sign_in(token: str, nonce: str | None) -> SignedIn:
+def sign_in(token: str, nonce: str | None, user_agent: str | None = None) -> SignedIn:
     """Exchange an ID token for a session. The token works once.
 
     Raises IdTokenRefused; RedisDown, MysqlDown, SecretsDown and SwitchedOff, after which the token
@@ -31,10 +32,12 @@ def sign_in(token: str, nonce: str | None) -> SignedIn:
         record("id_token_refused", {"id_tokens_refused": 1}, reason=str(error))
         raise
     try:
-        signed_in = sign_in_user(sign_up_identity(verified.issuer, verified.subject))
+        user = sign_up_identity(verified.issuer, verified.subject)
+        signed_in = sign_in_user(user, Opening.by("id_token", user_agent))
     except BaseException:
         with suppress(RedisDown):
             redis_id_tokens.release(verified.name)
         raise
-    record("signed_in", {"signed_in": 1}, user_id=signed_in.user.id, issuer=verified.issuer)
+    signed = {"user_id": signed_in.user.id, "method": "id_token", "issuer": verified.issuer}
+    record("signed_in", {"signed_in": 1}, **signed)
     return signed_in

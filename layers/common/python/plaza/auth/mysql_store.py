@@ -4,36 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.auth.sessions import KEPT_S, Session
+from plaza.auth.sessions import KEPT_S, OPERATE, WEAK_METHODS, Opening, OwnSession, Session
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime import clock
 
+# The version before opens sessions without a method: they have the role of their user.
+_ROLE = """
+    IF(session.method IN ({}), 'user', COALESCE(user.role, 'user'))
+    """.format(", ".join(f"'{method}'" for method in WEAK_METHODS))
 
-def insert(rows: Sequence[tuple[bytes, int, int]], age_s: int = 0) -> None:
-    """Store (hash, user id, expiry in s since 1970), as opened ``age_s`` ago. One statement.
+
+def insert(
+    rows: Sequence[tuple[bytes, int, int]], opening: Opening = OPERATE, age_s: int = 0
+) -> None:
+    """Store (hash, user id, expiry in s since 1970), as if created ``age_s`` ago. One statement.
     Raises MysqlDown."""
-    values = "(%s, %s, FROM_UNIXTIME(%s), UTC_TIMESTAMP(6) - INTERVAL %s SECOND)"
+    values = """
+        (%s, %s, FROM_UNIXTIME(%s), UTC_TIMESTAMP(6) - INTERVAL %s SECOND, %s, UTC_TIMESTAMP(6), %s)
+        """
     mysql.write(
         f"""
-        INSERT IGNORE INTO session (token_sha256, user_id, expires_at, created_at)
+        INSERT IGNORE INTO session
+            (token_sha256, user_id, expires_at, created_at, method, signed_in_at, client)
         VALUES {", ".join([values] * len(rows))}
         """,
-        [part for row in rows for part in (*row, age_s)],
+        [part for row in rows for part in (*row, age_s, *opening)],
     )
 
 
 def read(token_sha256: bytes, max_age_s: int) -> Session | None:
     """Return the session of a token unless it expired or is older than ``max_age_s``, else None.
 
-    It has the current role of its user. One statement. Raises MysqlDown.
+    It has the current role of its user, or ``user`` if its method is a weak one. One statement.
+    Raises MysqlDown.
     """
     checked_at_s = int(clock.now_s())  # before the statement: the role may change during it
     rows = mysql.fetch_all(
-        """
-        SELECT session.user_id, COALESCE(user.role, 'user'),
+        f"""
+        SELECT session.user_id, {_ROLE},
                FLOOR(UNIX_TIMESTAMP(session.expires_at)),
-               FLOOR(UNIX_TIMESTAMP(session.created_at + INTERVAL %s SECOND))
+               FLOOR(UNIX_TIMESTAMP(session.created_at + INTERVAL %s SECOND)),
+               FLOOR(UNIX_TIMESTAMP(session.signed_in_at))
         FROM session LEFT JOIN user ON user.id = session.user_id
         WHERE session.token_sha256 = %s
           AND session.expires_at > UTC_TIMESTAMP(6)
@@ -43,8 +55,44 @@ def read(token_sha256: bytes, max_age_s: int) -> Session | None:
     )
     if not rows:
         return None
-    user_id, role, expires_at_s, ends_at_s = rows[0]
-    return Session(user_id, role, int(expires_at_s), int(ends_at_s), checked_at_s)
+    user_id, role, expires_at_s, ends_at_s, signed_in_at_s = rows[0]
+    return Session(
+        user_id, role, int(expires_at_s), int(ends_at_s), checked_at_s, int(signed_in_at_s or 0)
+    )
+
+
+def list_of_user(user_id: int, max_age_s: int, limit: int) -> list[OwnSession]:
+    """Return up to ``limit`` open sessions of a user, the newest first. One statement. Raises
+    MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT session.token_sha256, {_ROLE}, session.method, session.client,
+               COALESCE(session.signed_in_at, session.created_at), session.expires_at
+        FROM session LEFT JOIN user ON user.id = session.user_id
+        WHERE session.user_id = %s
+          AND session.expires_at > UTC_TIMESTAMP(6)
+          AND session.created_at > UTC_TIMESTAMP(6) - INTERVAL %s SECOND
+        ORDER BY COALESCE(session.signed_in_at, session.created_at) DESC, session.token_sha256
+        LIMIT %s
+        """,
+        (user_id, max_age_s, limit),
+    )
+    return [OwnSession(*row) for row in rows]
+
+
+def find_of_user(user_id: int, name: str) -> bytes | None:
+    """Return the hash of the token of a user's session, by its ``name_session``, also of one that
+    has ended and is still stored. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        """
+        SELECT token_sha256
+        FROM session
+        WHERE user_id = %s
+          AND LEFT(SHA2(token_sha256, 256), 32) = %s
+        """,
+        (user_id, name),
+    )
+    return rows[0][0] if rows else None
 
 
 def extend(token_sha256: bytes, expires_at_s: int) -> bool:
@@ -59,6 +107,18 @@ def extend(token_sha256: bytes, expires_at_s: int) -> bool:
         (expires_at_s, token_sha256),
     )
     return changed > 0
+
+
+def expire(token_sha256: bytes) -> None:
+    """End a session, whose row stays. One statement. Raises MysqlDown."""
+    mysql.write(
+        """
+        UPDATE session
+        SET expires_at = LEAST(expires_at, UTC_TIMESTAMP(6))
+        WHERE token_sha256 = %s
+        """,
+        (token_sha256,),
+    )
 
 
 def delete(token_sha256: bytes) -> bool:

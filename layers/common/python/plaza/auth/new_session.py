@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from plaza.auth import mysql_store
-from plaza.auth.sessions import hash_token, make_token
+from plaza.auth.sessions import MAX_PASSKEY_SESSION_S, OPERATE, Opening, hash_token, make_token
 from plaza.auth.settings import auth_settings
 from plaza.infra.runtime import clock
 
@@ -15,27 +15,33 @@ if TYPE_CHECKING:
 
 
 class SignedIn(NamedTuple):
-    """A new session: its token, its idle timeout, and its user."""
+    """A new session: its token, the seconds without use after which it ends, and its user."""
 
     token: str
     expires_in_s: int
     user: User
 
 
-def sign_in_user(user: User) -> SignedIn:
-    """Open a session for a user who signs in. One statement. Raises MysqlDown."""
-    token = open_session(user.id)
+def sign_in_user(user: User, opening: Opening) -> SignedIn:
+    """Open a session for a user who signs in. One that a passkey opens ends after 12 hours, used or
+    not. One statement. Raises MysqlDown."""
     config = auth_settings()
-    return SignedIn(token, min(config.session_ttl_s, config.session_max_age_s), user)
+    max_s = config.session_max_age_s
+    if opening.method == "passkey":
+        max_s = min(max_s, MAX_PASSKEY_SESSION_S)
+    token = open_session(user.id, max_s, opening)
+    return SignedIn(token, min(config.session_ttl_s, max_s), user)
 
 
-def open_session(user_id: int, max_s: int | None = None) -> str:
+def open_session(user_id: int, max_s: int | None = None, opening: Opening = OPERATE) -> str:
     """Open a session; return its token. ``max_s``: it ends after so many seconds, used or not.
     One statement. Raises MysqlDown."""
-    return open_sessions([user_id], max_s)[0]
+    return open_sessions([user_id], max_s, opening)[0]
 
 
-def open_sessions(user_ids: Sequence[int], max_s: int | None = None) -> list[str]:
+def open_sessions(
+    user_ids: Sequence[int], max_s: int | None = None, opening: Opening = OPERATE
+) -> list[str]:
     """Open a session for each user, as ``open_session``; return the tokens in order.
     One statement. Raises MysqlDown."""
     max_age_s = auth_settings().session_max_age_s
@@ -48,6 +54,7 @@ def open_sessions(user_ids: Sequence[int], max_s: int | None = None) -> list[str
             (hash_token(token), user_id, expires_at_s)
             for token, user_id in zip(tokens, user_ids, strict=True)
         ],
+        opening,
         age_s=max_age_s - max_s,
     )
     return tokens

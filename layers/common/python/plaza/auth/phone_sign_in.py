@@ -24,15 +24,15 @@ from plaza.auth.codes import (
     hash_challenge,
     make_code,
 )
+from plaza.auth.hashers import all_hashers, current_hasher, describe_source, find_hasher
 from plaza.auth.new_session import SignedIn, sign_in_user
 from plaza.auth.phones import parse_phone, require_destination
+from plaza.auth.sessions import Opening
 from plaza.auth.settings import auth_settings
-from plaza.infra.aws import secrets
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Window
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
-from plaza.infra.runtime.settings import settings
 from plaza.users.sign_up import link_phone, sign_up
 
 
@@ -45,7 +45,7 @@ class IssuedChallenge(NamedTuple):
 
 def send_code(phone_input: str, address: str) -> IssuedChallenge:
     """Send a code to a phone. Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown."""
-    phone, hasher = parse_phone(phone_input), _hasher()
+    phone, hasher = parse_phone(phone_input), current_hasher()
     require_destination(phone, auth_settings().sms_countries, auth_settings().sms_number_types)
     _admit_send(phone, address, hasher)
     challenge, code = hasher.make_challenge(), make_code()
@@ -59,42 +59,45 @@ def send_code(phone_input: str, address: str) -> IssuedChallenge:
     return IssuedChallenge(challenge, CODE_TTL_S)
 
 
-def sign_in(challenge: str, code: str, address: str) -> SignedIn:
+def sign_in(challenge: str, code: str, address: str, user_agent: str | None = None) -> SignedIn:
     """Exchange a challenge and its code for a session. The code works once.
 
     Raises CodeRefused; RedisDown, MysqlDown and SwitchedOff, after which the code still works.
     """
-    with _used_code(challenge, code) as phone:
-        signed_in = sign_in_user(sign_up(phone))
+    with _used_code(challenge, code, address) as phone:
+        signed_in = sign_in_user(sign_up(phone), Opening.by("code", user_agent))
     with suppress(RedisDown):  # the next code then counts as one to a new phone
-        hasher = _hasher_of(challenge)
+        hasher = find_hasher(challenge)
         redis_challenges.mark_sign_in(hasher.hash_phone_and_network(phone, address))
-    record("signed_in", {"signed_in": 1}, user_id=signed_in.user.id)
+    record("signed_in", {"signed_in": 1}, user_id=signed_in.user.id, method="code")
     return signed_in
 
 
-def link(user_id: int, challenge: str, code: str) -> None:
+def link(user_id: int, challenge: str, code: str, address: str) -> None:
     """Give a signed-in user the phone of a challenge. The code works once.
 
     Raises CodeRefused, PhoneTaken, UserMissing; RedisDown and MysqlDown, after which the code still
     works.
     """
-    with _used_code(challenge, code) as phone:
+    with _used_code(challenge, code, address) as phone:
         link_phone(user_id, phone)
     record("phone_linked", user_id=user_id)
 
 
 @contextmanager
-def _used_code(challenge: str, code: str) -> Iterator[str]:
+def _used_code(challenge: str, code: str, address: str) -> Iterator[str]:
     """Use up a code for the block, which gets its phone; after an error the code works again.
     Raises CodeRefused, RedisDown."""
-    hasher, sha = _hasher_of(challenge), hash_challenge(challenge)
-    encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))
-    if encrypted is None:
-        record("code_refused", {"codes_refused": 1})
+    hasher, sha = find_hasher(challenge), hash_challenge(challenge)
+    checked = redis_challenges.check(sha, hasher.hash_code(challenge, code))
+    encrypted, phone = checked.encrypted_phone, None
+    if encrypted is not None and hasher.made(challenge):  # else the secret was rotated twice
+        phone = hasher.decrypt_phone(challenge, encrypted)
+    if not checked.is_right or phone is None:
+        record("code_refused", {"codes_refused": 1}, **describe_source(address, phone))
         raise CodeRefused
     try:
-        yield hasher.decrypt_phone(challenge, encrypted)
+        yield phone
     except BaseException:
         with suppress(RedisDown):
             redis_challenges.release(sha)
@@ -112,8 +115,8 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
         (Attempt("codes-to-phone-at", pair), SENDS_PER_PHONE_AND_NETWORK)
     ]
     is_known = any(
-        redis_challenges.has_signed_in(KeyedHasher(key).hash_phone_and_network(phone, address))
-        for key in secrets.read_keys(settings().require_auth_secret_id())
+        redis_challenges.has_signed_in(each.hash_phone_and_network(phone, address))
+        for each in all_hashers()
     )
     if not is_known:
         per_network = (Window(3600, auth_settings().max_codes_per_network_per_hour),)
@@ -134,19 +137,8 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
             raise CodeBudgetExhausted(
                 f"No more codes can be sent now; retry after {wait_s} s.", retry_after_s=wait_s
             )
-        record("attempt_limited", {"attempts_limited": 1}, what=attempt.action)
+        source = describe_source(address, phone)
+        record("attempt_limited", {"attempts_limited": 1}, what=attempt.action, **source)
         raise TooSoon(
             f"Too many codes were requested; retry after {wait_s} s.", retry_after_s=wait_s
         )
-
-
-def _hasher() -> KeyedHasher:
-    return KeyedHasher(secrets.read_keys(settings().require_auth_secret_id())[0])
-
-
-def _hasher_of(challenge: str) -> KeyedHasher:
-    """Return the hasher that made a challenge: with the secret or with the one before."""
-    key = secrets.find_key(
-        settings().require_auth_secret_id(), lambda key: KeyedHasher(key).made(challenge)
-    )
-    return KeyedHasher(key) if key else _hasher()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
+from typing import NamedTuple
 
 from plaza.auth.codes import CODE_TTL_S, MAX_WRONG_TRIES
 from plaza.infra.redis import redis
@@ -38,12 +39,19 @@ def store(challenge_sha256: str, mac: str, encrypted_phone: str) -> None:
     redis.run(_STORE, (challenge_key(challenge_sha256),), args)
 
 
-def check(challenge_sha256: str, mac: str) -> str | None:
-    """Use up a code; return the encrypted phone, None if refused. Raises RedisDown."""
+class CheckedCode(NamedTuple):
+    """Whether a code was right, and the encrypted phone; None without the challenge."""
+
+    is_right: bool
+    encrypted_phone: str | None
+
+
+def check(challenge_sha256: str, mac: str) -> CheckedCode:
+    """Use up a code, or count a wrong try. Raises RedisDown."""
     # The random name of the try makes a resent command repeat its outcome.
     args = (mac, MAX_WRONG_TRIES, secrets.token_hex(8))
     outcome, *phone = redis.run(_CHECK, (challenge_key(challenge_sha256),), args)
-    return str(phone[0]) if outcome == "RIGHT" else None
+    return CheckedCode(outcome == "RIGHT", str(phone[0]) if phone else None)
 
 
 def release(challenge_sha256: str) -> None:

@@ -2,7 +2,8 @@
 
 {<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<times>
 
-The times are its expiry, its absolute end and the last read of MySQL, in seconds since 1970. An
+The times are its expiry, its absolute end, the last read of MySQL and the sign-in, in seconds since
+1970; a value of the version before lacks the last one, which is then 0. An
 ended session is replaced by a marker that ``store`` does not overwrite, because another process may
 store what it read from MySQL earlier.
 """
@@ -28,11 +29,23 @@ _STORE = load_script(Path(__file__).with_name("lua") / "store_session.lua")
 
 
 def _decode(text: str) -> Session:
-    user_id, role, expires_at_s, ends_at_s, checked_at_s, *_ = text.split(":")
-    return Session(int(user_id), role, int(expires_at_s), int(ends_at_s), int(checked_at_s))
+    user_id, role, *times = text.split(":")
+    expires_at_s, ends_at_s, checked_at_s, signed_in_at_s, *_ = [*times, "0"]
+    return Session(
+        int(user_id),
+        role,
+        int(expires_at_s),
+        int(ends_at_s),
+        int(checked_at_s),
+        int(signed_in_at_s) if signed_in_at_s.isdecimal() else 0,
+    )
 
 
-SESSION: Codec[Session] = Codec("sessions", lambda session: ":".join(map(str, session)), _decode)
+def _encode(session: Session) -> str:
+    return ":".join(map(str, session if session.signed_in_at_s else session[:-1]))
+
+
+SESSION: Codec[Session] = Codec("sessions", _encode, _decode)
 
 
 def session_key(token_sha256: bytes) -> str:

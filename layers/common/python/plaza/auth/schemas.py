@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from aws_lambda_powertools.event_handler.openapi.params import Path
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.auth.codes import CHALLENGE_PATTERN, CODE_PATTERN
 from plaza.auth.new_session import SignedIn
+from plaza.auth.passkeys import CODE_PATTERN as CODE_OF_PASSKEY
+from plaza.auth.passkeys import (
+    MAX_NAME_CHARS,
+    PASSKEY_ID_PATTERN,
+    Assertion,
+    NewPasskey,
+    Passkey,
+)
 from plaza.auth.phones import PHONE_PATTERN
 from plaza.infra.http.schemas import RequestModel, ResponseModel
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
 from plaza.users import Card
 from plaza.users.schemas import UserCard
+
+if TYPE_CHECKING:
+    from plaza.auth.passkey_sign_in import PasskeyChallenge
 
 Phone = Annotated[
     str,
@@ -36,6 +50,7 @@ Challenge = Annotated[
     ),
 ]
 
+_WAYS_IN = ({"challenge", "code"}, {"id_token"}, {"id_token", "nonce"}, {"passkey"})
 _CHALLENGE = "qkB2n0yD8c6qC0mJm3rj1xN6yVb8oQ0o4p3Xw5kZt9E"
 _SIGNED = "eyJhbGciOiJFUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl"
 
@@ -70,14 +85,174 @@ class PhoneRequest(RequestModel):
     code: Code
 
 
+_BYTES = r"^[A-Za-z0-9_-]+$"
+_CLIENT_DATA = "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0IiwiY2hhbGxlbmdlIjoiQSJ9"
+_ASSERTION: dict[str, Any] = {
+    "credential_id": "mJH1wOtSl1fFmG0yaMWQ2w",
+    "client_data": _CLIENT_DATA,
+    "authenticator_data": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAQ",
+    "signature": "MEUCIQDfLw",
+    "user_handle": "Nw",
+}
+_PASSKEY: dict[str, Any] = {
+    "passkey_id": "7f9c2ba4e88f827d616045507605853e",
+    "name": "Laptop",
+    "created_at": "2026-11-26T09:30:00.518000Z",
+    "used_at": None,
+}
+ClientData = Annotated[
+    str,
+    Field(max_length=4096, pattern=_BYTES, description="`clientDataJSON` of the browser."),
+]
+PasskeyCode = Annotated[
+    str,
+    Field(pattern=CODE_OF_PASSKEY, description="Code that an operator made; it works once."),
+]
+PasskeyId = Annotated[
+    str, Path(pattern=PASSKEY_ID_PATTERN, description="Id of a passkey of the caller.")
+]
+
+
+class PasskeyChallengeRequest(RequestModel):
+    """What the challenge is for: with a code, or the session of a role, also for a new passkey."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"code": "c" * 32}]})
+
+    code: PasskeyCode | None = None
+
+
+class PasskeyChallengeResponse(ResponseModel):
+    """A challenge that a passkey signs, once."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "challenge": _CHALLENGE,
+                    "rp_id": "console.example.com",
+                    "expires_in": 300,
+                    "user": {"id": "7", "nickname": "ada", "avatar": None},
+                }
+            ]
+        }
+    )
+
+    challenge: Annotated[str, Field(description="Random bytes, base64url.")]
+    rp_id: Annotated[str, Field(description="Host that passkeys belong to.")]
+    expires_in: Annotated[int, Field(description="Seconds until the challenge expires.")]
+    user: Annotated[
+        UserCard | None,
+        Field(
+            description=(
+                "To whom a new passkey will belong; `user.id` of the browser is the text of this "
+                "id. Null without a code and without a session."
+            )
+        ),
+    ]
+
+    @classmethod
+    def of(cls, issued: PasskeyChallenge) -> PasskeyChallengeResponse:
+        """Returns ``issued`` as the API sends it."""
+        return cls(
+            challenge=issued.challenge,
+            rp_id=issued.rp_id,
+            expires_in=issued.expires_in_s,
+            user=None if issued.user is None else UserCard.of(issued.user),
+        )
+
+
+class PasskeyRequest(RequestModel):
+    """A new passkey, which a device made for a challenge."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "Laptop",
+                    "code": "c" * 32,
+                    "client_data": _CLIENT_DATA,
+                    "attestation": "o2NmbXRkbm9uZWdhdHRTdG10oGhhdXRoRGF0YVg",
+                }
+            ]
+        }
+    )
+
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_NAME_CHARS,
+            description=f"{LINE_RULE} Spaces around it are removed.",
+            json_schema_extra={"pattern": VISIBLE},
+        ),
+        AfterValidator(str.strip),
+        AfterValidator(check_line),
+    ]
+    code: PasskeyCode | None = None
+    client_data: ClientData
+    attestation: Annotated[
+        str,
+        Field(max_length=16384, pattern=_BYTES, description="`attestationObject` of the browser."),
+    ]
+
+    def to_new(self) -> NewPasskey:
+        """Returns what the device made."""
+        return NewPasskey(self.client_data, self.attestation)
+
+
+class PasskeyResponse(ResponseModel):
+    """A passkey of the caller."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_PASSKEY]})
+
+    passkey_id: str
+    name: str
+    created_at: datetime
+    used_at: Annotated[datetime | None, Field(description="The last sign-in with it.")]
+
+    @classmethod
+    def of(cls, passkey: Passkey) -> PasskeyResponse:
+        """Returns ``passkey`` as the API sends it."""
+        return cls(
+            passkey_id=passkey.passkey_id,
+            name=passkey.name,
+            created_at=passkey.created_at.replace(tzinfo=UTC),
+            used_at=passkey.used_at and passkey.used_at.replace(tzinfo=UTC),
+        )
+
+
+class PasskeyAssertion(RequestModel):
+    """The signature of a challenge by a passkey. All fields are base64url."""
+
+    credential_id: Annotated[str, Field(max_length=1364, pattern=_BYTES)]
+    client_data: ClientData
+    authenticator_data: Annotated[str, Field(max_length=4096, pattern=_BYTES)]
+    signature: Annotated[str, Field(max_length=2048, pattern=_BYTES)]
+    user_handle: Annotated[
+        str | None, Field(max_length=128, pattern=_BYTES, description="If the browser has it.")
+    ] = None
+
+    def to_assertion(self) -> Assertion:
+        """Returns the signature."""
+        return Assertion(
+            self.credential_id,
+            self.client_data,
+            self.authenticator_data,
+            self.signature,
+            self.user_handle,
+        )
+
+
 class SessionRequest(RequestModel):
-    """A sign-in code and its challenge, or an ID token and its nonce, if it has one."""
+    """A sign-in code and its challenge, or an ID token and its nonce, if it has one, or the
+    signature of a passkey."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
                 {"challenge": _CHALLENGE, "code": "123456"},
                 {"id_token": _SIGNED, "nonce": "n-0S6_WzA2Mj"},
+                {"passkey": _ASSERTION},
             ],
         }
     )
@@ -107,13 +282,16 @@ class SessionRequest(RequestModel):
         ),
     ] = None
 
+    passkey: Annotated[
+        PasskeyAssertion | None,
+        Field(description="In place of challenge and code: an operator signs in to the console."),
+    ] = None
+
     @model_validator(mode="after")
     def _check_parts(self) -> Self:
-        phone = (self.challenge, self.code)
-        is_phone = None not in phone and (self.id_token, self.nonce) == (None, None)
-        is_token = self.id_token is not None and phone == (None, None)
-        if not is_phone and not is_token:
-            raise ValueError("has either challenge and code, or id_token with its nonce")
+        given = {name for name, value in self if value is not None}
+        if given not in _WAYS_IN:
+            raise ValueError("has either challenge and code, id_token with its nonce, or passkey")
         return self
 
 

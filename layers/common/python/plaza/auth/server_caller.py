@@ -85,7 +85,7 @@ def identify(header: str, address: str, route: str, acts_for: str | None, take: 
         return caller._replace(role="admin")
     if acts_for is None:
         return caller
-    role = "admin" if scope == "moderate" else "user"
+    role = "moderator" if scope == "moderate" else "user"
     return caller._replace(user_id=_find_user(acts_for, may_create=scope == "act"), role=role)
 
 

@@ -8,7 +8,7 @@ MySQL, and never again.
 
 from __future__ import annotations
 
-from plaza.auth import mysql_store, redis_sessions
+from plaza.auth import mysql_passkeys, mysql_store, redis_sessions
 from plaza.auth.session_lookup import find_session
 from plaza.auth.sessions import KEPT_S, hash_token
 from plaza.infra.runtime.clock import Deadline
@@ -33,7 +33,7 @@ def end_all_sessions(token: str) -> None:
     """
     session = find_session(token)
     if session is not None:
-        _end_all(session.user_id, own=hash_token(token))
+        end_all_of_user(session.user_id, own=hash_token(token))
     end_session(token)
     if session is None:
         raise Unauthenticated("This token is unknown or has expired; sign in again.")
@@ -45,7 +45,7 @@ def end_user_sessions(user_id: int, operator_id: int) -> int:
     Safe to repeat. Raises MysqlDown, RedisDown: some sessions may still work for a minute unless it
     is repeated.
     """
-    ended = _end_all(user_id)
+    ended = end_all_of_user(user_id)
     record("sessions_ended", user_id=user_id, operator_id=operator_id, ended=ended)
     return ended
 
@@ -65,13 +65,14 @@ def end_every_session(max_s: float) -> tuple[int, bool]:
 
 
 def erase(user_id: int) -> int:
-    """End every session of an erased user; return how many. Raises MysqlDown, RedisDown."""
-    return _end_all(user_id)
+    """Delete the passkeys and end every session of an erased user; return how many. Raises
+    MysqlDown, RedisDown."""
+    return mysql_passkeys.delete_of_user(user_id) + end_all_of_user(user_id)
 
 
-def _end_all(user_id: int, *, own: bytes | None = None) -> int:
-    """End all sessions of a user, but ``own`` in MySQL only; return how many. Three statements and
-    a round trip."""
+def end_all_of_user(user_id: int, *, own: bytes | None = None) -> int:
+    """End all sessions of a user, but ``own`` in MySQL only; return how many. Safe to repeat. Three
+    statements and a round trip. Raises MysqlDown, RedisDown."""
     ended = mysql_store.expire_all(user_id, own=own)
     redis_sessions.mark_ended([sha for sha in ended if sha != own], KEPT_S)
     mysql_store.delete_all(ended)

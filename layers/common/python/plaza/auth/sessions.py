@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from typing import NamedTuple
+from datetime import datetime
+from typing import Literal, NamedTuple
 
 MAX_ROLE_AGE_S = 60
 """Bounds the age of a session's role, and how long an ended session may still be accepted."""
@@ -17,6 +18,19 @@ KEPT_S = 2 * MAX_CACHED_S
 """How long Redis has the mark of an ended session, and MySQL its row unless Redis has the mark:
 longer than Redis has any copy that was read before the end."""
 
+MAX_PASSKEY_SESSION_S = 12 * 3_600
+"""How long a session that a passkey opened lasts, used or not."""
+
+MAX_CLIENT_CHARS = 200
+SESSION_ID_PATTERN = r"^[0-9a-f]{32}$"
+
+Method = Literal["code", "id_token", "passkey", "operate"]
+"""How a session was opened. In one that a code or an ID token opened, each user has the role
+``user``: an operator signs in with a passkey. The function Operate opens ``operate``."""
+
+WEAK_METHODS: tuple[Method, ...] = ("code", "id_token")
+
+_INVISIBLE = re.compile(r"[^ -~]+")
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
@@ -25,7 +39,8 @@ class Session(NamedTuple):
     """A signed-in user. Times are seconds since 1970.
 
     ``expires_at_s`` moves with use and never passes ``ends_at_s``. ``role`` is the role that the
-    user had in MySQL at ``checked_at_s``.
+    session had in MySQL at ``checked_at_s``. ``signed_in_at_s``: 0 for a session that the version
+    before opened.
     """
 
     user_id: int
@@ -33,6 +48,7 @@ class Session(NamedTuple):
     expires_at_s: int
     ends_at_s: int
     checked_at_s: int
+    signed_in_at_s: int = 0
 
     def is_over(self, now_s: float) -> bool:
         return min(self.expires_at_s, self.ends_at_s) <= now_s
@@ -46,6 +62,43 @@ class Session(NamedTuple):
     def needs_extension(self, now_s: float, ttl_s: int) -> bool:
         """Return whether a use now would extend it by more than a hundredth of ``ttl_s``."""
         return self.expires_at_s < self.next_expiry_s(now_s, ttl_s) - ttl_s / 100
+
+
+class Opening(NamedTuple):
+    """How a session is opened, and the User-Agent of the client."""
+
+    method: Method = "operate"
+    client: str | None = None
+
+    @classmethod
+    def by(cls, method: Method, user_agent: str | None) -> Opening:
+        """Return an opening with at most 200 visible characters of ``user_agent``."""
+        text = _INVISIBLE.sub(" ", user_agent or "").strip()[:MAX_CLIENT_CHARS].rstrip()
+        return cls(method, text or None)
+
+
+OPERATE = Opening()
+
+
+class OwnSession(NamedTuple):
+    """An open session, as its user lists it. Times are in UTC. ``method``: None for a session that
+    the version before opened."""
+
+    token_sha256: bytes
+    role: str
+    method: Method | None
+    client: str | None
+    signed_in_at: datetime
+    expires_at: datetime
+
+    @property
+    def name(self) -> str:
+        return name_session(self.token_sha256)
+
+
+def name_session(token_sha256: bytes) -> str:
+    """Return the id of a session in the API, which is no token and leads to none."""
+    return hashlib.sha256(token_sha256).hexdigest()[:32]
 
 
 def make_token() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from plaza.auth.issuers import Issuer, parse_issuers
 from plaza.infra.runtime.settings import BadSettings, declare, read_names, require
@@ -92,6 +93,40 @@ def _issuers(env: Mapping[str, str]) -> tuple[Issuer, ...]:
         raise BadSettings(f"PLAZA_IDENTITY_ISSUERS: {error}") from None
 
 
+class PasskeySettings(NamedTuple):
+    """The origin of the console, to whose host passkeys belong; only the function of sign-in has
+    it. None: there are no passkeys."""
+
+    origin: str | None
+
+    @property
+    def is_on(self) -> bool:
+        return self.origin is not None
+
+    @property
+    def rp_id(self) -> str:
+        """The host that passkeys belong to."""
+        return urlsplit(self.require_origin()).hostname or ""
+
+    def require_origin(self) -> str:
+        """Return ``origin``. Raises BadSettings without one."""
+        if self.origin is None:
+            raise BadSettings("PLAZA_CONSOLE_ORIGIN is not set")
+        return self.origin
+
+
+_ORIGIN = re.compile(r"https://[a-z0-9.-]+(:\d+)?|http://localhost(:\d+)?")
+
+
+def _console_origin(env: Mapping[str, str]) -> str | None:
+    """Return the origin, such as ``https://console.example.com``."""
+    origin = env.get("PLAZA_CONSOLE_ORIGIN") or None
+    if origin is not None and not _ORIGIN.fullmatch(origin):
+        raise BadSettings(f"PLAZA_CONSOLE_ORIGIN is {origin!r}, not an origin of https")
+    return origin
+
+
+passkey_settings = declare(PasskeySettings, origin=_console_origin)
 identity_settings = declare(
     IdentitySettings,
     issuers=_issuers,

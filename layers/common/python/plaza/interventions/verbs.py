@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, validate_call
 
 from plaza.accounts import request_erasure as erasures
-from plaza.auth import new_session, operate_server_keys, session_end
+from plaza.auth import new_session, operate_passkeys, operate_server_keys, session_end
 from plaza.auth.server_keys import MAX_REQUESTS_PER_S
 from plaza.changes import position
 from plaza.checkins import gauges as checkin_gauges
@@ -35,6 +35,7 @@ from plaza.reactions.model import IndexNeeded
 from plaza.recommendations import watermarks
 from plaza.switches import change_switches
 from plaza.users import roles
+from plaza.users.roles import Role
 from plaza.webhooks import operate_webhooks as webhooks
 from plaza.webhooks.model import MAX_URL_CHARS
 
@@ -115,9 +116,26 @@ def name_verb(function: Verb) -> str:
 
 
 @verb
-def set_role(*, user_id: Id, role: Literal["user", "admin"]) -> Result:
-    """Set the role of a user, such as the first admin's. Sessions have it within a minute."""
+def set_role(*, user_id: Id, role: Role) -> Result:
+    """Set the role of a user, such as the first admin's. Sessions of a passkey have it within a
+    minute, others never."""
     return {"user_id": user_id, "role": role, "before": roles.set_role(user_id, role)}
+
+
+@verb
+def make_passkey_code(*, user_id: Id) -> Result:
+    """Make a code with which a user with a role enrolls a passkey within an hour, once, in the
+    console; it is shown this once."""
+    if roles.read_role(user_id) == "user":
+        raise Refused("the user has the role user, which needs no passkey; see set-role")
+    code, expires_in_s = operate_passkeys.make_passkey_code(user_id, operator_id=OPERATOR)
+    return {"user_id": user_id, "code": code, "expires_in_s": expires_in_s}
+
+
+@verb
+def end_passkeys(*, user_id: Id) -> Result:
+    """End all passkeys and all sessions of a user, such as one whose device was lost."""
+    return {"user_id": user_id, "ended": operate_passkeys.end_passkeys(user_id, OPERATOR)}
 
 
 @verb
@@ -415,6 +433,8 @@ def list_verbs() -> dict[str, Verb]:
     """Return all verbs by name. What they call decides what the role of the function allows."""
     known = (
         set_role,
+        make_passkey_code,
+        end_passkeys,
         open_smoke_session,
         end_sessions,
         erase_now,

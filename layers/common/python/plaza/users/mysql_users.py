@@ -61,6 +61,12 @@ def insert(user_id: int, nickname: str, role: str) -> None:
     )
 
 
+def read_role(user_id: int) -> str | None:
+    """Return the role of a user, None without the user. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all("SELECT role FROM user WHERE id = %s", (user_id,))
+    return rows[0][0] if rows else None
+
+
 def set_role(user_id: int, role: str) -> str | None:
     """Set the role of a user; return the one before, None without the user. One transaction of two
     statements. Raises MysqlDown."""

@@ -1,15 +1,28 @@
-"""Roles of users: an operator gives and takes the role ``admin``."""
+"""Roles of users, which an operator gives and takes: what the routes of the API admit."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from plaza.infra.derived.ids import new_id
 from plaza.infra.runtime.observability import record
 from plaza.users import mysql_users
 from plaza.users.model import UserMissing
 
+Role = Literal["user", "moderator", "sales", "operator", "admin"]
+"""A user has one. The version before takes all but ``admin`` for ``user``."""
 
-def set_role(user_id: int, role: str) -> str:
-    """Set the role of a user; return the one before. Sessions have it within a minute.
+
+def read_role(user_id: int) -> str:
+    """Return the role of a user. One statement. Raises UserMissing, MysqlDown."""
+    role = mysql_users.read_role(user_id)
+    if role is None:
+        raise UserMissing(f"There is no user {user_id}.")
+    return role
+
+
+def set_role(user_id: int, role: Role) -> str:
+    """Set the role of a user; return the one before. Sessions of a passkey have it within a minute.
     One transaction. Raises UserMissing, MysqlDown."""
     before = mysql_users.set_role(user_id, role)
     if before is None:

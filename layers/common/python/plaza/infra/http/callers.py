@@ -18,7 +18,8 @@ class Caller(NamedTuple):
     Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
     ``quota`` is the rate limit's after the request; None if it was not limited. ``bucket``: from
     which it took its token. ``key_id``: the key of a server that sent the request for the user;
-    with a role but without a user it reads what is no user's.
+    with a role but without a user it reads what is no user's. ``signed_in_at_s``: when the session
+    was opened by a sign-in, in s since 1970; 0 if that is not known.
     """
 
     user_id: int | None = None
@@ -28,6 +29,7 @@ class Caller(NamedTuple):
     quota: Quota | None = None
     bucket: Bucket | None = None
     key_id: str | None = None
+    signed_in_at_s: int = 0
 
 
 Charge = Callable[[int], None]

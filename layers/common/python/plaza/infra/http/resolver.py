@@ -46,13 +46,23 @@ from plaza.infra.http.responses import (
     problem,
     render,
 )
-from plaza.infra.http.routes import ADMIN, MEMBER, OWNER, PUBLIC, Endpoint, Security, make_endpoint
+from plaza.infra.http.routes import (
+    BY_ROLE,
+    MAX_FRESH_S,
+    MEMBER,
+    OWNER,
+    PUBLIC,
+    Endpoint,
+    Security,
+    make_endpoint,
+)
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.errors import (
     Forbidden,
     MethodNotAllowed,
     NotFound,
     PlazaError,
+    SignInTooOld,
     SwitchedOff,
     TooManyRequests,
     Unauthenticated,
@@ -81,11 +91,11 @@ class PlazaResolver(APIGatewayHttpResolver):
 
     Then its session is checked, then its switch, then the size and type of the body, then the
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
-    ``security``: ``BEARER``, ``ADMIN``, ``OWNER``, ``MEMBER``, ``OPTIONAL`` or ``PUBLIC``. ``tag``
-    belongs to routes that declare none. With ``admits_unknown_tokens`` the routes themselves refuse
-    tokens without a session. ``paths`` are the paths that a 405 knows, with their methods; by
-    default the app's routes. ``names`` are paths of other functions whose last part API Gateway
-    takes for an id of a route of this one, with their methods.
+    ``security``: ``BEARER``, one of ``BY_ROLE``, ``OWNER``, ``MEMBER``, ``OPTIONAL`` or ``PUBLIC``.
+    ``tag`` belongs to routes that declare none. With ``admits_unknown_tokens`` the routes
+    themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows, with their
+    methods; by default the app's routes. ``names`` are paths of other functions whose last part API
+    Gateway takes for an id of a route of this one, with their methods.
     """
 
     def __init__(
@@ -169,8 +179,8 @@ class PlazaResolver(APIGatewayHttpResolver):
         elif security:
             if caller.key_id is None or caller.role is None:
                 require_caller(self)
-            if security == ADMIN and caller.role != "admin":
-                raise Forbidden("This request requires the role admin.")
+            if security in BY_ROLE:
+                _require_role(caller, security[0]["bearer"])
 
     def charge(self, tokens: int) -> None:
         """Take tokens of the caller's rate limit, before work that costs more than a request. None
@@ -191,9 +201,11 @@ class PlazaResolver(APIGatewayHttpResolver):
         if endpoint is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
         route, switch = endpoint.route, endpoint.switch
+        if endpoint.max_sign_in_age_s is not None:
+            require_fresh_sign_in(self.caller, endpoint.max_sign_in_age_s)
         if switch is not None:
             switch_state.require(switch, event.get("pathParameters"))
-        if endpoint.is_held and self.caller.role != "admin":
+        if endpoint.is_held and self.caller.role in (None, "user"):
             switch_state.require_warm()
         arguments = {}
         # An unknown token that is admitted: its route has no arguments.
@@ -325,7 +337,21 @@ def _is_always_logged(endpoint: Endpoint | None, response: Mapping[str, Any]) ->
     and members of shops change."""
     if response["statusCode"] >= _REFUSED or endpoint is None:
         return True
-    return endpoint.security in (ADMIN, OWNER, MEMBER) and endpoint.route.method != "GET"
+    changes = endpoint.route.method != "GET"
+    return changes and endpoint.security in (*BY_ROLE, OWNER, MEMBER)
+
+
+def _require_role(caller: Caller, roles: list[str]) -> None:
+    if caller.role not in roles:
+        raise Forbidden(f"This request requires the role {' or '.join(roles)}.")
+
+
+def require_fresh_sign_in(caller: Caller, max_age_s: int = MAX_FRESH_S) -> None:
+    """Raise SignInTooOld unless the caller signed in at most ``max_age_s`` ago."""
+    if caller.signed_in_at_s < clock.now_s() - max_age_s:
+        raise SignInTooOld(
+            f"Sign in again: this request needs a sign-in of the last {max_age_s} s."
+        )
 
 
 def _check_wait(caller: Caller) -> None:

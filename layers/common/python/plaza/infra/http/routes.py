@@ -23,20 +23,43 @@ BEARER: Security = [{"bearer": []}]
 """The route needs a session."""
 
 ADMIN: Security = [{"bearer": ["admin"]}]
-"""The route needs a session of an admin: OpenAPI lists the roles that it requires."""
+"""The route needs a session with the role admin: OpenAPI lists the roles that it admits."""
 
-OWNER: Security = [{"bearer": ["owner"]}]
-"""The route needs a session of an owner of what it changes, or of an admin: it checks that itself,
-because only it knows what it changes."""
+MODERATOR: Security = [{"bearer": ["moderator", "admin"]}]
+"""The route needs a session of a moderator, or of an admin."""
 
-MEMBER: Security = [{"bearer": ["member"]}]
-"""The route needs a session of a member of what it reads or changes, or of an admin; as OWNER."""
+SALES: Security = [{"bearer": ["sales", "admin"]}]
+"""The route needs a session with the role sales, or of an admin."""
+
+OPERATOR: Security = [{"bearer": ["operator", "admin"]}]
+"""The route needs a session of an operator, or of an admin."""
+
+SALES_OR_OPERATOR: Security = [{"bearer": ["sales", "operator", "admin"]}]
+"""The route needs a session of one of these roles."""
+
+ANY_ROLE: Security = [{"bearer": ["moderator", "sales", "operator", "admin"]}]
+"""The route needs a session with a role other than ``user``."""
+
+BY_ROLE: tuple[Security, ...] = (ADMIN, MODERATOR, SALES, OPERATOR, SALES_OR_OPERATOR, ANY_ROLE)
+"""What admits the roles that it lists, and no others."""
+
+OWNER: Security = [{"bearer": ["owner", "sales", "admin"]}]
+"""The route needs a session of an owner of what it changes, or one of the roles sales and admin: it
+checks that itself, because only it knows what it changes."""
+
+MEMBER: Security = [{"bearer": ["member", "sales", "admin"]}]
+"""The route needs a session of a member of what it reads or changes, or one of the roles sales and
+admin; as OWNER."""
 
 OPTIONAL: Security = [{}, *BEARER]
 """The route accepts requests without a token, and refuses invalid tokens."""
 
 PUBLIC: Security = []
 """The route reads no token; its callers are limited by network."""
+
+
+MAX_FRESH_S = 300
+"""How long ago the sign-in may be for what needs a fresh one."""
 
 
 class RouteOption(BaseMiddlewareHandler[APIGatewayHttpResolver]):
@@ -73,14 +96,21 @@ class Compressed(RouteOption):
 
 
 class Held(RouteOption):
-    """Whether the route waits while readers are held; by default the GET routes that are not for
-    admins.
+    """Whether the route waits while readers are held; by default the GET routes that are not by
+    role.
 
     It does not if it tells whether Plaza works, or what became of a change that its caller made.
     """
 
     def __init__(self, is_held: bool) -> None:
         self.is_held = is_held
+
+
+class FreshSignIn(RouteOption):
+    """The route needs a session whose sign-in is at most ``max_age_s`` ago."""
+
+    def __init__(self, max_age_s: int = MAX_FRESH_S) -> None:
+        self.max_age_s = max_age_s
 
 
 class LoggedAt(RouteOption):
@@ -129,8 +159,8 @@ class Responses(dict[int, Any]):
 class Endpoint(NamedTuple):
     """A route, what it needs, the switch that stops it (None: nothing does), what reads the
     arguments of its function in an event, whether long responses are compressed, where it creates
-    what has no id, whether its readers may be held, and the share of its successful requests that
-    is logged."""
+    what has no id, whether its readers may be held, the share of its successful requests that is
+    logged, and how long ago the sign-in may be (None: any time)."""
 
     route: Route
     security: Security
@@ -140,6 +170,7 @@ class Endpoint(NamedTuple):
     location: str | None
     is_held: bool
     log_rate: float
+    max_sign_in_age_s: int | None
 
     @property
     def key(self) -> str:
@@ -154,7 +185,8 @@ def make_endpoint(
     options = [option for option in route.middlewares if isinstance(option, RouteOption)]
     route.middlewares = [other for other in route.middlewares if other not in options]
     switch, compresses, location, log_rate = None, route.method == "GET", None, 1.0
-    is_held = route.method == "GET" and security != ADMIN
+    is_held = route.method == "GET" and security not in BY_ROLE
+    max_sign_in_age_s = None
     for option in options:
         match option:
             case StoppedBy():
@@ -167,6 +199,16 @@ def make_endpoint(
                 is_held = option.is_held
             case LoggedAt():
                 log_rate = option.rate
+            case FreshSignIn():
+                max_sign_in_age_s = option.max_age_s
     return Endpoint(
-        route, security, switch, read_arguments, compresses, location, is_held, log_rate
+        route,
+        security,
+        switch,
+        read_arguments,
+        compresses,
+        location,
+        is_held,
+        log_rate,
+        max_sign_in_age_s,
     )

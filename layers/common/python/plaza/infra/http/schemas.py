@@ -20,6 +20,7 @@ from plaza.infra.http.texts import FieldError
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
+    SignInTooOld,
     SwitchedOff,
     TooManyRequests,
     Unauthenticated,
@@ -195,6 +196,7 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
     errors: list[type[PlazaError]] = [
         *([Unauthenticated] if endpoint.security else []),
         *([Forbidden] if endpoint.security else []),
+        *([SignInTooOld] if endpoint.max_sign_in_age_s is not None else []),
         *declared.errors,
         *([SwitchedOff] if endpoint.switch else []),
         *(TooManyRequests, PlazaError, Unavailable),

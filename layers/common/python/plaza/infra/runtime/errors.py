@@ -134,6 +134,14 @@ class Forbidden(PlazaError):
     example = "This request requires the role admin."
 
 
+class SignInTooOld(Forbidden):
+    """The session has the permission, but its sign-in is too long ago for this request."""
+
+    slug = "sign-in-too-old"
+    title = "Sign-in too old"
+    example = "Sign in again: this request needs a sign-in of the last 300 s."
+
+
 class Conflict(PlazaError):
     """The request conflicts with the state of the resource; each rule has its own ``slug``."""
 

@@ -1,0 +1,145 @@
+"""Passkeys and their codes in MySQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from plaza.auth.passkeys import MAX_PASSKEYS, Passkey
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+
+_COLUMNS = "credential_id, user_id, public_key, sign_count, name, created_at, used_at"
+
+
+def replace_code(user_id: int, code_sha256: bytes, ttl_s: int) -> None:
+    """Store the code of a user, in place of the one before. One statement. Raises MysqlDown."""
+    mysql.write(
+        """
+        INSERT INTO passkey_code (user_id, code_sha256, expires_at)
+        VALUES (%s, %s, UTC_TIMESTAMP(6) + INTERVAL %s SECOND)
+        ON DUPLICATE KEY UPDATE code_sha256 = VALUES(code_sha256), expires_at = VALUES(expires_at)
+        """,
+        (user_id, code_sha256, ttl_s),
+    )
+
+
+def find_user_of_code(code_sha256: bytes) -> int | None:
+    """Return the user of a code, None without one. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        "SELECT user_id FROM passkey_code WHERE code_sha256 = %s AND expires_at > UTC_TIMESTAMP(6)",
+        (code_sha256,),
+    )
+    return rows[0][0] if rows else None
+
+
+def insert(passkey: Passkey, code_sha256: bytes | None) -> bool | None:
+    """Store a passkey of a user, and use up the code of the user, if there is one; return None if
+    it was used or is over, or if the passkey is stored, False if the user has too many. One
+    transaction of up to three statements. Raises MysqlDown."""
+
+    def work(cursor: Cursor) -> bool | None:
+        if code_sha256 is not None:
+            cursor.execute(
+                """
+                DELETE FROM passkey_code
+                WHERE user_id = %s
+                  AND code_sha256 = %s
+                  AND expires_at > UTC_TIMESTAMP(6)
+                """,
+                (passkey.user_id, code_sha256),
+            )
+            if not cursor.rowcount:
+                return None
+        cursor.execute(
+            "SELECT credential_sha256 FROM passkey WHERE user_id = %s FOR UPDATE",
+            (passkey.user_id,),
+        )
+        if len(cursor.fetchall()) >= MAX_PASSKEYS:
+            return False
+        cursor.execute(
+            f"""
+            INSERT IGNORE INTO passkey (credential_sha256, {_COLUMNS})
+            VALUES (%s, %s, %s, %s, %s, %s, %s, NULL)
+            """,
+            (passkey.sha256, *passkey[:-1]),
+        )
+        return True if cursor.rowcount else None
+
+    return mysql.run_in_transaction(work)
+
+
+def read(credential_sha256: bytes) -> Passkey | None:
+    """Return a passkey, None without one. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"SELECT {_COLUMNS} FROM passkey WHERE credential_sha256 = %s", (credential_sha256,)
+    )
+    return next(iter(_parse(rows)), None)
+
+
+def list_of_user(user_id: int) -> list[Passkey]:
+    """Return the passkeys of a user, the oldest first. One statement. Raises MysqlDown."""
+    return _parse(
+        mysql.fetch_all(
+            f"""
+            SELECT {_COLUMNS}
+            FROM passkey
+            WHERE user_id = %s
+            ORDER BY created_at, credential_sha256
+            LIMIT %s
+            """,
+            (user_id, MAX_PASSKEYS),
+        )
+    )
+
+
+def mark_used(credential_sha256: bytes, before: int, sign_count: int) -> bool:
+    """Store the counter of a sign-in; return False if another sign-in has changed it, or the
+    passkey has ended. One statement. Raises MysqlDown."""
+    changed = mysql.write(
+        """
+        UPDATE passkey
+        SET sign_count = %s, used_at = UTC_TIMESTAMP(6)
+        WHERE credential_sha256 = %s
+          AND sign_count = %s
+        """,
+        (sign_count, credential_sha256, before),
+    )
+    return changed > 0
+
+
+def delete(user_id: int, passkey_id: str) -> bool:
+    """Delete a passkey of a user; return whether it existed. One statement. Raises MysqlDown."""
+    deleted = mysql.write(
+        """
+        DELETE FROM passkey
+        WHERE user_id = %s
+          AND LEFT(LOWER(HEX(credential_sha256)), 32) = %s
+        """,
+        (user_id, passkey_id),
+    )
+    return deleted > 0
+
+
+def delete_of_user(user_id: int) -> int:
+    """Delete the passkeys and the code of a user; return how many. Two statements. Raises
+    MysqlDown."""
+    deleted = mysql.write("DELETE FROM passkey_code WHERE user_id = %s", (user_id,))
+    return deleted + mysql.write("DELETE FROM passkey WHERE user_id = %s", (user_id,))
+
+
+def delete_expired_codes(limit: int) -> int:
+    """Delete at most ``limit`` codes that are over; return how many. Raises MysqlDown."""
+    return mysql.write(
+        """
+        DELETE FROM passkey_code
+        WHERE expires_at < UTC_TIMESTAMP(6)
+        ORDER BY expires_at
+        LIMIT %s
+        """,
+        (limit,),
+    )
+
+
+def _parse(rows: Iterable[Any]) -> list[Passkey]:
+    return [Passkey(bytes(row[0]), row[1], bytes(row[2]), *row[3:]) for row in rows]

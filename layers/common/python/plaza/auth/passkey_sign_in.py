@@ -1,0 +1,171 @@
+"""Sign in with a passkey, and enroll one.
+
+The first passkey of a user is enrolled with a code that an operator makes with the verb
+``make-passkey-code``, further ones in a session of a role. Challenges are in Redis only: while it
+is unavailable, both fail with 503. A challenge works once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from plaza.auth import mysql_passkeys, passkey_checks, redis_passkeys
+from plaza.auth.hashers import describe_source
+from plaza.auth.new_session import SignedIn, sign_in_user
+from plaza.auth.passkey_checks import VerifiedPasskey
+from plaza.auth.passkeys import (
+    CHALLENGE_TTL_S,
+    Assertion,
+    NewPasskey,
+    Passkey,
+    PasskeyRefused,
+    PasskeysAreOff,
+    TooManyPasskeys,
+    decode,
+    hash_code,
+    hash_credential,
+    make_challenge,
+    make_user_handle,
+    read_challenge,
+)
+from plaza.auth.sessions import Opening
+from plaza.auth.settings import PasskeySettings, passkey_settings
+from plaza.infra.mysql import sql
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
+from plaza.users import Card, User, cards
+
+
+class PasskeyChallenge(NamedTuple):
+    """A challenge, the host that signs it, and the user to whom a new passkey will belong."""
+
+    challenge: str
+    rp_id: str
+    expires_in_s: int
+    user: Card | None
+
+
+def issue_challenge(code: str | None, caller_id: int | None, address: str) -> PasskeyChallenge:
+    """Return a new challenge. Of a new passkey the user is the one of ``code``, which is not used
+    up, or else the caller. Raises PasskeysAreOff, PasskeyRefused, RedisDown, MysqlDown."""
+    config = _require_settings()
+    user_id = caller_id
+    if code is not None:
+        user_id = mysql_passkeys.find_user_of_code(hash_code(code))
+        if user_id is None:
+            raise _refuse(address, "code")
+    challenge = make_challenge()
+    redis_passkeys.store(challenge)
+    user = None if user_id is None else cards.read_cards([user_id]).get(user_id)
+    return PasskeyChallenge(challenge, config.rp_id, CHALLENGE_TTL_S, user)
+
+
+def enroll(
+    made: NewPasskey, name: str, code: str | None, caller_id: int | None, address: str
+) -> Passkey:
+    """Store a new passkey of the user of ``code``, or else of the caller; return it. The code works
+    once; a repeat by the same device returns the stored passkey. Raises PasskeysAreOff,
+    PasskeyRefused, TooManyPasskeys; RedisDown and MysqlDown, after which the challenge works
+    again."""
+    config = _require_settings()
+    with _used_challenge(made.client_data, address) as challenge:
+        verified = _verify_new(made, challenge, config, address)
+        stored = mysql_passkeys.read(hash_credential(verified.credential_id))
+        if stored is not None and stored.public_key == verified.public_key:
+            return stored
+        code_sha256, user_id = None, caller_id
+        if code is not None:
+            code_sha256 = hash_code(code)
+            user_id = mysql_passkeys.find_user_of_code(code_sha256)
+        if user_id is None:
+            raise _refuse(address, "code")
+        passkey = Passkey(
+            verified.credential_id,
+            user_id,
+            verified.public_key,
+            verified.sign_count,
+            name,
+            sql.from_us(clock.now_us()),
+            None,
+        )
+        is_stored = mysql_passkeys.insert(passkey, code_sha256)
+        if is_stored is None:
+            raise _refuse(address, "code", user_id)
+        if not is_stored:
+            raise TooManyPasskeys
+    record("passkey_enrolled", user_id=user_id, passkey_id=passkey.passkey_id)
+    return passkey
+
+
+def sign_in(assertion: Assertion, address: str, user_agent: str | None) -> SignedIn:
+    """Exchange the signature of a challenge for a session of 12 hours. Raises PasskeysAreOff,
+    PasskeyRefused; RedisDown and MysqlDown, after which the challenge works again."""
+    config = _require_settings()
+    with _used_challenge(assertion.client_data, address) as challenge:
+        passkey = mysql_passkeys.read(hash_credential(decode(assertion.credential_id)))
+        if passkey is None:
+            raise _refuse(address, "unknown")
+        handle = assertion.user_handle
+        if handle is not None and decode(handle) != make_user_handle(passkey.user_id):
+            raise _refuse(address, "user", passkey.user_id)
+        try:
+            sign_count = passkey_checks.verify_assertion(assertion, passkey, challenge, config)
+        except PasskeyRefused as error:
+            raise _refuse(address, "signature", passkey.user_id) from error
+        if not mysql_passkeys.mark_used(passkey.sha256, passkey.sign_count, sign_count):
+            raise _refuse(address, "used", passkey.user_id)
+        card = cards.read_cards([passkey.user_id]).get(passkey.user_id)
+        if card is None:
+            raise _refuse(address, "erased", passkey.user_id)
+        user = User(card.id, card.nickname, card.avatar)
+        signed_in = sign_in_user(user, Opening.by("passkey", user_agent))
+    record("signed_in", {"signed_in": 1}, user_id=user.id, method="passkey")
+    return signed_in
+
+
+def _verify_new(
+    made: NewPasskey, challenge: str, config: PasskeySettings, address: str
+) -> VerifiedPasskey:
+    try:
+        return passkey_checks.verify_new(made, challenge, config)
+    except PasskeyRefused as error:
+        raise _refuse(address, "attestation") from error
+
+
+def _require_settings() -> PasskeySettings:
+    config = passkey_settings()
+    if not config.is_on:
+        raise PasskeysAreOff("This deployment has no console origin; see docs/console.md.")
+    return config
+
+
+@contextmanager
+def _used_challenge(client_data: str, address: str) -> Iterator[str]:
+    """Use up the challenge that a device signed for the block, which gets it; after an outage it
+    works again. Raises PasskeyRefused, RedisDown."""
+    challenge = read_challenge(client_data)
+    if not redis_passkeys.use(challenge):
+        raise _refuse(address, "challenge")
+    try:
+        yield challenge
+    except PasskeyRefused:
+        raise
+    except BaseException:
+        with suppress(RedisDown):
+            redis_passkeys.release(challenge)
+        raise
+
+
+def _refuse(address: str, reason: str, user_id: int | None = None) -> PasskeyRefused:
+    """Record a refusal; return the error to raise."""
+    record(
+        "passkey_refused",
+        {"passkeys_refused": 1},
+        reason=reason,
+        user_id=user_id,
+        **describe_source(address),
+    )
+    return PasskeyRefused()
