@@ -22,7 +22,7 @@ from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
-OPERATOR = 6_899_999
+OPERATOR = 6_859_999
 LIKES = 40
 _ids = count(6_850_001)
 

@@ -14,7 +14,7 @@ from tests.e2e.browser import AppPage, needs_browser, open_context
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
-_ids = count(6_890_001)
+_ids = count(6_870_001)
 _DEVICE = {
     "protocol": "ctap2",
     "transport": "internal",
