@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plaza.auth import new_session
 from plaza.auth.caller_identity import identify
 from plaza.auth.operate_server_keys import end_server_key, list_server_keys, make_server_key
 from plaza.auth.server_keys import (
@@ -176,6 +177,16 @@ def test_no_key_has_a_role_but_on_the_routes_of_moderators(plaza: World) -> None
         if operation["security"] == routes.MODERATOR
     }
     assert of_moderators >= MODERATION
+
+
+@pytest.mark.parametrize("begin", ["sk_", "SK_", "sK_"])
+def test_a_session_whose_token_begins_like_a_key_is_one(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    """One of 65,536 random tokens does."""
+    monkeypatch.setattr("plaza.auth.sessions.secrets.token_urlsafe", lambda size: f"{begin:a<43}")
+    [token] = new_session.open_sessions([USER])
+    assert ask(token, acts_for=None).user_id == USER
 
 
 def test_a_key_is_refused_by_a_route_of_operators(key: str) -> None:

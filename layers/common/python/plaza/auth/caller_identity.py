@@ -48,7 +48,8 @@ def identify(header: str | None, address: str, route: str, acts_for: str | None 
     One round trip to Redis; one more for a token whose owner is not cached. Raises what
     ``server_caller.identify`` does.
     """
-    if header is not None and header[: len(_SERVER_KEY)].lower() == _SERVER_KEY:
+    is_key = header is not None and header[: len(_SERVER_KEY)].lower() == _SERVER_KEY
+    if header is not None and is_key and parse_bearer(header) is None:  # a token may begin so, too
         return server_caller.identify(header, address, route, acts_for, _take)
     if acts_for is not None:
         return _take(anonymous_bucket(address), Caller(refusal="malformed"))
