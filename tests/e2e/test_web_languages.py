@@ -15,7 +15,7 @@ from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
-_ids = count(6_880_001)
+_ids = count(6_890_001)
 PAGES = (
     "/",
     "/ranking",
