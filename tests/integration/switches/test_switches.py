@@ -452,7 +452,7 @@ POSTS, COMMENTS = {"POST /posts", "PATCH /posts/{post_id}"}, {"POST /posts/{post
 def test_a_switch_stops_its_routes_only(
     plaza: World, switches: Switches, stopped: set[str]
 ) -> None:
-    change(switches)
+    change(replace(switches, writes_factor=10.0))  # all routes are called at once
     own = [route for route in ROUTES if route.method != "GET" and "/ops/" not in route.path]
     assert {route.name for route in own if switched_off(call(route))} == stopped
 

@@ -79,8 +79,8 @@ def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> 
     assert json.loads(completed.stdout) == [load_script(path).sha for path in here]
 
 
-def test_the_layer_with_its_bytecode_is_at_most_23_mb(built: Path) -> None:
-    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 23e6
+def test_the_layer_with_its_bytecode_is_at_most_24_mb(built: Path) -> None:
+    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 24e6
 
 
 def test_the_layer_has_all_modules_that_functions_import(built: Path) -> None:
