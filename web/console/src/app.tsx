@@ -43,7 +43,7 @@ const LINKS: Link[] = [
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", "Break it", "bolt"] as Link]),
 ];
 
-/** What a role may open besides its account; an admin, and who is not known yet, may open all. */
+/** What a role may open besides its account; an admin, and a role that cannot be read, may open all. */
 const OPENS: Record<string, string[]> = {
   moderator: ["/moderation"],
   sales: ["/sales"],
@@ -55,14 +55,16 @@ export function App() {
   const route = useRoute();
   const role = useRole(session?.token);
   const isRefused = role === "user";
-  const isOperator = session !== null && !isRefused;
-  const opens = role === undefined ? undefined : OPENS[role];
+  const isOperator = session !== null && role !== undefined && !isRefused;
+  const opens = OPENS[role ?? ""];
   const links = opens === undefined ? LINKS : LINKS.filter(([path]) => opens.includes(path));
   const [first] = links;
   useEffect(() => {
     if (isOperator && route.path === "/" && first !== undefined && first[0] !== "/") location.replace(`#${first[0]}`);
   }, [isOperator, route.path, first?.[0]]);
   const leaving = useAction();
+  // A page would read with a session that ends, or with one that may not.
+  const isWaiting = leaving.isBusy || role === undefined;
   return (
     <Frame
       name="Console"
@@ -76,7 +78,7 @@ export function App() {
         <OperatorSignIn>
           <OpenOperatorSession />
         </OperatorSignIn>
-      ) : leaving.isBusy ? null /* a page would go on reading with the ended session */ : isRefused ? (
+      ) : isWaiting ? null : isRefused ? (
         <NoOperator id={session.user.id} />
       ) : (
         findPage(PAGES, route)
@@ -85,17 +87,17 @@ export function App() {
   );
 }
 
-/** Returns the role of the session of `token`; undefined until it was read, and while it cannot be read. */
-function useRole(token: string | undefined): string | undefined {
-  const [known, setKnown] = useState<{ token: string; role: string }>();
+/** Returns the role of the session of `token`; undefined until it was read, null while it cannot be read. */
+function useRole(token: string | undefined): string | null | undefined {
+  const [known, setKnown] = useState<{ token: string; role: string | null }>();
   useEffect(() => {
     if (token === undefined) return;
     plaza.get("/users/me/sessions").then(
       ({ items }) => {
         const current = items.find((session) => session.current);
-        if (current !== undefined) setKnown({ token, role: current.role });
+        setKnown({ token, role: current?.role ?? null });
       },
-      () => undefined, // the pages say what is wrong
+      () => setKnown({ token, role: null }), // the pages say what is wrong
     );
   }, [token]);
   return known !== undefined && known.token === token ? known.role : undefined;
