@@ -96,9 +96,9 @@ def test_numbers_prices_and_times_have_the_form_of_the_language(
     author = next(_ids)
     post = user(author)("POST", "/posts", {"kind": "note", "title": "A", "body": "B"}).json
     for locale, shown, ago in (
-        ("en-GB", "1,234,567", "ago"),
-        ("ru-RU", "1\u00a0234\u00a0567", "назад"),
-        ("zh-CN", "1,234,567", "前"),
+        ("en-GB", "1,234,567", "ago|now"),
+        ("ru-RU", "1\u00a0234\u00a0567", "назад|сейчас"),
+        ("zh-CN", "1,234,567", "前|现在"),
     ):
         app = open_app("/check-ins", author, locale=locale, timezone_id="Asia/Shanghai")
         page = app.page
@@ -112,7 +112,7 @@ def test_numbers_prices_and_times_have_the_form_of_the_language(
         page.route(f"**/posts/{post['id']}", answer)
         app.open(f"/posts/{post['id']}")
         expect(page.locator(".reaction.heart .count")).to_have_text(shown)
-        expect(page.locator("article time").first).to_contain_text(ago)
+        expect(page.locator("article time").first).to_contain_text(re.compile(ago))
 
 
 def test_pages_are_mirrored_for_a_language_from_right_to_left(open_app: OpenApp) -> None:

@@ -121,7 +121,7 @@ def test_a_device_that_does_not_recognize_its_user_opens_no_session(
 def test_a_moderator_opens_moderation_and_ends_the_own_sessions(
     open_device: Callable[..., Device], make_code: Callable[[str], str]
 ) -> None:
-    device = open_device(403)  # the overview, until the role is known
+    device = open_device()
     device.enroll(make_code("moderator"))
     page = device.page
     expect(page.get_by_role("heading", name="Moderation")).to_be_visible()

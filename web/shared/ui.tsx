@@ -100,12 +100,16 @@ export function Title({
   );
 }
 
+/** An error whose message is for the user. */
+export class UserError extends Error {}
+
 /** Returns what went wrong: Plaza refused, it cannot be reached, or the page has a bug. */
 function describeError(error: unknown): [title: string, detail: string] {
   if (error instanceof ProblemError) {
     const known = shared.problems[error.slug];
     return known === undefined ? [error.title, error.detail] : [known, ""];
   }
+  if (error instanceof UserError) return [error.message, ""];
   const [title = "", detail = ""] = error instanceof NetworkError ? shared.noConnection : shared.bug;
   return [title, detail];
 }

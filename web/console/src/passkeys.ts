@@ -1,13 +1,14 @@
 /** Passkeys: what the browser's WebAuthn takes and returns, and what the API does. */
 import type { Session } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
+import { UserError } from "shared/ui.tsx";
 
 export const HAS_PASSKEYS = typeof PublicKeyCredential === "function";
 const ES256 = -7;
 const RS256 = -257;
 
 /** The user has closed the dialog of the browser, or its device has no passkey of this page. */
-export class NoPasskey extends Error {}
+export class NoPasskey extends UserError {}
 
 /** Signs in with a passkey of this page; the device asks which one. */
 export async function signInWithPasskey(): Promise<void> {

@@ -38,7 +38,7 @@ export function Account() {
       ) : (
         <Table
           label="Sessions"
-          head={["Client", "By", "Role", "Signed in", "Ends", ""]}
+          head={["Client", "By", "Role", "Signed in", "Ends", "Action"]}
           empty="There is no session."
           rows={sessions.data.items.map((session) => [
             session.client ?? "–",
@@ -61,7 +61,7 @@ export function Account() {
       {passkeys.data !== undefined && (
         <Table
           label="Passkeys"
-          head={["Name", "Enrolled", "Used", ""]}
+          head={["Name", "Enrolled", "Used", "Action"]}
           empty="There is no passkey."
           rows={passkeys.data.items.map((passkey) => [
             passkey.name,
