@@ -126,9 +126,8 @@ class Account:
     def read_concurrency(self) -> Concurrency:
         """Return how many executions of functions the account may run at once, in the region."""
         limits = self._connect("lambda").get_account_settings()["AccountLimit"]
-        return Concurrency(
-            int(limits["ConcurrentExecutions"]), int(limits["UnreservedConcurrentExecutions"])
-        )
+        quota = int(limits["ConcurrentExecutions"])  # an emulator reserves nothing
+        return Concurrency(quota, int(limits.get("UnreservedConcurrentExecutions", quota)))
 
     def read_sms(self) -> tuple[bool, float]:
         """Return whether texts reach verified phones only, and the USD they may cost a month."""

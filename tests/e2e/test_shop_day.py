@@ -98,7 +98,7 @@ def test_an_owner_offers_redeems_and_appoints_in_the_app(
     page.get_by_role("link", name="Linden Food").click()
     form = page.locator("form", has=page.get_by_role("heading", name="Offer a voucher"))
     form.get_by_label("Title").fill("Dinner for two")
-    form.get_by_label("Price in euros").fill("19,90")
+    form.get_by_label("Price in EUR").fill("19,90")
     form.get_by_label("Units").fill("3")
     app.check_accessibility()
     form.get_by_role("button", name="Offer").click()

@@ -321,6 +321,7 @@ def test_an_order_has_its_times_its_voucher_and_its_shop(shop: World) -> None:
     expected = {
         "title": "Dinner for two",
         "price_cents": 1990,
+        "currency": "EUR",
         "expires_at": "2037-01-01T00:00:00Z",
         "shop": {"id": "5", "name": "Bistro"},
     }
