@@ -368,7 +368,7 @@ def test_codes_are_sent_only_to_the_configured_countries_and_types(
     reply = request_code(phone)
     assert reply.status == status
     if status == 400:
-        assert [error["field"] for error in reply.body["errors"]] == ["phone"]
+        assert [error["field"] for error in reply.body["errors"]] == ["body.phone"]
         assert find_counters() == []
 
 

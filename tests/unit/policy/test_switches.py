@@ -8,6 +8,7 @@ import pytest
 
 from cli.paths import CONTRACT
 from local.stack.functions import load_function
+from plaza.auth.caller_identity import FRESH_ROUTES
 from plaza.infra.http.routes import Endpoint
 from plaza.infra.runtime.switch_state import ANY_WRITE
 from plaza.switches.model import Switch
@@ -62,3 +63,9 @@ def test_the_contract_has_the_problem_of_each_switch() -> None:
         answers = paths[path][method.lower()]["responses"].get("503", {"content": {}})["content"]
         listed = any("switched-off" in content["examples"] for content in answers.values())
         assert listed == (route.switch is not None or route.key in USES_A_SWITCH), route.key
+
+
+def test_routes_that_need_a_fresh_sign_in_read_its_time_from_mysql() -> None:
+    """POST /passkeys needs one only without a code, so it asks itself."""
+    fresh = {route.key for route in ROUTES if route.max_sign_in_age_s is not None}
+    assert fresh | {"POST /passkeys"} == FRESH_ROUTES

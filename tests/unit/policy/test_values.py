@@ -139,7 +139,6 @@ VALUES: dict[str, list[Any]] = {
     ],
     "sessions": [
         Session(7, "user", 1_743_760_800, 1_743_760_900, 1_743_760_700),
-        Session(7, "operator", 1_743_760_800, 1_743_760_900, 1_743_760_700, 1_743_760_600),
     ],
     "shop_pages": [
         Shop(

@@ -2,8 +2,8 @@
 
 {<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<times>
 
-The times are its expiry, its absolute end, the last read of MySQL and the sign-in, in seconds since
-1970; a value of the version before lacks the last one, which is then 0. An
+The times are its expiry, its absolute end and the last read of MySQL, in seconds since 1970: as
+many as the version before takes, so that the time of the sign-in is read from MySQL only. An
 ended session is replaced by a marker that ``store`` does not overwrite, because another process may
 store what it read from MySQL earlier.
 """
@@ -28,21 +28,16 @@ _END_MARKER = "0:ended:0:0:0"  # parses as a session that is over
 _STORE = load_script(Path(__file__).with_name("lua") / "store_session.lua")
 
 
+_CACHED_FIELDS = 5
+
+
 def _decode(text: str) -> Session:
-    user_id, role, *times = text.split(":")
-    expires_at_s, ends_at_s, checked_at_s, signed_in_at_s, *_ = [*times, "0"]
-    return Session(
-        int(user_id),
-        role,
-        int(expires_at_s),
-        int(ends_at_s),
-        int(checked_at_s),
-        int(signed_in_at_s) if signed_in_at_s.isdecimal() else 0,
-    )
+    user_id, role, expires_at_s, ends_at_s, checked_at_s, *_ = text.split(":")
+    return Session(int(user_id), role, int(expires_at_s), int(ends_at_s), int(checked_at_s))
 
 
 def _encode(session: Session) -> str:
-    return ":".join(map(str, session if session.signed_in_at_s else session[:-1]))
+    return ":".join(map(str, session[:_CACHED_FIELDS]))
 
 
 SESSION: Codec[Session] = Codec("sessions", _encode, _decode)

@@ -39,8 +39,8 @@ class Session(NamedTuple):
     """A signed-in user. Times are seconds since 1970.
 
     ``expires_at_s`` moves with use and never passes ``ends_at_s``. ``role`` is the role that the
-    session had in MySQL at ``checked_at_s``. ``signed_in_at_s``: 0 for a session that the version
-    before opened.
+    session had in MySQL at ``checked_at_s``. ``signed_in_at_s``: of a session that was read
+    from MySQL; 0 for others, and for one that the version before opened.
     """
 
     user_id: int

@@ -1,6 +1,6 @@
 --[[ store_session: cache a session that was read from MySQL, unless it has ended since.
 
-  KEYS[1]  {<shard>}:session:<hash>  string: <user id>:<role>:<expires>:<ends>:<checked>:<signed in>
+  KEYS[1]  {<shard>}:session:<hash>  string: <user id>:<role>:<expires>:<ends>:<checked>
   ARGV[1]  the session
   ARGV[2]  ttl, seconds
   ARGV[3]  value that marks an ended session
