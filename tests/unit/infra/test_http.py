@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from typing import Annotated, Any, Literal
+from urllib.parse import parse_qsl
 
 import pytest
 from aws_lambda_powertools.event_handler import Response
@@ -313,13 +314,15 @@ def request(
     **context: Any,
 ) -> tuple[int, Any, dict[str, str]]:
     app.identify = lambda *_: caller
+    path, _, query = path.partition("?")
     thing = re.match("/things/([^/]+)", path)
     event = {
         "version": "2.0",
         "routeKey": f"{method} {re.sub('/things/[^/]+', '/things/{thing_id}', path)}",
         "pathParameters": {"thing_id": thing[1]} if thing else {},
         "rawPath": path,
-        "rawQueryString": "",
+        "rawQueryString": query,
+        "queryStringParameters": dict(parse_qsl(query)) or None,
         "headers": {
             "content-type": "application/json",
             "if-none-match": tags,

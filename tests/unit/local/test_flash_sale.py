@@ -40,9 +40,9 @@ class Shop:
             return self.say(200, self.orders[user_id])
         if self.crowded:
             self.crowded -= 1
-            return Answer(429, {"type": "p/too-many-requests"}, {"retry-after": "0"})
+            return Answer(429, {"slug": "too-many-requests"}, {"retry-after": "0"})
         if not self.stock:
-            return Answer(409, {"type": "p/sold-out"}, {})
+            return Answer(409, {"slug": "sold-out"}, {})
         self.stock -= 1
         self.orders[user_id] = 100 + user_id + 1000 * len(self.failed)
         return self.say(202, self.orders[user_id])
