@@ -38,12 +38,13 @@ else:  # most processes get no key
 _SERVER_KEY = "bearer sk_"
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 FRESH_ROUTES = frozenset(
-    {
-        "DELETE /passkeys/{passkey_id}",
-        "DELETE /users/{user_id}",
-        "GET /users/{user_id}/export",
-        "POST /passkeys",
-    }
+    f"{method} {path}"
+    for method, path in (
+        ("DELETE", "/passkeys/{passkey_id}"),
+        ("DELETE", "/users/{user_id}"),
+        ("GET", "/users/{user_id}/export"),
+        ("POST", "/passkeys"),
+    )
 )
 """Routes that need a sign-in of the last minutes: they read its time from MySQL, because sessions
 in Redis have the form that the version before reads."""
