@@ -36,6 +36,7 @@ class Account:
     def __init__(
         self, region: str, *, confirms: bool = True, replaces_stores: bool = False
     ) -> None:
+        self._concurrency: Concurrency | None = None
         self.region = region
         self._confirms = confirms
         self._replaces_stores = replaces_stores
@@ -124,10 +125,14 @@ class Account:
         )
 
     def read_concurrency(self) -> Concurrency:
-        """Return how many executions of functions the account may run at once, in the region."""
-        limits = self._connect("lambda").get_account_settings()["AccountLimit"]
-        quota = int(limits["ConcurrentExecutions"])  # an emulator reserves nothing
-        return Concurrency(quota, int(limits.get("UnreservedConcurrentExecutions", quota)))
+        """Return how many executions of functions the account may run at once, in the region. It is
+        read once."""
+        if self._concurrency is None:
+            limits = self._connect("lambda").get_account_settings()["AccountLimit"]
+            quota = int(limits["ConcurrentExecutions"])  # an emulator reserves nothing
+            unreserved = int(limits.get("UnreservedConcurrentExecutions", quota))
+            self._concurrency = Concurrency(quota, unreserved)
+        return self._concurrency
 
     def read_sms(self) -> tuple[bool, float]:
         """Return whether texts reach verified phones only, and the USD they may cost a month."""
