@@ -456,6 +456,14 @@ class Traffic:
         listed = self._expect(first, "GET /shop-types", ADMIN)["items"]
         self._check(f"type by {first}", body["name"] in [item["name"] for item in listed], True)
 
+    def lose_places(self, first: str, second: str) -> None:
+        """Redis loses when the places of shops were built; a search requests another build."""
+        for key in self.deployment.redis.scan_iter("*:shops:places:meta"):
+            self.deployment.redis.delete(key)
+        query = {"x": 13.4, "y": 52.53, "radius": 5000}
+        answer = self.deployment.ask(first, "GET /shops", query=query)
+        self._check(f"search for shops by {first}", answer.status, 200)
+
     def order(self, first: str, second: str) -> None:
         """A unit is ordered once by two requests; orders are shown, cancelled and redeemed."""
         voucher_id = self.dice.choice(self.record.vouchers)
@@ -714,6 +722,7 @@ STEPS: Sequence[Callable[[Traffic, str, str], None]] = (
     Traffic.read_feed,
     Traffic.open_shop,
     Traffic.add_type,
+    Traffic.lose_places,
     Traffic.order,
     Traffic.order,
     Traffic.redeem,
