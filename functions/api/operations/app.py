@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from plaza.auth import operate_server_keys
 from plaza.auth.caller_identity import identify
+from plaza.auth.server_key_schemas import (
+    NewServerKeyResponse,
+    ServerKeyId,
+    ServerKeyRequest,
+    ServerKeyResponse,
+)
+from plaza.auth.server_keys import TooManyServerKeys
 from plaza.changes.gauges import read_binlog_lag
 from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.event_log import read_events
@@ -15,7 +23,14 @@ from plaza.event_log.schemas import After, EventLimit, EventsResponse, read_posi
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.resolver import PlazaResolver, require_caller
-from plaza.infra.http.routes import ADMIN, OPERATOR, SALES_OR_OPERATOR, Responses
+from plaza.infra.http.routes import (
+    ADMIN,
+    OPERATOR,
+    SALES_OR_OPERATOR,
+    CreatesAt,
+    FreshSignIn,
+    Responses,
+)
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.jobs import health
 from plaza.infra.queues import spill
@@ -256,6 +271,55 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
         items=[SwitchChangeResponse.of(change) for change in page],
         next=pack_cursor(last) if last else None,
     )
+
+
+@app.get(
+    "/ops/server-keys",
+    security=OPERATOR,
+    responses=Responses("All keys, valid ones first. `next` is null."),
+)
+def list_server_keys() -> Page[ServerKeyResponse]:
+    """List the keys of servers.
+
+    Returns up to 1,000 keys without their secrets, ended ones, too. For operators.
+    """
+    listed = operate_server_keys.list_server_keys()
+    return Page(items=[ServerKeyResponse.model_validate(key) for key in listed], next=None)
+
+
+@app.post(
+    "/ops/server-keys",
+    security=OPERATOR,
+    middlewares=[CreatesAt("/ops/server-keys"), FreshSignIn()],
+    responses=Responses({201: "The key, this once."}, TooManyServerKeys),
+)
+def create_server_key(request: ServerKeyRequest) -> tuple[NewServerKeyResponse, int]:
+    """Make a key of a server.
+
+    The key is in this response only: do not repeat a request whose response is lost, but end its
+    key. Two keys of a name are valid at a time. Needs a sign-in within five minutes. For operators.
+    """
+    key_id, key = operate_server_keys.make_server_key(
+        request.name,
+        set(request.scopes),
+        request.requests_per_s,
+        operator_id=str(require_caller(app)),
+    )
+    return NewServerKeyResponse(key_id=key_id, key=key), 201
+
+
+@app.delete(
+    "/ops/server-keys/<key_id>",
+    security=OPERATOR,
+    responses=Responses({204: "Ended; processes accept it for a minute more."}, NotFound),
+)
+def delete_server_key(key_id: ServerKeyId) -> tuple[None, int]:
+    """End a key of a server.
+
+    Idempotent. For operators.
+    """
+    operate_server_keys.end_server_key(key_id, operator_id=str(require_caller(app)))
+    return None, 204
 
 
 @logger.inject_lambda_context

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.auth import mysql_passkeys, new_session, session_lookup
+from plaza.auth.caller_identity import identify
 from plaza.auth.expired_sessions import delete_expired
 from plaza.auth.redis_passkeys import passkey_challenge_key
 from plaza.auth.sessions import MAX_PASSKEY_SESSION_S, Opening
@@ -332,3 +333,81 @@ def test_an_admin_exports_and_erases_another_user(
     logged = capsys.readouterr().out
     assert "export_by_operator" in logged
     assert "erasure_by_operator" in logged
+
+
+# ---------------------------------------------------------------- keys of servers
+
+KEYS = "/ops/server-keys"
+WEB = {"name": "web", "scopes": ["act", "read"], "requests_per_s": 50}
+
+
+def ask_keys(method: str, token: str, body: Any = None, key_id: str = "") -> Reply:
+    path = f"{KEYS}/{key_id}" if key_id else KEYS
+    return send(method, path, body, token=token, folder="api/operations")
+
+
+def test_an_operator_makes_a_key_of_a_server_and_ends_it(
+    console: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = signed_in(enrolled(BOB))
+    made = ask_keys("POST", token, WEB)
+    assert (made.status, made.headers["location"]) == (201, KEYS)
+    key, key_id = made.body["key"], made.body["key_id"]
+    caller = identify(f"Bearer {key}", HOME, "PUT /posts/{post_id}/likes/me", str(ADA))
+    assert (caller.user_id, caller.refusal) == (ADA, None)
+    [shown] = ask_keys("GET", token).body["items"]
+    assert shown == {
+        **WEB,
+        "key_id": key_id,
+        "created_at": shown["created_at"],
+        "used_at": shown["used_at"],
+        "ended_at": None,
+    }
+    assert key.rpartition("_")[2] not in capsys.readouterr().out
+    assert [ask_keys("DELETE", token, key_id=key_id).status for _ in range(2)] == [204, 204]
+    [ended] = ask_keys("GET", token).body["items"]
+    assert ended["ended_at"] is not None
+    assert ask_keys("DELETE", token, key_id="F0rDocumentation").status == 404
+
+
+def test_a_name_has_two_valid_keys_at_most(console: World) -> None:
+    token = signed_in(enrolled(BOB))
+    first, _ = (ask_keys("POST", token, WEB).body for _ in range(2))
+    refused = ask_keys("POST", token, WEB)
+    assert (refused.status, refused.problem) == (409, "too-many-server-keys")
+    ask_keys("DELETE", token, key_id=first["key_id"])
+    assert ask_keys("POST", token, WEB).status == 201
+
+
+def test_a_key_of_a_server_needs_a_fresh_sign_in_of_an_operator(
+    console: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_role(BOB, "sales")
+    sales, token = signed_in(enrolled(BOB)), signed_in(enrolled())
+    weak = new_session.open_session(ADA, opening=Opening("code"))
+    for refused in (sales, weak):
+        assert [ask_keys(m, refused, WEB).status for m in ("GET", "POST")] == [403, 403]
+    made = ask_keys("POST", token, WEB)
+    acting = {"plaza-user": str(ADA)}
+    with_key = send("GET", KEYS, token=made.body["key"], headers=acting, folder="api/operations")
+    assert with_key.status == 403, "a key reads no keys, also not for an admin"
+    let_pass(monkeypatch, 301)
+    stale = ask_keys("POST", token, WEB)
+    assert (stale.status, stale.problem) == (403, "sign-in-too-old")
+    assert ask_keys("DELETE", token, key_id=made.body["key_id"]).status == 204, "at any time"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": "Web"},
+        {"scopes": []},
+        {"scopes": ["admin"]},
+        {"requests_per_s": 0},
+        {"requests_per_s": 10_001},
+    ],
+)
+def test_a_key_of_a_server_that_is_not_as_declared_is_refused(
+    console: World, wrong: dict[str, Any]
+) -> None:
+    assert ask_keys("POST", signed_in(enrolled(BOB)), WEB | wrong).status == 400

@@ -422,6 +422,14 @@ class PlaceResponse(TypedDict):
     """Latitude in degrees."""
 
 
+class NewServerKeyResponse(TypedDict):
+    """A new key. It is stored as its SHA-256, so no later response has it."""
+
+    key: str
+    """Sent as `Authorization: Bearer`."""
+    key_id: str
+
+
 class NotificationSubjectRef(TypedDict):
     """What a notification is about."""
 
@@ -848,6 +856,29 @@ class SaleStatusResponse(TypedDict):
     voucher_id: str
     waiting: int
     """Buyers in the waitlist."""
+
+
+class ServerKeyResponse(TypedDict):
+    """A key of a server, without its secret."""
+
+    created_at: str
+    ended_at: str | None
+    key_id: str
+    name: str
+    requests_per_s: int
+    scopes: list[Literal["read", "act", "moderate", "events"]]
+    used_at: str | None
+    """The last use, to ten minutes."""
+
+
+class ServerKeyRequest(TypedDict):
+    """A new key of a server."""
+
+    name: str
+    """What uses the key. Two keys of a name are valid at a time."""
+    requests_per_s: int
+    """Limit of the key, for all users together."""
+    scopes: list[Literal["read", "act", "moderate", "events"]]
 
 
 class ShopTypeResponse(TypedDict):
@@ -1757,6 +1788,14 @@ class SalePage(TypedDict):
     """One page of a list."""
 
     items: list[SaleResponse]
+    next: str | None
+    """Cursor of the page after this one; null on the last page."""
+
+
+class ServerKeyPage(TypedDict):
+    """One page of a list."""
+
+    items: list[ServerKeyResponse]
     next: str | None
     """Cursor of the page after this one; null on the last page."""
 

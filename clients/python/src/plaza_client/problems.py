@@ -150,6 +150,10 @@ class TooManyRequests(ProblemError, slug="too-many-requests"):
     """Too many requests (429)."""
 
 
+class TooManyServerKeys(ProblemError, slug="too-many-server-keys"):
+    """Too many server keys (409)."""
+
+
 class TooManySubscriptions(ProblemError, slug="too-many-subscriptions"):
     """Too many subscriptions (409)."""
 

@@ -433,6 +433,30 @@ class OpsResource:
             self._client._call("GET", "/ops/series", query={"minutes": minutes}, options=options),
         )
 
+    def list_server_keys(
+        self, **options: Unpack[Options]
+    ) -> Listed[models.ServerKeyPage, models.ServerKeyResponse]:
+        """List the keys of servers."""
+        return cast(
+            "Listed[models.ServerKeyPage, models.ServerKeyResponse]",
+            self._client._list("/ops/server-keys", query={}, options=options),
+        )
+
+    def create_server_key(
+        self, body: models.ServerKeyRequest, **options: Unpack[Options]
+    ) -> models.NewServerKeyResponse:
+        """Make a key of a server."""
+        return cast(
+            "models.NewServerKeyResponse",
+            self._client._call("POST", "/ops/server-keys", body=body, options=options),
+        )
+
+    def delete_server_key(self, key_id: str, **options: Unpack[Options]) -> None:
+        """End a key of a server."""
+        self._client._call(
+            "DELETE", "/ops/server-keys/{key_id}", parameters={"key_id": key_id}, options=options
+        )
+
     def sweep_outboxes(
         self, body: models.SweepRequest, **options: Unpack[Options]
     ) -> models.SweepResponse:
@@ -2229,6 +2253,30 @@ class AsyncOpsResource:
             await self._client._call(
                 "GET", "/ops/series", query={"minutes": minutes}, options=options
             ),
+        )
+
+    def list_server_keys(
+        self, **options: Unpack[Options]
+    ) -> AsyncListed[models.ServerKeyPage, models.ServerKeyResponse]:
+        """List the keys of servers."""
+        return cast(
+            "AsyncListed[models.ServerKeyPage, models.ServerKeyResponse]",
+            self._client._list("/ops/server-keys", query={}, options=options),
+        )
+
+    async def create_server_key(
+        self, body: models.ServerKeyRequest, **options: Unpack[Options]
+    ) -> models.NewServerKeyResponse:
+        """Make a key of a server."""
+        return cast(
+            "models.NewServerKeyResponse",
+            await self._client._call("POST", "/ops/server-keys", body=body, options=options),
+        )
+
+    async def delete_server_key(self, key_id: str, **options: Unpack[Options]) -> None:
+        """End a key of a server."""
+        await self._client._call(
+            "DELETE", "/ops/server-keys/{key_id}", parameters={"key_id": key_id}, options=options
         )
 
     async def sweep_outboxes(

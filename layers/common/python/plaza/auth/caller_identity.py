@@ -43,6 +43,7 @@ FRESH_ROUTES = frozenset(
         ("DELETE", "/passkeys/{passkey_id}"),
         ("DELETE", "/users/{user_id}"),
         ("GET", "/users/{user_id}/export"),
+        ("POST", "/ops/server-keys"),
         ("POST", "/passkeys"),
     )
 )

@@ -1,4 +1,4 @@
-"""Make, list and end keys of servers: what operators do, by IAM or at the stores."""
+"""Make, list and end keys of servers, in the console, by IAM or at the stores."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from plaza.auth import mysql_server_keys
 from plaza.auth.server_keys import (
     MAX_REQUESTS_PER_S,
-    MAX_VALID_PER_NAME,
     NAME_PATTERN,
     SCOPES,
     ServerKey,
+    TooManyServerKeys,
     make_key,
 )
-from plaza.infra.runtime.errors import BadInput, Conflict, NotFound
+from plaza.infra.runtime.errors import BadInput, NotFound
 from plaza.infra.runtime.observability import record
 
 
@@ -23,7 +23,7 @@ def make_server_key(
     name: str, scopes: Collection[str], requests_per_s: int, *, operator_id: str
 ) -> tuple[str, str]:
     """Make a key; return its id, and the key, which is stored nowhere. One transaction. Raises
-    BadInput; Conflict if the name has two valid keys; MysqlDown."""
+    BadInput; TooManyServerKeys if the name has two valid keys; MysqlDown."""
     if not re.fullmatch(NAME_PATTERN, name):
         raise BadInput("name", "has up to 32 lower-case letters and hyphens")
     if not scopes or not SCOPES.issuperset(scopes):
@@ -32,7 +32,7 @@ def make_server_key(
         raise BadInput("requests_per_s", f"is 1 to {MAX_REQUESTS_PER_S}")
     key, stored = make_key()
     if not mysql_server_keys.insert(stored, name, scopes, requests_per_s):
-        raise Conflict(f"The name {name} has {MAX_VALID_PER_NAME} valid keys; end one of them.")
+        raise TooManyServerKeys(name)
     record(
         "server_key_made",
         key_id=stored.key_id,

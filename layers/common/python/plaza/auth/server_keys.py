@@ -14,6 +14,8 @@ import string
 from datetime import datetime
 from typing import NamedTuple
 
+from plaza.infra.runtime.errors import Conflict
+
 SCOPES = frozenset({"read", "act", "moderate", "events"})
 NAME_PATTERN = r"[a-z][a-z-]{0,31}"
 MAX_REQUESTS_PER_S = 10_000
@@ -48,6 +50,17 @@ EVENTS = "GET /ops/events"
 
 _ID_CHARS = string.ascii_letters + string.digits
 _BEARER = re.compile(r"bearer +sk_([A-Za-z0-9]{16})_([A-Za-z0-9_-]{43})", re.IGNORECASE)
+
+
+class TooManyServerKeys(Conflict):
+    """The name has two valid keys."""
+
+    slug = "too-many-server-keys"
+    title = "Too many server keys"
+    example = "The name web has 2 valid keys. End one."
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The name {name} has {MAX_VALID_PER_NAME} valid keys. End one.")
 
 
 class PresentedKey(NamedTuple):

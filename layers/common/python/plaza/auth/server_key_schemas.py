@@ -1,0 +1,92 @@
+"""Schemas of the API: keys of servers, for operators."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from aws_lambda_powertools.event_handler.openapi.params import Path
+from pydantic import ConfigDict, Field
+
+from plaza.auth.server_keys import MAX_REQUESTS_PER_S, NAME_PATTERN
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+
+ServerKeyId = Annotated[
+    str,
+    Path(
+        pattern=r"^[A-Za-z0-9]{16}$",
+        description="Id of a key, as `GET /ops/server-keys` lists it.",
+    ),
+]
+
+Scope = Literal["read", "act", "moderate", "events"]
+
+
+class ServerKeyRequest(RequestModel):
+    """A new key of a server."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "web", "scopes": ["read", "act"], "requests_per_s": 500}]
+        }
+    )
+
+    name: Annotated[
+        str,
+        Field(
+            pattern=f"^{NAME_PATTERN}$",
+            description="What uses the key. Two keys of a name are valid at a time.",
+        ),
+    ]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
+    requests_per_s: Annotated[
+        int,
+        ACCEPT_INTEGRAL_FLOAT,
+        Field(ge=1, le=MAX_REQUESTS_PER_S, description="Limit of the key, for all users together."),
+    ]
+
+
+class NewServerKeyResponse(ResponseModel):
+    """A new key. It is stored as its SHA-256, so no later response has it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "key_id": "F0rDocumentation",
+                    "key": "sk_F0rDocumentation_Zm9yLWRvY3VtZW50YXRpb24tb25seS1ub3QtcmVhbC0",
+                }
+            ]
+        }
+    )
+
+    key_id: str
+    key: Annotated[str, Field(description="Sent as `Authorization: Bearer`.")]
+
+
+class ServerKeyResponse(ResponseModel):
+    """A key of a server, without its secret."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "key_id": "F0rDocumentation",
+                    "name": "web",
+                    "scopes": ["act", "read"],
+                    "requests_per_s": 500,
+                    "created_at": "2026-11-02T09:30:00Z",
+                    "used_at": "2026-11-24T18:20:00Z",
+                    "ended_at": None,
+                }
+            ]
+        }
+    )
+
+    key_id: str
+    name: str
+    scopes: list[Scope]
+    requests_per_s: int
+    created_at: datetime
+    used_at: Annotated[datetime | None, Field(description="The last use, to ten minutes.")]
+    ended_at: datetime | None
