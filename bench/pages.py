@@ -102,6 +102,7 @@ CASES: dict[str, Case] = {
     "GET /ops/reports": Case("moderation", _ALL),
     "GET /ops/reviews/{review_id}/score": Case("recommendations", {}, {"review_id": REVIEW + 1}),
     "GET /ops/series": Case("operations", {"minutes": 1_440}),
+    "GET /ops/server-keys": Case("operations"),
     "GET /ops/switches": Case("operations"),
     "GET /ops/switches/changes": Case("operations", _ALL),
     "GET /ops/vouchers": Case("flash_sales", {**_ALL, "state": "running"}),

@@ -136,7 +136,16 @@ def make_contract() -> str:
     contract["info"] |= {"contact": _CONTACT, "license": _LICENSE}
     contract["components"]["headers"] = _LIMIT_HEADERS
     contract["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
-    return json.dumps(contract, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    return _render(contract) + "\n"
+
+
+def _render(value: Any, depth: int = 0) -> str:
+    """Return ``value`` as JSON with sorted keys; a response or a property is one line."""
+    if depth == _LINE_DEPTH or not isinstance(value, dict):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    pad = " " * (depth + 1)
+    parts = (f"{pad}{json.dumps(k)}: {_render(v, depth + 1)}" for k, v in sorted(value.items()))
+    return "{\n" + ",\n".join(parts) + f"\n{pad[1:]}}}"
 
 
 def _describe(app: PlazaResolver) -> None:
@@ -235,6 +244,7 @@ _LIMIT_HEADERS = {
         "example": '"default";q=100;w=5',
     },
 }
+_LINE_DEPTH = 5  # of paths, path, method, responses, status
 _CONTACT = {"name": "Plaza contributors", "url": "https://plaza.example/"}
 _LICENSE = {"name": "MIT License", "identifier": "MIT"}
 _LOCATION = {"description": "Path of what was created.", "schema": {"type": "string"}}

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from plaza.auth import operate_passkeys
+from plaza.auth import operate_passkeys, operate_server_keys
 from plaza.auth.sessions import hash_token, name_session
 from plaza.auth.sms import read_echo
 from tests.faults.aws import QueuedMessage
@@ -299,6 +299,12 @@ def _enrolled(harness: Harness) -> None:
     harness.ids["passkey_id"] = enrolled["passkey_id"]
     issued = harness.expect_success("POST /passkey-challenges", None, {})
     harness.ids["assertion"] = json.dumps({"passkey": _device().sign(issued)})
+
+
+def _server_key(harness: Harness) -> None:
+    harness.ids["key_id"], _ = operate_server_keys.make_server_key(
+        "web", {"read"}, 10, operator_id="test"
+    )
 
 
 @cache
@@ -628,6 +634,14 @@ ROUTES: list[UseCase] = [
         varying={"created_at"},
     ),
     _route("DELETE /passkeys/{passkey_id}", role="admin", given=_enrolled, then=[]),
+    _route(
+        "POST /ops/server-keys",
+        role="operator",
+        body={"name": "web", "scopes": ["read"], "requests_per_s": 10},
+        then=[],
+        varying={"key_id", "key"},
+    ),
+    _route("DELETE /ops/server-keys/{key_id}", role="operator", given=_server_key, then=[]),
     _route(
         "DELETE /users/me/sessions/{session_id}",
         given=_session_of_reader,

@@ -48,6 +48,7 @@ export type Slug =
   | "too-many-members"
   | "too-many-passkeys"
   | "too-many-requests"
+  | "too-many-server-keys"
   | "too-many-subscriptions"
   | "type-in-use"
   | "unauthenticated"
@@ -720,6 +721,50 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/server-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the keys of servers
+         * @description Returns up to 1,000 keys without their secrets, ended ones, too. For operators. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_server_keys"];
+        put?: never;
+        /**
+         * Make a key of a server
+         * @description The key is in this response only: do not repeat a request whose response is lost, but end its key. Two keys of a name are valid at a time. Needs a sign-in within five minutes. For operators. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["create_server_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/server-keys/{key_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a key of a server
+         * @description Idempotent. For operators. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_server_key"];
         options?: never;
         head?: never;
         patch?: never;
@@ -2789,6 +2834,12 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description A new key. It is stored as its SHA-256, so no later response has it. */
+        NewServerKeyResponse: {
+            /** @description Sent as `Authorization: Bearer`. */
+            key: string;
+            key_id: string;
+        };
         /** @description A notification. */
         NotificationRef: {
             /** @enum {string} */
@@ -3744,6 +3795,32 @@ export interface components {
             minutes: string[];
             /** @description By name and queue. */
             series: components["schemas"]["GaugeSeriesResponse"][];
+        };
+        /** @description One page of a list. */
+        ServerKeyPage: {
+            items: components["schemas"]["ServerKeyResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A new key of a server. */
+        ServerKeyRequest: {
+            /** @description What uses the key. Two keys of a name are valid at a time. */
+            name: string;
+            /** @description Limit of the key, for all users together. */
+            requests_per_s: number;
+            scopes: ("read" | "act" | "moderate" | "events")[];
+        };
+        /** @description A key of a server, without its secret. */
+        ServerKeyResponse: {
+            /** Format: date-time */
+            created_at: string;
+            ended_at: string | null;
+            key_id: string;
+            name: string;
+            requests_per_s: number;
+            scopes: ("read" | "act" | "moderate" | "events")[];
+            /** @description The last use, to ten minutes. */
+            used_at: string | null;
         };
         /** @description A sign-in code and its challenge, or an ID token and its nonce, if it has one, or the signature of a passkey. */
         SessionRequest: {
@@ -5209,6 +5286,79 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["SeriesResponse"];
                 };
+            };
+        };
+    };
+    list_server_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All keys, valid ones first. `next` is null. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerKeyPage"];
+                };
+            };
+        };
+    };
+    create_server_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ServerKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The key, this once. */
+            201: {
+                headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewServerKeyResponse"];
+                };
+            };
+        };
+    };
+    delete_server_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of a key, as `GET /ops/server-keys` lists it. */
+                key_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Ended; processes accept it for a minute more. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

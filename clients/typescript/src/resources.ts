@@ -99,6 +99,12 @@ export interface OpsResource {
   getReviewScore(reviewId: string, options?: RequestOptions): Promise<Result<"get", "/ops/reviews/{review_id}/score">>;
   /** List gauges by minute, for plots. */
   listSeries(query?: QueryOf<"/ops/series">, options?: RequestOptions): Promise<Result<"get", "/ops/series">>;
+  /** List the keys of servers. */
+  listServerKeys(options?: RequestOptions): Listed<"/ops/server-keys">;
+  /** Make a key of a server. */
+  createServerKey(body: BodyOf<"post", "/ops/server-keys">, options?: RequestOptions): Promise<Result<"post", "/ops/server-keys">>;
+  /** End a key of a server. */
+  deleteServerKey(keyId: string, options?: RequestOptions): Promise<Result<"delete", "/ops/server-keys/{key_id}">>;
   /** Sweep the outboxes now. */
   sweepOutboxes(body: BodyOf<"post", "/ops/sweeps">, options?: RequestOptions): Promise<Result<"post", "/ops/sweeps">>;
   /** Get the switches. */
@@ -397,6 +403,9 @@ export abstract class Resources {
     hideReview: "put /ops/reviews/{review_id}/hidden",
     getReviewScore: "get /ops/reviews/{review_id}/score",
     listSeries: "get? /ops/series",
+    listServerKeys: "get+ /ops/server-keys",
+    createServerKey: "post= /ops/server-keys",
+    deleteServerKey: "delete /ops/server-keys/{key_id}",
     sweepOutboxes: "post= /ops/sweeps",
     getSwitches: "get /ops/switches",
     replaceSwitches: "put= /ops/switches",

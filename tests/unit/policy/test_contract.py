@@ -285,13 +285,14 @@ def test_each_code_of_a_field_is_documented() -> None:
 
 
 def test_what_a_201_created_can_be_read_where_its_location_leads() -> None:
-    """Except for a session, which ends there: DELETE /auth/sessions/current. A passkey is in the
-    list that its location leads to."""
+    """Except for a session, which ends there: DELETE /auth/sessions/current. Passkeys and keys of
+    servers are in the lists that their locations lead to."""
     for operation in OPERATIONS:
         created = operation.spec["responses"].get("201", {})
         if "Location" not in created.get("headers", {}) or operation.id in (
             "create_session",
             "create_passkey",
+            "create_server_key",
         ):
             continue
         collection = operation.path.rpartition("/")[2]
@@ -310,9 +311,9 @@ def test_an_error_with_a_slug_has_an_example_of_its_own() -> None:
 
 def errors() -> Iterator[type[PlazaError]]:
     """All errors that the API sends."""
-    for path in (LAYER / "plaza").glob("*/model.py"):
-        importlib.import_module(f"plaza.{path.parent.name}.model")
-    importlib.import_module("plaza.auth.codes")
+    for path in (LAYER / "plaza").glob("*/*.py"):
+        if '    slug = "' in path.read_text():
+            importlib.import_module(f"plaza.{path.parent.name}.{path.stem}")
     results = [PlazaError]
     for error in results:
         results += error.__subclasses__()
