@@ -14,9 +14,16 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import LIKE, persist, react, redis_rankings
 from plaza.reactions import rankings as reaction_rankings
-from plaza.reactions.model import PostLikes, PostRank, ReactionEvent, Window
+from plaza.reactions.model import (
+    TOMBSTONE_VERSION,
+    PostLikes,
+    PostRank,
+    ReactionEvent,
+    Window,
+)
 from plaza.recommendations import post_rankings, vote_roll_up
 from plaza.switches import refresh
 from tests.integration.conftest import Away
@@ -265,6 +272,55 @@ def test_a_refresh_repairs_lost_projections(plaza: World, monkeypatch: pytest.Mo
     assert in_redis() != most_liked()
     post_rankings.refresh_rankings()
     assert in_redis() == most_liked() == [(8, 7), (3, 3), (2, 2), (1, 4), (1, 1)]
+
+
+ALL, VERSIONS = redis_rankings.ranking_key("all"), redis_rankings.version_keys()[0]
+MEMBER_4, MEMBER_99 = f"{4:019d}", f"{99:019d}"
+AHEAD = TOMBSTONE_VERSION - 1
+DAMAGES: dict[str, list[tuple[Any, ...]]] = {
+    "a post has too many likes": [("ZADD", ALL, 50, MEMBER_4)],
+    "a post is missing": [("ZREM", ALL, MEMBER_4)],
+    "a post is missing, and its version is ahead": [
+        ("ZREM", ALL, MEMBER_4),
+        ("HSET", VERSIONS, MEMBER_4, AHEAD),
+    ],
+    "the version of a wrong number is ahead": [
+        ("ZADD", ALL, 50, MEMBER_4),
+        ("HSET", VERSIONS, MEMBER_4, AHEAD),
+    ],
+    "a post is ranked that no one liked": [("ZADD", ALL, 50, f"{7:019d}")],
+    "a post is ranked that does not exist": [
+        ("ZADD", ALL, 50, MEMBER_99),
+        ("HSET", VERSIONS, MEMBER_99, AHEAD),
+    ],
+    "the week has too many likes": [("ZADD", redis_rankings.ranking_key("week"), 50, MEMBER_4)],
+    "the week is of the future": [
+        ("ZADD", redis_rankings.ranking_key("week"), 50, MEMBER_4),
+        ("SET", redis_rankings.built_at_key("week"), NOW_US + HOUR_US),
+    ],
+    "the day lacks a post": [("ZREM", redis_rankings.ranking_key("day"), MEMBER_4)],
+}
+
+
+def read_all() -> list[list[tuple[int, int]]]:
+    clear_caches()
+    return [in_redis(), *(ranked(window) for window in ("all", "week", "day"))]
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_refresh_repairs_damage(plaza: World, name: str) -> None:
+    """Rankings are no part of the reconciliation: each refresh compares them as a whole."""
+    plaza.add(*map(post, range(1, 8)))
+    persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
+    vote_roll_up.roll_up_votes()
+    post_rankings.refresh_rankings()
+    right = read_all()
+    redis.pipeline(DAMAGES[name])
+    assert read_all() != right
+    post_rankings.refresh_rankings()
+    assert read_all() == right
+    persist.save([like(post(4), 9)])
+    assert in_redis() == most_liked(), "later likes are ranked"
 
 
 def test_a_refresh_fills_the_tail_from_mysql(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:

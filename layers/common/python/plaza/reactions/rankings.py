@@ -2,6 +2,7 @@
 
 from plaza.reactions.redis_rankings import (
     drop_rankings,
+    forget_posts,
     mark_ranking_complete,
     project_likes,
     ranking_key,
@@ -12,6 +13,7 @@ from plaza.reactions.redis_rankings import (
 
 __all__ = [
     "drop_rankings",
+    "forget_posts",
     "mark_ranking_complete",
     "project_likes",
     "ranking_key",

@@ -75,9 +75,26 @@ def _projection(
     return Call(PROJECT_RANKING, keys, (*limits, before, name, complete_at, *triples))
 
 
-def read_ranked_posts() -> list[int]:
-    """Return all posts in the ranking of all time."""
-    return [int(member) for member in redis.execute("ZRANGE", ranking_key("all"), 0, -1)]
+def read_ranked_posts() -> tuple[set[int], dict[int, int]]:
+    """Return all posts in the ranking of all time, and post -> version: also of some that are not
+    in it."""
+    versions, _ = version_keys()
+    ranked, fields = redis.pipeline([("ZRANGE", ranking_key("all"), 0, -1), ("HGETALL", versions)])
+    return set(map(int, ranked)), {int(post): int(version) for post, version in fields.items()}
+
+
+def forget_posts(post_ids: Iterable[int]) -> None:
+    """Remove posts from the ranking of all time, with their versions."""
+    members = [_member(post_id) for post_id in post_ids]
+    versions, updated_at = version_keys()
+    if members:
+        redis.pipeline(
+            [
+                ("ZREM", ranking_key("all"), *members),
+                ("HDEL", versions, *members),
+                ("ZREM", updated_at, *members),
+            ]
+        )
 
 
 def mark_ranking_complete(most_liked: Sequence[PostLikes], at_us: int) -> None:

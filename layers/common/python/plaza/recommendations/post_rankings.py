@@ -51,15 +51,25 @@ def refresh_rankings() -> int:
         record("refresh_skipped", {"refreshes_skipped": 1})
         return 0
     at_us = clock.now_us()
+    stored, versions = rankings.read_ranked_posts()
     most_liked = mysql_rankings.read_most_liked(MAX_RANKED)
-    others = set(rankings.read_ranked_posts()) - {post.post_id for post in most_liked}
+    others = stored - {post.post_id for post in most_liked}
     rechecked = mysql_rankings.read_likes(sorted(others))
+    # MySQL was read after Redis, so what Redis has of a later version was never stored.
+    known = {post.post_id: post.version for post in (*most_liked, *rechecked)}
+    ahead = {post_id for post_id in known if versions.get(post_id, 0) > known[post_id]}
+    rankings.forget_posts(wrong := ahead | others - known.keys())
     rankings.project_likes(rechecked)
     rankings.mark_ranking_complete(most_liked, at_us)
     for window in WINDOWS:
         ranked = mysql_rankings.read_window(hours_of(window, at_us), MAX_RANKED)
         rankings.swap_ranking(window, ranked, at_us)
-    record("rankings_refreshed", ranked=len(most_liked), rechecked=len(rechecked))
+    record(
+        "rankings_refreshed",
+        ranked=len(most_liked),
+        rechecked=len(rechecked),
+        forgotten=len(wrong),
+    )
     return len(most_liked)
 
 

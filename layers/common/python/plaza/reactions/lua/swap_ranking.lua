@@ -7,11 +7,12 @@
 
   Bounded by: 1,500 posts a call, ensured by the caller.
 
-  Returns 1 replaced, 0 refused: the stored ranking is newer
+  Returns 1 replaced, 0 refused: the stored ranking is newer; a build time more than a minute ahead is of no build
 
   Safe to repeat: the second time changes nothing. ]]
 local built_at = redis.call('GET', KEYS[2])
-if built_at and tonumber(built_at) > tonumber(ARGV[1]) then return 0 end
+local latest_us = (redis.call('TIME')[1] + 60) * 1000000
+if built_at and tonumber(built_at) > tonumber(ARGV[1]) and tonumber(built_at) < latest_us then return 0 end
 redis.call('UNLINK', KEYS[1])
 if #ARGV > 1 then redis.call('ZADD', KEYS[1], unpack(ARGV, 2)) end
 redis.call('SET', KEYS[2], ARGV[1])
