@@ -75,7 +75,7 @@ export function App() {
       icon="pulse"
       links={isOperator ? links : []}
       route={route}
-      action={session !== null && <SignOut name={session.user.nickname} action={leaving} />}
+      action={session !== null && role !== undefined && <SignOut name={session.user.nickname} action={leaving} />}
       of={`${language}${session?.token}${isRefused}${route.path}`}
     >
       {session === null ? (

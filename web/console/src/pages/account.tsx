@@ -58,7 +58,9 @@ export function Account() {
       )}
       <h2>{t.account.passkeys}</h2>
       <Problem error={passkeys.error} retry={passkeys.reload} />
-      {passkeys.data !== undefined && (
+      {passkeys.data === undefined ? (
+        passkeys.error === undefined && <Skeleton rows={1} />
+      ) : (
         <Table
           label={t.account.passkeys}
           head={[t.account.name, t.account.enrolled, t.account.used, t.action]}

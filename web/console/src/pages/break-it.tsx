@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useRepeated } from "shared/repeated.ts";
-import { Problem } from "shared/ui.tsx";
+import { Problem, Skeleton } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
 import {
   type AuditReport,
@@ -53,6 +53,7 @@ export function BreakIt() {
     <>
       <LiveTitle text={t.breakIt.title} live={audit} />
       <p class="fine">{t.breakIt.what}</p>
+      {audit.data === undefined && audit.error === undefined && <Skeleton rows={1} />}
       <Dated live={audit}>{(read, isStale) => <Verdict audit={read} isStale={isStale} />}</Dated>
       <Shown live={control}>
         {({ redis, mysql, copies, killed, crowd }) => (

@@ -175,12 +175,12 @@ function LastRun() {
     (signal) => plaza.get("/ops/reconciliations", { query: { limit: 5 }, signal, ...ONCE }),
     15_000,
   );
-  if (runs.data === undefined) return null;
-  const run = runs.data.items.find(({ ended_at }) => ended_at !== null);
+  const run = runs.data?.items.find(({ ended_at }) => ended_at !== null);
+  const none = runs.data === undefined ? "–" : t.overview.noneYet;
   return (
     <Stat
       label={t.overview.lastReconciliation}
-      value={run === undefined ? t.overview.noneYet : t.overview.found(run.differences)}
+      value={run === undefined ? none : t.overview.found(run.differences)}
       note={
         run && (
           <>
