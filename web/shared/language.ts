@@ -96,8 +96,9 @@ function keep<Format>(key: string, make: () => Format): Format {
   return format;
 }
 
-/** An exact number: 1,234,567. */
-export function formatNumber(value: number, fractionDigits = 0): string {
+/** An exact number: 1,234,567; a dash for one that is not known. */
+export function formatNumber(value: number | null | undefined, fractionDigits = 0): string {
+  if (value === null || value === undefined) return "–";
   const make = () => new Intl.NumberFormat(locale, { maximumFractionDigits: fractionDigits });
   return keep(`number ${fractionDigits}`, make).format(value);
 }
@@ -108,18 +109,29 @@ export function formatPrice({ cents, currency }: { cents: number; currency: stri
   return keep(`price ${currency}`, make).format(cents / 100);
 }
 
+function formatUnit(value: number, unit: string, digits = 0, minimumFractionDigits = 0): string {
+  const options = { style: "unit", unit, minimumFractionDigits, maximumFractionDigits: digits } as const;
+  return keep(`unit ${unit} ${digits}`, () => new Intl.NumberFormat(locale, options)).format(value);
+}
+
 /** A distance: 412 m, 2.0 km. */
 export function formatDistance(metres: number): string {
-  const isNear = metres < 1000;
-  const digits = isNear ? 0 : 1;
-  const make = () =>
-    new Intl.NumberFormat(locale, {
-      style: "unit",
-      unit: isNear ? "meter" : "kilometer",
-      minimumFractionDigits: digits,
-      maximumFractionDigits: digits,
-    });
-  return keep(`distance ${digits}`, make).format(isNear ? metres : metres / 1000);
+  return metres < 1000 ? formatUnit(metres, "meter") : formatUnit(metres / 1000, "kilometer", 1, 1);
+}
+
+/** A duration with one unit: 0.4 sec, 12 sec, 5 min, 3 hr, 2 days; a dash for one that is not known. */
+export function formatDuration(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 120) return formatUnit(seconds, "second", seconds < 10 ? 1 : 0);
+  if (seconds < 7200) return formatUnit(seconds / 60, "minute");
+  if (seconds < 172_800) return formatUnit(seconds / 3600, "hour");
+  return formatUnit(seconds / 86_400, "day");
+}
+
+/** A size: 512 byte, 1.2 kB, 3.4 MB. */
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return formatUnit(bytes, "byte");
+  return bytes < 1e6 ? formatUnit(bytes / 1e3, "kilobyte", 1) : formatUnit(bytes / 1e6, "megabyte", 1);
 }
 
 /** A time, in the time zone of the device unless `options` name another one. */

@@ -52,7 +52,7 @@ export function Ago({ at }: { at: string }) {
 
 /** An exact number; it is never rounded. */
 export function Count({ of }: { of: number | null }) {
-  return <span class="count">{of === null ? "–" : formatNumber(of)}</span>;
+  return <span class="count">{formatNumber(of)}</span>;
 }
 
 /** A number and what it is the number of; `word` has the form that goes with it. */
@@ -67,8 +67,13 @@ export function Total({ of, word }: { of: number | null; word: (of: number | nul
   );
 }
 
-/** The name of the site: the title of its page as it is served. */
-const SITE = document.title;
+/** The name of the site: the title of its page as it is served, until it has another one. */
+let site = document.title;
+
+export function setSite(name: string): void {
+  site = name;
+}
+
 let isFirstPage = true;
 
 /** The title of a page: it gets the focus when the app shows another one, as after a link. */
@@ -83,7 +88,7 @@ export function Title({
 }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${text} · ${SITE}`;
+    document.title = `${text} · ${site}`;
   }, [text]);
   // Before the browser runs anything else: later it would take the focus from a field.
   useLayoutEffect(() => {

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from cli.paths import ROOT
 from tests.support.node import MODULES, WEB, needs_npm_packages, run_node
 
+CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 PAGES = pytest.mark.parametrize("name", ["app", "console"])
 
 
@@ -40,7 +43,8 @@ def test_the_built_files_are_those_of_the_sources(name: str, tmp_path: Path) -> 
 @needs_npm_packages
 def test_no_component_has_a_text_of_its_own(tmp_path: Path) -> None:
     """Nor a format of a number or a date: catalogues have the texts, language.ts the formats."""
-    run_node(WEB / "shared" / "find-strings.ts", WEB / "shared", WEB / "app" / "src")
+    pages = [WEB / name / "src" for name in ("app", "console")]
+    run_node(WEB / "shared" / "find-strings.ts", WEB / "shared", *pages)
     for number, written in enumerate(
         (
             "<p>Hello</p>",
@@ -59,6 +63,25 @@ def test_no_component_has_a_text_of_its_own(tmp_path: Path) -> None:
         (folder / "page.tsx").write_text(f"export const page = () => {written};\n")
         with pytest.raises(AssertionError, match=r"page\.tsx:1: "):
             run_node(WEB / "shared" / "find-strings.ts", folder)
+
+
+@pytest.mark.parametrize("language", ["ru", "zh"])
+def test_the_console_has_a_word_for_each_state_that_operators_read(language: str) -> None:
+    """The words are those of the contract; the catalogue has no others of the same kind."""
+    schemas = json.loads(CONTRACT.read_text())["components"]["schemas"]
+    words = {*schemas["SwitchSet"]["properties"], "moderator", "sales", "operator", "admin"}
+    for schema, field in (
+        ("AuditedTargetResponse", "state"),
+        ("ErasureResponse", "state"),
+        ("HealthResponse", "redis"),
+        ("OpenReport", "reason"),
+        ("SaleResponse", "kind"),
+        ("ScheduleResponse", "outcome"),
+    ):
+        words.update(schemas[schema]["properties"][field]["enum"])
+    catalogue = (WEB / "console" / "src" / "texts" / f"{language}.ts").read_text()
+    [written] = re.findall(r"^  words: \{\n(.*?)^  \},$", catalogue, re.MULTILINE | re.DOTALL)
+    assert words - set(re.findall(r'^    "?([\w-]+)"?: ', written, re.MULTILINE)) == set()
 
 
 def test_styles_have_no_left_and_no_right() -> None:

@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
+import { fill, useLanguage } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { useRoute } from "shared/router.ts";
 import { Title } from "shared/ui.tsx";
@@ -17,6 +18,7 @@ import { Sales } from "./pages/sales.tsx";
 import { Switches } from "./pages/switches.tsx";
 import { type Action, Outcome, useAction } from "./parts.tsx";
 import { OperatorSignIn } from "./sign-in.tsx";
+import { t } from "./texts.ts";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Overview />],
@@ -31,24 +33,26 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/account", () => <Account />],
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", () => <BreakIt />] as [string, Page]]),
 ];
-const LINKS: Link[] = [
-  ["/", "Overview", "pulse"],
-  ["/queues", "Queues", "queue"],
-  ["/reconciliation", "Reconciliation", "scales"],
-  ["/keys", "Keys", "key"],
-  ["/sales", "Flash sales", "tag"],
-  ["/switches", "Switches", "sliders"],
-  ["/moderation", "Moderation", "flag"],
-  ["/erasures", "Erasures", "eraser"],
-  ...(CONTROL_TOKEN === "" ? [] : [["/break-it", "Break it", "bolt"] as Link]),
-];
 
-/** What a role may open besides its account; an admin, and a role that cannot be read, may open all. */
-const OPENS: Record<string, string[]> = {
-  moderator: ["/moderation"],
-  sales: ["/sales"],
-  operator: LINKS.map(([path]) => path).filter((path) => path !== "/moderation"),
-};
+function listLinks(): Link[] {
+  return [
+    ["/", t.nav.overview, "pulse"],
+    ["/queues", t.nav.queues, "queue"],
+    ["/reconciliation", t.nav.reconciliation, "scales"],
+    ["/keys", t.nav.keys, "key"],
+    ["/sales", t.nav.sales, "tag"],
+    ["/switches", t.nav.switches, "sliders"],
+    ["/moderation", t.nav.moderation, "flag"],
+    ["/erasures", t.nav.erasures, "eraser"],
+    ...(CONTROL_TOKEN === "" ? [] : [["/break-it", t.nav.breakIt, "bolt"] as Link]),
+  ];
+}
+
+/** Whether a role may open a page besides its account; an admin, and a role that cannot be read, may open all. */
+function mayOpen(role: string | null | undefined, path: string): boolean {
+  if (role === "moderator" || role === "operator") return (role === "moderator") === (path === "/moderation");
+  return role !== "sales" || path === "/sales";
+}
 
 export function App() {
   const session = useSession();
@@ -56,8 +60,8 @@ export function App() {
   const role = useRole(session?.token);
   const isRefused = role === "user";
   const isOperator = session !== null && role !== undefined && !isRefused;
-  const opens = OPENS[role ?? ""];
-  const links = opens === undefined ? LINKS : LINKS.filter(([path]) => opens.includes(path));
+  const language = useLanguage();
+  const links = listLinks().filter(([path]) => mayOpen(role, path));
   const [first] = links;
   useEffect(() => {
     if (isOperator && route.path === "/" && first !== undefined && first[0] !== "/") location.replace(`#${first[0]}`);
@@ -67,12 +71,12 @@ export function App() {
   const isWaiting = leaving.isBusy || role === undefined;
   return (
     <Frame
-      name="Console"
+      name={t.name}
       icon="pulse"
       links={isOperator ? links : []}
       route={route}
-      action={session !== null && <SignOut name={session.user.nickname} action={leaving} />}
-      of={`${session?.token}${isRefused}${route.path}`}
+      action={session !== null && role !== undefined && <SignOut name={session.user.nickname} action={leaving} />}
+      of={`${language}${session?.token}${isRefused}${route.path}`}
     >
       {session === null ? (
         <OperatorSignIn>
@@ -106,15 +110,12 @@ function useRole(token: string | undefined): string | null | undefined {
 function NoOperator({ id }: { id: string }) {
   return (
     <>
-      <Title text="No access" />
+      <Title text={t.access.none} />
       <div class="note problem" role="alert">
         <p>
-          <b>You are user {id}, and no operator.</b>
+          <b>{t.access.who(id)}</b>
         </p>
-        <p>
-          Operators have a role, which <code>set-role</code> gives, and sign in with a passkey. A new role is valid
-          within a minute.
-        </p>
+        <p>{fill(t.access.how, { command: <code key="command">set-role</code> })}</p>
       </div>
       <OpenOperatorSession />
     </>
@@ -127,9 +128,9 @@ function OpenOperatorSession() {
   if (CONTROL_TOKEN === "") return null;
   return (
     <section class="section narrow">
-      <p class="fine">This is a local stack:</p>
+      <p class="fine">{t.access.local}</p>
       <button type="button" onClick={() => void action.run(async () => plaza.resume(await openOperatorSession()))}>
-        Sign in as an operator
+        {t.access.open}
       </button>
       <Outcome of={action} />
     </section>
@@ -143,7 +144,7 @@ function SignOut({ name, action }: { name: string; action: Action }) {
         {name}
       </a>
       <button type="button" class="small quiet" onClick={() => void action.run(() => plaza.signOut())}>
-        Sign out
+        {t.access.signOut}
       </button>
     </div>
   );

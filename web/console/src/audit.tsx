@@ -1,18 +1,20 @@
 /** The live audit: whether Redis, the counters and the rows of the most active targets agree. */
 import type { Schemas } from "plaza-client";
+import { formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE } from "shared/repeated.ts";
-import { Badge, formatNumber, Table, type Tone } from "./parts.tsx";
+import { Badge, Reactions, Table, type Tone } from "./parts.tsx";
 import { Runbook } from "./runbooks.tsx";
+import { t, word } from "./texts.ts";
 
 export type Audit = Schemas["AuditResponse"];
 type AuditedTarget = Schemas["AuditedTargetResponse"];
 
-const STATES: Record<AuditedTarget["state"], [text: string, tone: Tone]> = {
-  agrees: ["agrees", "good"],
-  "in-transit": ["in transit", "plain"],
-  "not-loaded": ["not in Redis", "plain"],
-  differs: ["differs", "bad"],
+const TONES: Record<AuditedTarget["state"], Tone> = {
+  agrees: "good",
+  "in-transit": "plain",
+  "not-loaded": "plain",
+  differs: "bad",
 };
 
 export const readAudit = (signal: AbortSignal) => plaza.ops.getAudit({ limit: 50 }, { signal, ...ONCE });
@@ -23,23 +25,19 @@ export function Verdict({ audit: { totals, items }, isStale }: { audit: Audit; i
   const compared = items.filter(({ total, rows }) => total !== null && rows !== null);
   const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, target) => all + (target[field] ?? 0), 0);
   const figures: [string, number][] = [
-    ["Redis total", sum("total")],
-    ["counter", sum("counter")],
-    ["rows", sum("rows")],
-    ["unconfirmed", totals.outbox],
-    ["targets", totals.targets],
+    [t.redisTotal, sum("total")],
+    [t.counter, sum("counter")],
+    [t.rows, sum("rows")],
+    [t.unconfirmed, totals.outbox],
+    [t.audit.targets, totals.targets],
   ];
   return (
-    <section class={`verdict ${isStale ? "unknown" : isZero ? "good" : "bad"}`} aria-label="Live audit">
+    <section class={`verdict ${isStale ? "unknown" : isZero ? "good" : "bad"}`} aria-label={t.audit.title}>
       <p class="drift">
         <b>{formatNumber(totals.drift)}</b>
         <span>
-          {isZero
-            ? "No drift"
-            : totals.differing === 1
-              ? "1 target differs"
-              : `${formatNumber(totals.differing)} targets differ`}
-          {isStale && ", when it was read last"}
+          {isZero ? t.audit.none : t.audit.differ(totals.differing)}
+          {isStale && t.audit.stale}
         </span>
       </p>
       {!isZero && <Runbook name="drift" />}
@@ -58,21 +56,18 @@ export function Verdict({ audit: { totals, items }, isStale }: { audit: Audit; i
 export function AuditedTargets({ audit }: { audit: Audit }) {
   return (
     <Table
-      label="Audited targets"
-      head={["Target", "State", "Redis total", "Unconfirmed", "Counter", "Rows", "Drift"]}
-      empty="Nothing was reacted to."
-      rows={audit.items.map((target) => {
-        const [text, tone] = STATES[target.state];
-        return [
-          `${target.kind} of ${target.type} ${target.id}`,
-          <Badge tone={tone}>{text}</Badge>,
-          formatNumber(target.total),
-          formatNumber(target.outbox),
-          formatNumber(target.counter),
-          formatNumber(target.rows),
-          target.drift === 0 ? "0" : <Badge tone="bad">{formatNumber(target.drift)}</Badge>,
-        ];
-      })}
+      label={t.audit.audited}
+      head={[t.audit.target, t.state, t.redisTotal, t.audit.unconfirmed, t.audit.counter, t.audit.rows, t.audit.drift]}
+      empty={t.audit.nothing}
+      rows={audit.items.map((target) => [
+        <Reactions kind={target.kind} type={target.type} id={target.id} />,
+        <Badge tone={TONES[target.state]}>{word(target.state)}</Badge>,
+        formatNumber(target.total),
+        formatNumber(target.outbox),
+        formatNumber(target.counter),
+        formatNumber(target.rows),
+        target.drift === 0 ? "0" : <Badge tone="bad">{formatNumber(target.drift)}</Badge>,
+      ])}
     />
   );
 }

@@ -1,5 +1,6 @@
 /** What only a local stack has: its page has the token that these requests need. */
 import { NetworkError, ProblemError, type Session } from "plaza-client";
+import { t } from "./texts.ts";
 
 /** Empty where nothing may be broken. */
 export const CONTROL_TOKEN = document.querySelector<HTMLMetaElement>('meta[name="plaza-control"]')?.content ?? "";
@@ -65,10 +66,9 @@ async function send<T>(method: string, name: string, body?: object, signal?: Abo
       ...(body && { body: JSON.stringify(body) }),
     });
   } catch (error) {
-    throw new NetworkError("The local stack does not answer.", undefined, error);
+    throw new NetworkError(t.breakIt.silent, undefined, error);
   }
   const answer: unknown = await response.json();
-  if (!response.ok)
-    throw new ProblemError(response.status, { title: "The local stack refuses", ...(answer as object) });
+  if (!response.ok) throw new ProblemError(response.status, { title: t.breakIt.refuses, ...(answer as object) });
   return answer as T;
 }

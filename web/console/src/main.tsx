@@ -1,10 +1,7 @@
-import { render } from "preact";
+import { start } from "shared/start.tsx";
 import { App } from "./app.tsx";
+import { loadTexts } from "./texts.ts";
 import "shared/style.css";
 import "./style.css";
 
-const root = document.getElementById("app");
-if (root) {
-  root.replaceChildren(); // what the page showed before this script had arrived
-  render(<App />, root);
-}
+void start(App, loadTexts);

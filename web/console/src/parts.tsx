@@ -2,37 +2,17 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useNow } from "shared/hooks.ts";
+import { formatDuration, formatTime } from "shared/language.ts";
 import type { Repeated } from "shared/repeated.ts";
 import { Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Runbook } from "./runbooks.tsx";
+import { t, word } from "./texts.ts";
 
 export type Tone = "good" | "bad" | "plain";
 
-const NUMBER = new Intl.NumberFormat();
-
-export function formatNumber(value: number | null | undefined): string {
-  return value === null || value === undefined ? "–" : NUMBER.format(value);
-}
-
-/** Returns a duration with its unit: 0.4 s, 12 s, 5 min, 3 h, 2 d. */
-export function formatSeconds(seconds: number | null | undefined): string {
-  if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} d`;
-}
-
-export function formatBytes(bytes: number): string {
-  if (bytes < 1000) return `${bytes} B`;
-  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-
 export function Time({ at }: { at: string | null }) {
-  return at === null ? <>–</> : <time dateTime={at}>{TIME.format(new Date(at))}</time>;
+  if (at === null) return <>–</>;
+  return <time dateTime={at}>{formatTime(at, { dateStyle: "medium", timeStyle: "medium" })}</time>;
 }
 
 /** The title of a page, and how old is what it shows. */
@@ -63,7 +43,7 @@ function Freshness({ live: { at, error } }: { live: Repeated<unknown> }) {
   if (at === undefined) return null;
   const ageS = Math.max(0, Math.round((now - at) / 1000));
   return (
-    <span class={error === undefined ? "fine" : "fine stale"}>{ageS < 2 ? "live" : `${formatSeconds(ageS)} old`}</span>
+    <span class={error === undefined ? "fine" : "fine stale"}>{ageS < 2 ? t.live : t.old(formatDuration(ageS))}</span>
   );
 }
 
@@ -136,13 +116,24 @@ export function InApp({ path, children }: { path: string | null; children: Compo
   );
 }
 
+/** The reactions of one kind to a target, as a link to what the app shows of it. */
+export function Reactions({ kind, type, id }: { kind: string; type: string; id: string }) {
+  return <InApp path={pathOf(type, id)}>{t.reactions(word(kind), t.target(word(type), id))}</InApp>;
+}
+
+/** Returns the page of the app that shows a target; comments and reviews have none of their own. */
+export function pathOf(type: string, id: string): string | null {
+  if (type === "post") return `/posts/${id}`;
+  return type === "user" ? `/users/${id}` : null;
+}
+
 /** A field that shortens what is shown to what has its text. */
 export function Filter({ label, value, set }: { label: string; value: string; set: (value: string) => void }) {
   return (
     <input
       class="filter"
       type="search"
-      placeholder="Filter"
+      placeholder={t.filter}
       aria-label={label}
       value={value}
       onInput={(event) => set(event.currentTarget.value)}
@@ -172,7 +163,7 @@ export function Table({ label, head, rows, empty, texts }: TableProps) {
   const shown = texts === undefined ? rows : rows.filter((_, row) => passes(filter, texts[row] ?? ""));
   return (
     <div class="card table" role="region" aria-label={label} tabIndex={0}>
-      {texts !== undefined && <Filter label={`Filter ${label}`} value={filter} set={setFilter} />}
+      {texts !== undefined && <Filter label={t.filterOf(label)} value={filter} set={setFilter} />}
       <table>
         <thead>
           <tr>

@@ -2,6 +2,7 @@
 import type { Session } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
 import { UserError } from "shared/ui.tsx";
+import { t } from "./texts.ts";
 
 export const HAS_PASSKEYS = typeof PublicKeyCredential === "function";
 const ES256 = -7;
@@ -39,7 +40,7 @@ export async function signInWithPasskey(): Promise<void> {
 export async function enrollPasskey(name: string, code?: string): Promise<void> {
   const given = code === undefined ? {} : { code };
   const { challenge, rp_id, user } = await plaza.post("/passkey-challenges", { body: given });
-  if (user === null) throw new NoPasskey("Sign in, or enter a code.");
+  if (user === null) throw new NoPasskey(t.signIn.needsCode);
   const credential = await ask(() =>
     navigator.credentials.create({
       publicKey: {
@@ -65,7 +66,7 @@ async function ask(start: () => Promise<Credential | null>): Promise<PublicKeyCr
   } catch (error) {
     if (!(error instanceof DOMException)) throw error;
   }
-  throw new NoPasskey("The browser used no passkey. Try again.");
+  throw new NoPasskey(t.signIn.unused);
 }
 
 function toText(data: ArrayBuffer): string {

@@ -1,8 +1,6 @@
-/** Lines over time, by uPlot; their last and highest values are beside them as text. */
-import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
-import "uplot/dist/uPlot.min.css";
-import { formatNumber } from "./parts.tsx";
+/** Lines over time; their last and highest values are beside them as text. */
+import { formatNumber, formatTime } from "shared/language.ts";
+import { t } from "./texts.ts";
 
 export interface Line {
   label: string;
@@ -16,101 +14,84 @@ interface PlotProps {
   lines: Line[];
 }
 
-const HEIGHT = 140;
 const MAX_SHORT_S = 600;
 const DAY_S = 86_400;
-const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, DAY_S, 7 * DAY_S];
-const STEPS = [1, 2, 5]
-  .flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros))
-  .sort((a, b) => a - b);
-const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DARK = matchMedia("(prefers-color-scheme: dark)");
-
-/** Returns the value of a CSS color, which the scheme decides. */
-function colorOf(element: Element, index: number | "line" | "faint"): string {
-  const probe = element.querySelector<HTMLElement>(`.color-${index}`);
-  return probe === null ? "" : getComputedStyle(probe).color;
-}
+const TIME_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, DAY_S, 7 * DAY_S];
+const MAX_TIMES = 4;
+const MAX_VALUES = 4;
 
 export function Plot({ title, times, lines }: PlotProps) {
-  const figure = useRef<HTMLElement>(null);
-  const canvas = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | undefined>(undefined);
-  const data = [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
-  const shown = useRef(data);
-  shown.current = data;
-  const labels = lines.map((line) => line.label).join();
-  useEffect(() => {
-    const [outer, inner] = [figure.current, canvas.current];
-    if (outer === null || inner === null) return;
-    const axis: uPlot.Axis = {
-      stroke: () => colorOf(outer, "faint"),
-      grid: { stroke: () => colorOf(outer, "line"), width: 1 },
-      ticks: { show: false },
-    };
-    const formatTimes = ({ scales }: uPlot, times: number[]) => {
-      const { min = 0, max = 0 } = scales.x ?? {};
-      const spanS = (max ?? 0) - (min ?? 0);
-      const format = spanS > DAY_S ? DAY : spanS > MAX_SHORT_S ? MINUTE : SECOND;
-      return times.map((time) => format.format(time * 1000));
-    };
-    const made = new uPlot(
-      {
-        width: inner.clientWidth,
-        height: HEIGHT,
-        legend: { show: false },
-        cursor: { show: false },
-        padding: [8, 8, 0, 0],
-        scales: { y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 0) * 1.1)] } },
-        axes: [
-          { ...axis, size: 28, space: 90, incrs: STEPS_S, values: formatTimes },
-          { ...axis, size: 44, incrs: STEPS },
-        ],
-        series: [
-          {},
-          ...labels.split(",").map((label, index) => ({
-            label,
-            stroke: () => colorOf(outer, index),
-            width: 2,
-            points: { show: false },
-          })),
-        ],
-      },
-      shown.current,
-      inner,
-    );
-    plot.current = made;
-    const fit = new ResizeObserver(() => made.setSize({ width: inner.clientWidth, height: HEIGHT }));
-    fit.observe(inner);
-    const recolor = () => made.redraw();
-    DARK.addEventListener("change", recolor);
-    return () => {
-      fit.disconnect();
-      DARK.removeEventListener("change", recolor);
-      made.destroy();
-    };
-  }, [labels]);
-  useEffect(() => plot.current?.setData(shown.current), [times.length, times.at(-1), labels]);
+  const { from, to } = { from: times[0] ?? 0, to: times.at(-1) ?? 0 };
+  const top = Math.max(1, (highest(lines.flatMap(({ values }) => values)) ?? 0) * 1.1);
+  const x = (time: number) => (100 * (time - from)) / Math.max(1, to - from);
+  const y = (value: number) => 100 - (100 * value) / top;
   return (
-    <figure class="card plot" ref={figure}>
+    <figure class="card plot">
       <figcaption>
         <b>{title}</b>
         <ul>
           {lines.map(({ label, values }, index) => (
             <li key={label}>
               <i class={`color-${index}`} aria-hidden="true" />
-              {label} {formatNumber(newest(values))} <small>highest {formatNumber(highest(values))}</small>
+              {label} {formatNumber(newest(values))} <small>{t.overview.highest(formatNumber(highest(values)))}</small>
             </li>
           ))}
         </ul>
       </figcaption>
-      <i class="color-line" aria-hidden="true" />
-      <i class="color-faint" aria-hidden="true" />
-      <div ref={canvas} aria-hidden="true" />
+      <div class="lines" aria-hidden="true">
+        {steps(0, top, nextStep(top / MAX_VALUES)).map((value) => (
+          <span key={value} class="value" style={{ top: `${y(value)}%` }}>
+            {formatNumber(value)}
+          </span>
+        ))}
+        <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
+          {lines.map(({ label, values }, index) => (
+            <path key={label} class={`color-${index}`} d={draw(values, (at) => x(times[at] ?? from), y)} />
+          ))}
+        </svg>
+        {steps(from, to, timeStep(to - from)).map((time) => (
+          <span key={time} class="time" style={{ insetInlineStart: `${x(time)}%` }}>
+            {formatAt(time, to - from)}
+          </span>
+        ))}
+      </div>
     </figure>
   );
+}
+
+/** Returns the path of a line, with a gap where there is no value. */
+function draw(values: (number | null)[], x: (index: number) => number, y: (value: number) => number): string {
+  let path = "";
+  for (const [index, value] of values.entries()) {
+    if (value === null) continue;
+    const point = `${x(index).toFixed(2)} ${y(value).toFixed(2)}`;
+    const isFirst = (values[index - 1] ?? null) === null;
+    path += isFirst ? `M${point}h0` : `L${point}`; // a point of its own is a dot
+  }
+  return path;
+}
+
+/** Returns the multiples of `step` from `from` to `to`. */
+function steps(from: number, to: number, step: number): number[] {
+  const first = Math.ceil(from / step);
+  return Array.from({ length: Math.max(0, Math.floor(to / step) - first + 1) }, (_, index) => (first + index) * step);
+}
+
+/** Returns the next of 1, 2, 5, 10, 20, 50, … */
+function nextStep(least: number): number {
+  const power = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, least))));
+  return power * ([1, 2, 5].find((first) => first * power >= least) ?? 10);
+}
+
+function timeStep(spanS: number): number {
+  return TIME_STEPS_S.find((step) => spanS / step <= MAX_TIMES) ?? 7 * DAY_S;
+}
+
+function formatAt(timeS: number, spanS: number): string {
+  const at = new Date(timeS * 1000);
+  if (spanS > DAY_S) return formatTime(at, { day: "numeric", month: "short", timeZone: "UTC" });
+  const second = spanS > MAX_SHORT_S ? {} : ({ second: "2-digit" } as const);
+  return formatTime(at, { hour: "2-digit", minute: "2-digit", ...second });
 }
 
 /** The last sample: the current minute may have none yet. */

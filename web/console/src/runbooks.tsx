@@ -1,4 +1,5 @@
 /** Links from what is red to the runbook that says what to do. */
+import { t } from "./texts.ts";
 
 /** Where the runbooks are, with `{}` for the name of one; empty where they are not served. */
 const PLACE = document.querySelector<HTMLMetaElement>('meta[name="plaza-runbooks"]')?.content ?? "";
@@ -24,7 +25,7 @@ export function Runbook({ name }: { name: string }) {
   if (PLACE === "") return <small>docs/runbooks/{name}.md</small>;
   return (
     <a class="runbook" href={PLACE.replace("{}", name)} target="_blank" rel="noreferrer">
-      Runbook {name}
+      {t.runbook(name)}
     </a>
   );
 }

@@ -2,10 +2,13 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useForm } from "shared/hooks.ts";
+import { fill } from "shared/language.ts";
+import { LanguageChoice } from "shared/language-choice.tsx";
 import { hasEnded } from "shared/session.ts";
 import { Field, Problem, Title } from "shared/ui.tsx";
 import { Outcome, useAction } from "./parts.tsx";
 import { enrollPasskey, HAS_PASSKEYS, signInWithPasskey } from "./passkeys.ts";
+import { t } from "./texts.ts";
 
 export function OperatorSignIn({ children }: { children?: ComponentChildren }) {
   const action = useAction();
@@ -13,14 +16,10 @@ export function OperatorSignIn({ children }: { children?: ComponentChildren }) {
   if (isNew) return <Enroll back={() => setNew(false)} />;
   return (
     <>
-      <Title text="Sign in" />
+      <Title text={t.signIn.title} />
       <section class="narrow">
-        <p>
-          {hasEnded()
-            ? "Your session has ended. Sign in again to go on."
-            : "Operators sign in with a passkey. A session ends after 12 hours."}
-        </p>
-        {HAS_PASSKEYS || <p>This browser has no passkeys, or this page has no HTTPS.</p>}
+        <p>{hasEnded() ? t.signIn.ended : t.signIn.how}</p>
+        {HAS_PASSKEYS || <p>{t.signIn.impossible}</p>}
         <p class="buttons">
           <button
             type="button"
@@ -28,13 +27,14 @@ export function OperatorSignIn({ children }: { children?: ComponentChildren }) {
             disabled={action.isBusy || !HAS_PASSKEYS}
             onClick={() => void action.run(signInWithPasskey)}
           >
-            Sign in with a passkey
+            {t.signIn.passkey}
           </button>{" "}
           <button type="button" class="quiet" onClick={() => setNew(true)} disabled={!HAS_PASSKEYS}>
-            I have a code
+            {t.signIn.haveCode}
           </button>
         </p>
         <Outcome of={action} />
+        <LanguageChoice />
       </section>
       {children}
     </>
@@ -48,20 +48,17 @@ function Enroll({ back }: { back: () => void }) {
   });
   return (
     <>
-      <Title text="Enroll a passkey" />
+      <Title text={t.signIn.enroll} />
       <form class="narrow" noValidate onSubmit={form.submit}>
-        <p>
-          The code is made by <code>make-passkey-code</code>. It works once, within an hour, for the device that you use
-          now.
-        </p>
-        <Field form={form} name="code" label="Code" autocomplete="off" maxLength={32} />
-        <Field form={form} name="name" label="Name of this device" autocomplete="off" maxLength={60} />
+        <p>{fill(t.signIn.codeHelp, { command: <code key="command">make-passkey-code</code> })}</p>
+        <Field form={form} name="code" label={t.signIn.code} autocomplete="off" maxLength={32} />
+        <Field form={form} name="name" label={t.signIn.device} autocomplete="off" maxLength={60} />
         <Problem error={form.problem} />
         <button type="submit" class="primary" disabled={form.isSending}>
-          {form.isSending ? "Enrolling…" : "Enroll a passkey"}
+          {form.isSending ? t.signIn.enrolling : t.signIn.enroll}
         </button>{" "}
         <button type="button" class="quiet" onClick={back}>
-          Back
+          {t.signIn.back}
         </button>
       </form>
     </>

@@ -25,6 +25,8 @@ const problems: Record<string, string> = {};
 export const en = {
   start: (name: string) => `${name}, start`,
   main: "Main",
+  language: "Language",
+  deviceLanguage: "As this device",
   skip: "Skip to content",
   notFound: { title: "Not found", text: "There is no such page.", back: "To the start" },
   offline: "You are offline. What you see may be old; it is read again when you are back.",

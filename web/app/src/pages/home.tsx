@@ -1,9 +1,10 @@
 import { usePages, useRead, useSession } from "shared/hooks.ts";
+import { LanguageChoice } from "shared/language-choice.tsx";
 import { Empty, List, Problem, Skeleton, Title } from "shared/ui.tsx";
-import { LanguageChoice } from "../language-choice.tsx";
 import { News } from "../news.tsx";
 import { UserLink } from "../people.tsx";
 import { PostCard, readPopular } from "../posts.tsx";
+import { translatePushes } from "../push.tsx";
 import { FollowButton } from "../reactions.tsx";
 import { t } from "../texts.ts";
 import { useWritten } from "../written.ts";
@@ -66,7 +67,7 @@ function Welcome() {
         <a class="button primary" href="#/sign-in">
           {t.home.signIn}
         </a>
-        <LanguageChoice />
+        <LanguageChoice after={translatePushes} />
       </section>
       <h2 class="section">{t.home.most}</h2>
       <List of={posts} empty={<Empty icon="star" title={t.home.none} />}>

@@ -2,17 +2,17 @@ import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
 import { deviceZone, timeZones } from "shared/language.ts";
+import { LanguageChoice } from "shared/language-choice.tsx";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
 import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
-import { LanguageChoice } from "../language-choice.tsx";
 import { Orders } from "../orders.tsx";
 import { OwnData } from "../own-data.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
-import { endPushes, PushSettings } from "../push.tsx";
+import { endPushes, PushSettings, translatePushes } from "../push.tsx";
 import { FollowButton, Followers, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import { t } from "../texts.ts";
@@ -322,7 +322,7 @@ export function Settings() {
           </button>
         </form>
       )}
-      <LanguageChoice />
+      <LanguageChoice after={translatePushes} />
       <PushSettings />
       <OwnData />
       <p class="section">

@@ -180,8 +180,6 @@ export const en = {
     zone: "Time zone",
     zoneHelp: "It decides when a day begins for check-ins: Europe/Berlin.",
     useZone: (zone: string) => `Use this device's: ${zone}`,
-    language: "Language",
-    device: "As this device",
     signOut: "Sign out",
     signedOutHere: "Signed out here. Plaza could not be reached to end the session there.",
     data: "Your data",

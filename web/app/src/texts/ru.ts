@@ -21,7 +21,7 @@ const COMMENTED = {
 
 export { shared };
 
-export const app: Texts = {
+export const page: Texts = {
   nav: {
     start: "Главная",
     feed: "Лента",
@@ -193,8 +193,6 @@ export const app: Texts = {
     zone: "Часовой пояс",
     zoneHelp: "По нему начинается день для отметок: Europe/Moscow.",
     useZone: (zone) => `Взять с этого устройства: ${zone}`,
-    language: "Язык",
-    device: "Как на устройстве",
     signOut: "Выйти",
     signedOutHere: "Вы вышли здесь. Plaza недоступна, поэтому сеанс на сервере не завершён.",
     data: "Ваши данные",

@@ -8,7 +8,7 @@ const SUBJECTS = { post: "帖子", comment: "评论", review: "点评", user: "�
 
 export { shared };
 
-export const app: Texts = {
+export const page: Texts = {
   nav: {
     start: "首页",
     feed: "动态",
@@ -167,8 +167,6 @@ export const app: Texts = {
     zone: "时区",
     zoneHelp: "决定签到的一天从何时开始，例如 Asia/Shanghai。",
     useZone: (zone) => `使用本设备的时区：${zone}`,
-    language: "语言",
-    device: "跟随设备",
     signOut: "退出登录",
     signedOutHere: "已在本机退出。无法连接 Plaza，服务器上的登录尚未结束。",
     data: "我的数据",

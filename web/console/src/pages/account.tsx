@@ -1,10 +1,10 @@
 import { useForm, useRead } from "shared/hooks.ts";
+import { LanguageChoice } from "shared/language-choice.tsx";
 import { plaza } from "shared/plaza.ts";
 import { Field, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Badge, Outcome, Table, Time, useAction } from "../parts.tsx";
 import { enrollPasskey } from "../passkeys.ts";
-
-const METHODS = { code: "text message", id_token: "issuer", passkey: "passkey", operate: "operate" };
+import { t, word } from "../texts.ts";
 
 /** The operator's own sessions and passkeys. */
 export function Account() {
@@ -19,50 +19,52 @@ export function Account() {
     action.run(async () => {
       await plaza.delete("/users/me/sessions/{session_id}", { path: { session_id: id } });
       sessions.reload();
-      return "The session has ended.";
+      return t.account.sessionEnded;
     });
   const endPasskey = (id: string) =>
     action.run(async () => {
       await plaza.delete("/passkeys/{passkey_id}", { path: { passkey_id: id } });
       passkeys.reload();
-      return "The passkey has ended.";
+      return t.account.passkeyEnded;
     });
   return (
     <>
-      <Title text="Account" />
+      <Title text={t.account.title} />
       <Outcome of={action} />
-      <h2>Sessions</h2>
+      <h2>{t.account.sessions}</h2>
       <Problem error={sessions.error} retry={sessions.reload} />
       {sessions.data === undefined ? (
         sessions.error === undefined && <Skeleton rows={2} />
       ) : (
         <Table
-          label="Sessions"
-          head={["Client", "By", "Role", "Signed in", "Ends", "Action"]}
-          empty="There is no session."
+          label={t.account.sessions}
+          head={[t.account.client, t.account.by, t.account.role, t.account.signedIn, t.account.ends, t.action]}
+          empty={t.account.noSession}
           rows={sessions.data.items.map((session) => [
             session.client ?? "–",
-            session.method === null ? "–" : METHODS[session.method],
-            session.role,
+            session.method === null ? "–" : word(session.method),
+            word(session.role),
             <Time at={session.signed_in_at} />,
             <Time at={session.expires_at} />,
             session.current ? (
-              <Badge tone="good">this one</Badge>
+              <Badge tone="good">{t.account.current}</Badge>
             ) : (
               <button type="button" class="small" disabled={action.isBusy} onClick={() => void endSession(session.id)}>
-                End
+                {t.account.end}
               </button>
             ),
           ])}
         />
       )}
-      <h2>Passkeys</h2>
+      <h2>{t.account.passkeys}</h2>
       <Problem error={passkeys.error} retry={passkeys.reload} />
-      {passkeys.data !== undefined && (
+      {passkeys.data === undefined ? (
+        passkeys.error === undefined && <Skeleton rows={1} />
+      ) : (
         <Table
-          label="Passkeys"
-          head={["Name", "Enrolled", "Used", "Action"]}
-          empty="There is no passkey."
+          label={t.account.passkeys}
+          head={[t.account.name, t.account.enrolled, t.account.used, t.action]}
+          empty={t.account.noPasskey}
           rows={passkeys.data.items.map((passkey) => [
             passkey.name,
             <Time at={passkey.created_at} />,
@@ -73,19 +75,20 @@ export function Account() {
               disabled={action.isBusy}
               onClick={() => void endPasskey(passkey.passkey_id)}
             >
-              End
+              {t.account.end}
             </button>,
           ])}
         />
       )}
       <form class="narrow" noValidate onSubmit={form.submit}>
-        <p class="fine">A passkey is added or ended within five minutes of a sign-in.</p>
-        <Field form={form} name="name" label="Name of a further device" autocomplete="off" maxLength={60} />
+        <p class="fine">{t.account.when}</p>
+        <Field form={form} name="name" label={t.account.another} autocomplete="off" maxLength={60} />
         <Problem error={form.problem} />
         <button type="submit" disabled={form.isSending}>
-          Add a passkey
+          {t.account.add}
         </button>
       </form>
+      <LanguageChoice />
     </>
   );
 }

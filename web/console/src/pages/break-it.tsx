@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useRepeated } from "shared/repeated.ts";
-import { Problem } from "shared/ui.tsx";
+import { Problem, Skeleton } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
 import {
   type AuditReport,
@@ -12,9 +12,10 @@ import {
   runAudit,
   type ServerState,
 } from "../control.ts";
-import { Badge, Dated, formatNumber, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
+import { Badge, Dated, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 import { Runbook } from "../runbooks.tsx";
+import { t, word } from "../texts.ts";
 
 const EVERY_MS = 1000;
 const MAX_SAMPLES = 120;
@@ -50,47 +51,46 @@ export function BreakIt() {
     });
   return (
     <>
-      <LiveTitle text="Break it" live={audit} />
-      <p class="fine">
-        Start a crowd of likes, take something away, bring it back. Nothing is lost, and nothing is counted twice.
-      </p>
+      <LiveTitle text={t.breakIt.title} live={audit} />
+      <p class="fine">{t.breakIt.what}</p>
+      {audit.data === undefined && audit.error === undefined && <Skeleton rows={1} />}
       <Dated live={audit}>{(read, isStale) => <Verdict audit={read} isStale={isStale} />}</Dated>
       <Shown live={control}>
         {({ redis, mysql, copies, killed, crowd }) => (
           <div class="switches">
-            <Switch label="Crowd" state={crowd === null ? "not started" : <Progress crowd={crowd} />}>
+            <Switch label={t.breakIt.crowd} state={crowd === null ? t.breakIt.notStarted : <Progress crowd={crowd} />}>
               <button
                 type="button"
                 class="small primary"
                 disabled={action.isBusy || crowd?.running}
                 onClick={() => act("start-crowd")}
               >
-                Start a crowd
+                {t.breakIt.startCrowd}
               </button>
             </Switch>
             <ServerSwitch label="Redis" state={redis} disabled={action.isBusy} act={(verb) => act(`${verb}-redis`)} />
             <ServerSwitch label="MySQL" state={mysql} disabled={action.isBusy} act={(verb) => act(`${verb}-mysql`)} />
-            <Switch label="Consumer" state={`${formatNumber(killed)} workers killed`}>
+            <Switch label={t.breakIt.consumer} state={t.breakIt.killed(killed)}>
               <button type="button" class="small" disabled={action.isBusy} onClick={() => act("kill-consumers")}>
-                Kill its workers
+                {t.breakIt.kill}
               </button>
             </Switch>
-            <Switch label="Deliveries" state={copies === 1 ? "each message once" : "each message twice"}>
+            <Switch label={t.breakIt.deliveries} state={copies === 1 ? t.breakIt.once : t.breakIt.twice}>
               <button
                 type="button"
                 class="small"
                 disabled={action.isBusy}
                 onClick={() => act(copies === 1 ? "double-deliveries" : "single-deliveries")}
               >
-                {copies === 1 ? "Deliver twice" : "Deliver once"}
+                {copies === 1 ? t.breakIt.deliverTwice : t.breakIt.deliverOnce}
               </button>
             </Switch>
             <Switch
-              label="Full audit"
-              state={report === undefined ? "of all data" : VERDICTS[verdictOf(report)].toLowerCase()}
+              label={t.breakIt.full}
+              state={report === undefined ? t.breakIt.all : t.breakIt.verdicts[verdictOf(report)]}
             >
               <button type="button" class="small" disabled={auditing.isBusy} onClick={audits}>
-                Audit everything
+                {t.breakIt.audit}
               </button>
             </Switch>
           </div>
@@ -101,11 +101,11 @@ export function BreakIt() {
       <Problem error={audit.error} retry={audit.reload} />
       {report !== undefined && <Report report={report} />}
       <Plot
-        title="Unconfirmed reactions and drift"
+        title={t.breakIt.plot}
         times={samples.map(([at]) => at)}
         lines={[
-          { label: "unconfirmed", values: samples.map(([, outbox]) => outbox) },
-          { label: "drift", values: samples.map(([, , drift]) => drift) },
+          { label: t.unconfirmed, values: samples.map(([, outbox]) => outbox) },
+          { label: t.drift, values: samples.map(([, , drift]) => drift) },
         ]}
       />
       <Dated live={audit}>{(read) => <AuditedTargets audit={read} />}</Dated>
@@ -126,12 +126,12 @@ function useSamples(audit: Audit | undefined): Sample[] {
   return samples;
 }
 
-function Progress({ crowd: { running, requests, done, provisional, retried, failed, ended } }: { crowd: Crowd }) {
+function Progress({ crowd }: { crowd: Crowd }) {
+  const { running, requests, done, ended } = crowd;
   return (
     <>
-      <progress max={requests} value={done} aria-label="Requests" />
-      {running ? "playing" : "ended"}: {formatNumber(done)} of {formatNumber(requests)} requests,{" "}
-      {formatNumber(provisional)} provisional, {formatNumber(retried)} retried, {formatNumber(failed)} failed
+      <progress max={requests} value={done} aria-label={t.breakIt.requests} />
+      {running ? t.breakIt.playing : t.breakIt.ended}: {t.breakIt.progress(crowd)}
       {ended && `. ${ended}`}
     </>
   );
@@ -165,31 +165,29 @@ interface ServerSwitchProps {
 function ServerSwitch({ label, state, disabled, act }: ServerSwitchProps) {
   const verb = state === "down" ? "start" : "stop";
   return (
-    <Switch label={label} state={<Badge tone={state === "down" ? "bad" : "good"}>{state}</Badge>}>
+    <Switch label={label} state={<Badge tone={state === "down" ? "bad" : "good"}>{word(state)}</Badge>}>
       <button type="button" class="small" disabled={disabled || state === "external"} onClick={() => act(verb)}>
-        {verb === "start" ? "Start" : "Stop"} {label}
+        {t.breakIt[verb](label)}
       </button>
     </Switch>
   );
 }
 
-const VERDICTS = { clean: "Clean", transit: "In transit", differs: "Not clean" } as const;
 const CLASSES = { clean: "note found good", transit: "note found", differs: "note found problem" } as const;
 
 /** What differs while changes are in transit may be one of them: it is no verdict yet. */
-function verdictOf({ clean, quiet }: AuditReport): keyof typeof VERDICTS {
+function verdictOf({ clean, quiet }: AuditReport): keyof typeof CLASSES {
   return clean ? "clean" : quiet ? "differs" : "transit";
 }
 
 function Report({ report }: { report: AuditReport }) {
   const verdict = verdictOf(report);
   return (
-    <section class={CLASSES[verdict]} aria-label="Full audit">
+    <section class={CLASSES[verdict]} aria-label={t.breakIt.full}>
       <p>
-        <b>{VERDICTS[verdict]}</b>: {formatNumber(report.targets)} targets, drift {report.drift}, {report.others} other
-        differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead letters
+        <b>{t.breakIt.verdicts[verdict]}</b>: {t.breakIt.report(report)}
       </p>
-      {verdict === "transit" && <p class="fine">It is repeated until nothing is in transit.</p>}
+      {verdict === "transit" && <p class="fine">{t.breakIt.repeated}</p>}
       {verdict === "differs" && <Runbook name={report.drift + report.others > 0 ? "drift" : "dead-letters"} />}
       {report.differences.map((difference) => (
         <p key={difference} class="fine">

@@ -1,8 +1,10 @@
+import { fill, formatBytes, formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Copy } from "shared/ui.tsx";
-import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
+import { Badge, LiveTitle, Shown, Table, Time } from "../parts.tsx";
 import { Runbook } from "../runbooks.tsx";
+import { t } from "../texts.ts";
 
 function Key({ name }: { name: string }) {
   return (
@@ -17,40 +19,36 @@ export function Keys() {
   const keys = useRepeated((signal) => plaza.ops.getKeys({ signal, ...ONCE }));
   return (
     <>
-      <LiveTitle text="Keys of Redis" live={keys} />
+      <LiveTitle text={t.keys.title} live={keys} />
       <Shown live={keys}>
         {({ hot, large, oversized, scanned, scanned_at }) => (
           <>
-            <h2 class="section">Hot in the last five minutes</h2>
+            <h2 class="section">{t.keys.hotTitle}</h2>
             <Table
-              label="Hot keys"
-              head={["Key", "Commands a second", "From memory", "From replicas"]}
-              empty="No key is hot."
+              label={t.keys.hot}
+              head={[t.keys.key, t.keys.commands, t.keys.memory, t.keys.replicas]}
+              empty={t.keys.noHot}
               texts={hot.map(({ key }) => key)}
               rows={hot.map((key) => [
                 <Key name={key.key} />,
-                key.commands_per_s.toFixed(1),
-                key.from_memory_per_s.toFixed(1),
-                key.from_replicas_per_s.toFixed(1),
+                formatNumber(key.commands_per_s, 1),
+                formatNumber(key.from_memory_per_s, 1),
+                formatNumber(key.from_replicas_per_s, 1),
               ])}
             />
             <h2 class="section">
-              Large {oversized > 0 && <Badge tone="bad">{formatNumber(oversized)} oversized</Badge>}
+              {t.keys.largeTitle} {oversized > 0 && <Badge tone="bad">{t.keys.oversized(oversized)}</Badge>}
             </h2>
             {oversized > 0 && <Runbook name="redis-keys" />}
             <p class="fine">
-              {scanned_at === null ? (
-                "No scan is complete yet."
-              ) : (
-                <>
-                  {formatNumber(scanned)} keys, scanned <Time at={scanned_at} />
-                </>
-              )}
+              {scanned_at === null
+                ? t.keys.noScan
+                : fill(t.keys.scanned(scanned), { time: <Time key="time" at={scanned_at} /> })}
             </p>
             <Table
-              label="Large keys"
-              head={["Key", "Type", "Memory", "Members", "Limit"]}
-              empty="No key was measured."
+              label={t.keys.large}
+              head={[t.keys.key, t.keys.type, t.keys.size, t.keys.members, t.keys.limit]}
+              empty={t.keys.noLarge}
               texts={large.map(({ key, type }) => `${key} ${type}`)}
               rows={large.map((key) => [
                 <Key name={key.key} />,
@@ -58,9 +56,11 @@ export function Keys() {
                 formatBytes(key.bytes),
                 formatNumber(key.members),
                 key.oversized ? (
-                  <Badge tone={key.expected ? "plain" : "bad"}>{key.expected ? "large by design" : "exceeded"}</Badge>
+                  <Badge tone={key.expected ? "plain" : "bad"}>
+                    {key.expected ? t.keys.byDesign : t.keys.exceeded}
+                  </Badge>
                 ) : (
-                  "kept"
+                  t.keys.kept
                 ),
               ])}
             />

@@ -1,9 +1,11 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { usePages } from "shared/hooks.ts";
+import { fill } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago, Empty, List, Title } from "shared/ui.tsx";
-import { type Action, Badge, Filter, InApp, Outcome, passes, useAction } from "../parts.tsx";
+import { type Action, Badge, Filter, InApp, Outcome, passes, pathOf, useAction } from "../parts.tsx";
+import { t, word } from "../texts.ts";
 
 type Report = Schemas["OpenReport"];
 type ReportOutcome = Schemas["OutcomeRequest"]["outcome"];
@@ -23,31 +25,32 @@ export function Moderation() {
       reports.change((items) =>
         items.map((item) => (isSame(item) && item.content ? { ...item, content: { ...item.content, hidden } } : item)),
       );
-      return `The ${report.target.type} is ${hidden ? "hidden: only its author gets it" : "shown again"}.`;
+      const type = word(report.target.type);
+      return hidden ? t.moderation.hidden(type) : t.moderation.shown(type);
     });
   const resolve = (report: Report, outcome: ReportOutcome) =>
     action.run(async () => {
       await plaza.ops.resolveReport(report.id, { outcome });
       reports.change((items) => items.filter((item) => item.id !== report.id));
-      return `Report ${report.id} is ${outcome}.`;
+      return t.moderation.resolved[outcome](report.id);
     });
   return (
     <>
       <Title
-        text="Moderation"
+        text={t.moderation.title}
         actions={
           <button type="button" class="small" onClick={reports.reload} disabled={reports.isLoading}>
-            Read again
+            {t.moderation.again}
           </button>
         }
       />
       <Outcome of={action} />
       {(reports.items?.length ?? 0) > 0 && (
         <p>
-          <Filter label="Filter reports" value={filter} set={setFilter} />
+          <Filter label={t.moderation.filter} value={filter} set={setFilter} />
         </p>
       )}
-      <List of={shown} empty={<Empty icon="flag" title="No open reports" />}>
+      <List of={shown} empty={<Empty icon="flag" title={t.moderation.none} />}>
         {(report) => (
           <OneReport
             report={report}
@@ -68,10 +71,8 @@ function sendHidden({ type, id }: Report["target"], method: "put" | "delete"): P
   return plaza.send(method, "/ops/reviews/{review_id}/hidden", { path: { review_id: id } });
 }
 
-/** Returns the page of the app that shows a target; comments and reviews have none of their own. */
-function pathOf({ type, id }: Report["target"]): string | null {
-  if (type === "post") return `/posts/${id}`;
-  return type === "user" ? `/users/${id}` : null;
+function User({ id }: { id: string }) {
+  return <InApp path={`/users/${id}`}>{t.user(id)}</InApp>;
 }
 
 interface ReportProps {
@@ -87,27 +88,28 @@ function OneReport({
   ...act
 }: ReportProps) {
   return (
-    <article class="card report" aria-label={`Report ${id}`}>
+    <article class="card report" aria-label={t.moderation.report(id)}>
       <header>
         <p>
-          <Badge tone="bad">{reason}</Badge>{" "}
+          <Badge tone="bad">{word(reason)}</Badge>{" "}
           <b>
-            <InApp path={pathOf(target)}>
-              {target.type} {target.id}
-            </InApp>
+            <InApp path={pathOf(target.type, target.id)}>{t.target(word(target.type), target.id)}</InApp>
           </b>
         </p>
         <span class="fine">
-          by <InApp path={`/users/${reporter_id}`}>user {reporter_id}</InApp>, <Ago at={created_at} />
+          {fill(t.moderation.by, {
+            user: <User key="user" id={reporter_id} />,
+            time: <Ago key="time" at={created_at} />,
+          })}
         </span>
       </header>
       {details !== null && <p>{details}</p>}
       {content !== null && (
         <blockquote>
           <p class="fine">
-            Author: <InApp path={`/users/${content.author_id}`}>user {content.author_id}</InApp>{" "}
-            {content.hidden && <Badge tone="plain">hidden</Badge>}{" "}
-            {content.deleted && <Badge tone="plain">deleted</Badge>}
+            {fill(t.moderation.author, { user: <User key="user" id={content.author_id} /> })}{" "}
+            {content.hidden && <Badge tone="plain">{t.moderation.isHidden}</Badge>}{" "}
+            {content.deleted && <Badge tone="plain">{t.moderation.isDeleted}</Badge>}
           </p>
           {content.title !== null && content.title !== "" && <b>{content.title}</b>}
           <p class="body">{content.body}</p>
@@ -116,14 +118,14 @@ function OneReport({
       <p class="buttons">
         {content !== null && !content.deleted && (
           <button type="button" class="small" onClick={() => act.setHidden(!content.hidden)} disabled={action.isBusy}>
-            {content.hidden ? "Show" : "Hide"}
+            {content.hidden ? t.show : t.moderation.hide}
           </button>
         )}
         <button type="button" class="small primary" onClick={() => act.resolve("upheld")} disabled={action.isBusy}>
-          Uphold
+          {t.moderation.uphold}
         </button>
         <button type="button" class="small" onClick={() => act.resolve("dismissed")} disabled={action.isBusy}>
-          Dismiss
+          {t.moderation.dismiss}
         </button>
       </p>
     </article>

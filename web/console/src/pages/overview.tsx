@@ -1,11 +1,13 @@
 import type { Schemas } from "plaza-client";
+import { formatDuration, formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Ago } from "shared/ui.tsx";
 import { AuditedTargets, readAudit, Verdict } from "../audit.tsx";
-import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Stat, Table, useAction } from "../parts.tsx";
-import { type Line, Plot } from "../plot.tsx";
+import { Badge, LiveTitle, Outcome, Shown, Stat, Table, useAction } from "../parts.tsx";
+import { Plot } from "../plot.tsx";
 import { Runbook } from "../runbooks.tsx";
+import { t, word } from "../texts.ts";
 
 const MAX_AGE_S = 300;
 const STORES = { Redis: "redis", MySQL: "mysql", SQS: "queue" } as const;
@@ -18,7 +20,7 @@ export function Overview() {
   const audit = useRepeated(readAudit);
   return (
     <>
-      <LiveTitle text="Overview" live={audit} />
+      <LiveTitle text={t.overview.title} live={audit} />
       <Shown live={audit}>{(read, isStale) => <Verdict audit={read} isStale={isStale} />}</Shown>
       <Stores />
       <Lag />
@@ -26,7 +28,7 @@ export function Overview() {
       <Reach />
       {audit.data !== undefined && (
         <details>
-          <summary>The {audit.data.items.length} most active targets</summary>
+          <summary>{t.audit.most(audit.data.items.length)}</summary>
           <AuditedTargets audit={audit.data} />
         </details>
       )}
@@ -47,7 +49,7 @@ function Stores() {
               <Stat
                 key={name}
                 label={name}
-                value={read[field]}
+                value={word(read[field])}
                 note={describeBreaker(breakers.data?.items.find(({ dependency }) => dependency === name))}
                 tone={read[field] === "up" ? "good" : "bad"}
                 runbook="api-errors"
@@ -57,19 +59,15 @@ function Stores() {
           </div>
         )}
       </Shown>
-      <Shown live={breakers}>
-        {({ complete }) =>
-          !complete && <p class="fine">Redis is unavailable: breakers of other processes are not known.</p>
-        }
-      </Shown>
+      <Shown live={breakers}>{({ complete }) => !complete && <p class="fine">{t.overview.unknown}</p>}</Shown>
     </>
   );
 }
 
 function describeBreaker(breaker: Schemas["BreakerResponse"] | undefined): string {
-  if (breaker === undefined || breaker.state === "closed") return "breakers closed";
+  if (breaker === undefined || breaker.state === "closed") return t.overview.closed;
   const processes = Object.entries(breaker.open_in).map(([name, count]) => `${name} (${count})`);
-  return `breakers open: ${processes.join(", ") || "in this process"}`;
+  return t.overview.open(processes.join(", ") || t.overview.here);
 }
 
 /** Sends again at once what waits in outboxes, and returns how much. */
@@ -80,7 +78,7 @@ async function sweep(): Promise<string> {
     sent += reactions + checkins;
     if (reactions + checkins === 0) break;
   }
-  return `${formatNumber(sent)} ${sent === 1 ? "entry was" : "entries were"} sent again.`;
+  return t.overview.swept(sent);
 }
 
 /** What waits: in queues, in outboxes, in the binlog, and how the schedules fare. */
@@ -100,18 +98,18 @@ function Lag() {
           <div class="stats">
             {queues !== null && <QueueStats queues={queues} />}
             <Stat
-              label="Outboxes"
+              label={t.overview.outboxes}
               value={formatNumber(gauges.outboxes)}
-              note={`oldest entry ${formatSeconds(gauges.outbox_age_s)}`}
+              note={t.overview.oldestEntry(formatDuration(gauges.outbox_age_s))}
               tone={(gauges.outbox_age_s ?? 0) > MAX_AGE_S ? "bad" : "plain"}
               runbook="outbox"
             />
-            <Stat label="Spilled messages" value={formatNumber(gauges.spilled_messages)} />
-            <Stat label="Binlog" value={formatSeconds(gauges.binlog_lag_s)} note="behind" />
+            <Stat label={t.overview.spilled} value={formatNumber(gauges.spilled_messages)} />
+            <Stat label={t.overview.binlog} value={formatDuration(gauges.binlog_lag_s)} note={t.overview.behind} />
           </div>
           <p class="buttons">
             <button type="button" class="small" onClick={() => void sweepNow()} disabled={action.isBusy}>
-              {action.isBusy ? "Sweeping…" : "Sweep now"}
+              {action.isBusy ? t.overview.sweeping : t.overview.sweep}
             </button>
           </p>
           <Outcome of={action} />
@@ -129,15 +127,15 @@ function QueueStats({ queues }: { queues: Schemas["QueueResponse"][] }) {
   return (
     <>
       <Stat
-        label="Backlog"
+        label={t.overview.backlog}
         value={formatNumber(sum("backlog"))}
-        note={`oldest message ${formatSeconds(oldestS)}`}
+        note={t.overview.oldestMessage(formatDuration(oldestS))}
         tone={oldestS > MAX_AGE_S ? "bad" : "plain"}
         href="#/queues"
         runbook="queue-behind"
       />
       <Stat
-        label="Dead letters"
+        label={t.overview.dead}
         value={formatNumber(dead)}
         tone={dead === 0 ? "good" : "bad"}
         href="#/queues"
@@ -152,18 +150,19 @@ function Schedules({ schedules }: { schedules: Schemas["ScheduleResponse"][] }) 
   return (
     <details open={failed.length > 0}>
       <summary>
-        {schedules.length} schedules ran {failed.length > 0 && <Badge tone="bad">{failed.length} failed</Badge>}
+        {t.overview.ran(schedules.length)}{" "}
+        {failed.length > 0 && <Badge tone="bad">{t.overview.failed(failed.length)}</Badge>}
       </summary>
       {failed.length > 0 && <Runbook name="schedules" />}
       <Table
-        label="Schedules"
-        head={["Schedule", "Last run", "Took", "Outcome", "Last success"]}
-        empty="No schedule has run yet."
+        label={t.overview.schedules}
+        head={[t.overview.schedule, t.overview.lastRun, t.overview.took, t.overview.outcome, t.overview.lastSuccess]}
+        empty={t.overview.noSchedule}
         rows={schedules.map(({ name, ended_at, duration_ms, outcome, error, succeeded_at }) => [
           name,
           <Ago at={ended_at} />,
-          formatSeconds(duration_ms / 1000),
-          <Badge tone={outcome === "failed" ? "bad" : "good"}>{error ?? outcome}</Badge>,
+          formatDuration(duration_ms / 1000),
+          <Badge tone={outcome === "failed" ? "bad" : "good"}>{error ?? word(outcome)}</Badge>,
           succeeded_at === null ? "–" : <Ago at={succeeded_at} />,
         ])}
       />
@@ -176,16 +175,16 @@ function LastRun() {
     (signal) => plaza.get("/ops/reconciliations", { query: { limit: 5 }, signal, ...ONCE }),
     15_000,
   );
-  if (runs.data === undefined) return null;
-  const run = runs.data.items.find(({ ended_at }) => ended_at !== null);
+  const run = runs.data?.items.find(({ ended_at }) => ended_at !== null);
+  const none = runs.data === undefined ? "–" : t.overview.noneYet;
   return (
     <Stat
-      label="Last reconciliation"
-      value={run === undefined ? "none yet" : `${formatNumber(run.differences)} found`}
+      label={t.overview.lastReconciliation}
+      value={run === undefined ? none : t.overview.found(run.differences)}
       note={
         run && (
           <>
-            {formatNumber(run.repaired)} repaired, <Ago at={run.started_at} />
+            {t.overview.repaired(run.repaired)}, <Ago at={run.started_at} />
           </>
         )
       }
@@ -197,58 +196,35 @@ function LastRun() {
 }
 
 /** The plots, with the names of their gauges; gauges of queues are added up. */
-const PLOTS: [title: string, gauges: [name: string, label: string][]][] = [
-  ["Reactions saved a minute", [["reactions_saved_per_min", "reactions"]]],
-  ["Orders a minute", [["orders_per_min", "orders"]]],
-  ["Polls of live numbers a minute", [["polls_per_min", "polls"]]],
-  ["Screens that poll", [["screens", "screens"]]],
-  [
-    "Messages",
-    [
-      ["backlog", "in queues"],
-      ["dead_letters", "dead letters"],
-      ["spilled_messages", "spilled"],
-    ],
-  ],
-  [
-    "Outboxes",
-    [
-      ["outboxes", "of targets"],
-      ["checkin_outboxes", "of check-ins"],
-    ],
-  ],
-  [
-    "Lag in seconds",
-    [
-      ["outbox_age_s", "outbox"],
-      ["checkin_outbox_age_s", "check-ins"],
-      ["binlog_lag_s", "binlog"],
-    ],
-  ],
-  [
-    "Drift",
-    [
-      ["drift", "live audit"],
-      ["differences_open", "last reconciliation"],
-    ],
-  ],
-];
+const PLOTS: Record<string, string[]> = {
+  saved: ["reactions_saved_per_min"],
+  orders: ["orders_per_min"],
+  polls: ["polls_per_min"],
+  screens: ["screens"],
+  messages: ["backlog", "dead_letters", "spilled_messages"],
+  outboxes: ["outboxes", "checkin_outboxes"],
+  lag: ["outbox_age_s", "checkin_outbox_age_s", "binlog_lag_s"],
+  drift: ["drift", "differences_open"],
+};
 
 function LastHour() {
   const query = { minutes: PLOTTED_MINUTES };
   const read = useRepeated((signal) => plaza.get("/ops/series", { query, signal, ...ONCE }), 20_000);
   return (
     <>
-      <h2 class="section">The last hour</h2>
+      <h2 class="section">{t.overview.hour}</h2>
       <Shown live={read}>
         {({ minutes, series }) => (
           <div class="plots">
-            {PLOTS.map(([title, gauges]) => (
+            {Object.entries(PLOTS).map(([plot, gauges]) => (
               <Plot
-                key={title}
-                title={title}
+                key={plot}
+                title={t.overview.plots[plot]?.title ?? plot}
                 times={minutes.map((minute) => Date.parse(minute) / 1000)}
-                lines={gauges.map(([name, label]): Line => ({ label, values: addUp(series, name, minutes.length) }))}
+                lines={gauges.map((name) => ({
+                  label: t.overview.plots[plot]?.[name] ?? name,
+                  values: addUp(series, name, minutes.length),
+                }))}
               />
             ))}
           </div>
@@ -264,20 +240,20 @@ function Reach() {
   const reach = useRepeated((signal) => plaza.get("/ops/reach", { query, signal, ...ONCE }), 60_000);
   return (
     <>
-      <h2 class="section">Visitors</h2>
+      <h2 class="section">{t.overview.visitors}</h2>
       <Shown live={reach}>
         {({ days, weeks, visitors }) => (
           <>
             <div class="stats">
-              <Stat label="Today" value={formatNumber(days.at(-1)?.visitors)} />
-              <Stat label="This week" value={formatNumber(weeks.at(-1)?.visitors)} />
-              <Stat label={`In ${REACH_DAYS} days`} value={formatNumber(visitors)} note="each counted once" />
+              <Stat label={t.overview.today} value={formatNumber(days.at(-1)?.visitors)} />
+              <Stat label={t.overview.week} value={formatNumber(weeks.at(-1)?.visitors)} />
+              <Stat label={t.overview.days(REACH_DAYS)} value={formatNumber(visitors)} note={t.overview.once} />
             </div>
             <div class="plots">
               <Plot
-                title="Visitors a day"
+                title={t.overview.perDay}
                 times={days.map(({ day }) => Date.parse(day) / 1000)}
-                lines={[{ label: "visitors", values: days.map((day) => day.visitors) }]}
+                lines={[{ label: t.overview.ofDay, values: days.map((day) => day.visitors) }]}
               />
             </div>
           </>

@@ -1,20 +1,12 @@
 import type { Schemas } from "plaza-client";
 import { usePages } from "shared/hooks.ts";
+import { fill, formatDuration, formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Ago, ConfirmButton, Copy, Empty, List, Title } from "shared/ui.tsx";
-import {
-  type Action,
-  Badge,
-  formatNumber,
-  formatSeconds,
-  LiveTitle,
-  Outcome,
-  Shown,
-  Table,
-  useAction,
-} from "../parts.tsx";
+import { type Action, Badge, LiveTitle, Outcome, Shown, Table, useAction } from "../parts.tsx";
 import { Runbook, runbookOf } from "../runbooks.tsx";
+import { t } from "../texts.ts";
 
 export const readQueues = (signal: AbortSignal) => plaza.get("/ops/queues", { signal, ...ONCE });
 
@@ -22,20 +14,27 @@ export function Queues() {
   const queues = useRepeated(readQueues);
   return (
     <>
-      <LiveTitle text="Queues" live={queues} />
+      <LiveTitle text={t.queues.title} live={queues} />
       <Shown live={queues}>
         {({ items }) => (
           <Table
-            label="Queues"
-            head={["Queue", "Backlog", "In flight", "Delayed", "Oldest", "Dead letters"]}
-            empty="There are no queues."
+            label={t.queues.title}
+            head={[
+              t.queues.queue,
+              t.queues.backlog,
+              t.queues.inFlight,
+              t.queues.delayed,
+              t.queues.oldest,
+              t.queues.dead,
+            ]}
+            empty={t.queues.none}
             texts={items.map((queue) => queue.name)}
             rows={items.map((queue) => [
               <a href={`#/queues/${queue.name}`}>{queue.name}</a>,
               formatNumber(queue.backlog),
               formatNumber(queue.in_flight),
               formatNumber(queue.delayed),
-              formatSeconds(queue.oldest_age_s),
+              formatDuration(queue.oldest_age_s),
               queue.dead_letters === 0 ? (
                 "0"
               ) : (
@@ -67,18 +66,18 @@ export function Queue({ name }: { name: string }) {
     action.run(async () => {
       const { purged } = await plaza.post("/ops/queues/{queue}/purges", { path, body: { ids: [id] } });
       letters.reload();
-      return purged === 1 ? "The message is deleted." : "The message was not found: it may have been received now.";
+      return purged === 1 ? t.queues.purged : t.queues.notPurged;
     });
   return (
     <>
       <Title
-        text={`Dead letters of ${name}`}
+        text={t.queues.deadOf(name)}
         actions={
           letters.items !== undefined &&
           letters.items.length > 0 && (
             <ConfirmButton
-              label="Redrive all"
-              confirm="Really redrive all?"
+              label={t.queues.redriveAll}
+              confirm={t.queues.reallyRedrive}
               act={() => void redrive()}
               disabled={action.isBusy}
             />
@@ -86,10 +85,10 @@ export function Queue({ name }: { name: string }) {
         }
       />
       <p class="fine">
-        <a href="#/queues">All queues</a> · <Runbook name={runbookOf(name)} />
+        <a href="#/queues">{t.queues.all}</a> · <Runbook name={runbookOf(name)} />
       </p>
       <Outcome of={action} />
-      <List of={letters} empty={<Empty icon="queue" title="No dead letters" />}>
+      <List of={letters} empty={<Empty icon="queue" title={t.queues.noDead} />}>
         {(letter) => (
           <DeadLetter
             letter={letter}
@@ -104,9 +103,8 @@ export function Queue({ name }: { name: string }) {
 }
 
 function describe({ moved, remaining, missing, delayed }: Schemas["RedriveResponse"]): string {
-  const moves = `${formatNumber(moved)} moved back to the queue, ${formatNumber(remaining)} left.`;
-  const gone = missing.length === 0 ? "" : ` ${missing.length} not found.`;
-  return `${moves}${gone}${delayed ? " The backlog is too long: redrive the rest later." : ""}`;
+  const gone = missing.length === 0 ? [] : [t.queues.missing(missing.length)];
+  return [t.queues.moved(moved, remaining), ...gone, ...(delayed ? [t.queues.delayedRest] : [])].join(" ");
 }
 
 interface DeadLetterProps {
@@ -121,15 +119,16 @@ function DeadLetter({ letter, action, redrive, purge }: DeadLetterProps) {
     <article class="card letter">
       <header>
         <p>
-          <b>{letter.cause ?? "Cause unknown"}</b>
+          <b>{letter.cause ?? t.queues.unknown}</b>
         </p>
         <p class="buttons">
           <button type="button" class="small" onClick={redrive} disabled={action.isBusy}>
-            Redrive<span class="hidden"> message {letter.id}</span>
+            {t.queues.redrive}
+            <span class="hidden"> {t.queues.message(letter.id)}</span>
           </button>
           <ConfirmButton
-            label="Purge"
-            confirm="Really delete it for ever?"
+            label={t.queues.purge}
+            confirm={t.queues.reallyPurge}
             act={purge}
             class="small quiet"
             disabled={action.isBusy}
@@ -137,10 +136,10 @@ function DeadLetter({ letter, action, redrive, purge }: DeadLetterProps) {
         </p>
       </header>
       <p class="fine">
-        Sent <Ago at={letter.sent_at} />, received {letter.receives} times
+        {fill(t.queues.sent(letter.receives), { time: <Ago key="time" at={letter.sent_at} /> })}
         {letter.request_id !== null && (
           <>
-            , request {letter.request_id} <Copy text={letter.request_id} />
+            {t.queues.request(letter.request_id)} <Copy text={letter.request_id} />
           </>
         )}
       </p>

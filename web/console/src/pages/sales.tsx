@@ -1,18 +1,15 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
+import { fill, formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { Copy, Empty, Tabs } from "shared/ui.tsx";
-import { Badge, Filter, formatNumber, InApp, LiveTitle, passes, Shown, Time } from "../parts.tsx";
+import { Badge, Filter, InApp, LiveTitle, passes, Shown, Time } from "../parts.tsx";
+import { t, word } from "../texts.ts";
 
 type Sale = Schemas["SaleResponse"];
 
 const STATES = ["running", "coming", "ended"] as const;
-const TABS = [
-  { value: "running", label: "Running" },
-  { value: "coming", label: "Coming" },
-  { value: "ended", label: "Ended" },
-];
 const MAX_SHOWN = 100;
 
 /** Sales by their state, with what became of their units. */
@@ -27,16 +24,21 @@ function SalesOf({ state }: { state: (typeof STATES)[number] }) {
   const sales = useRepeated((signal) => plaza.ops.listSales(query, { signal, ...ONCE }), 2000);
   return (
     <>
-      <LiveTitle text="Flash sales" live={sales} />
-      <Tabs label="State of the sales" tabs={TABS} value={state} href={(tab) => `#/sales?state=${tab}`} />
+      <LiveTitle text={t.sales.title} live={sales} />
+      <Tabs
+        label={t.sales.label}
+        tabs={STATES.map((value) => ({ value, label: t.sales.states[value] }))}
+        value={state}
+        href={(tab) => `#/sales?state=${tab}`}
+      />
       <Shown live={sales}>
         {({ items }) =>
           items.length === 0 ? (
-            <Empty icon="tag" title={`No sale is ${state}`} />
+            <Empty icon="tag" title={t.sales.none[state]} />
           ) : (
             <>
               <p>
-                <Filter label="Filter sales" value={filter} set={setFilter} />
+                <Filter label={t.sales.filter} value={filter} set={setFilter} />
               </p>
               {items
                 .filter((sale) => passes(filter, `${sale.title} ${sale.voucher_id} ${sale.shop_id}`))
@@ -53,18 +55,19 @@ function SalesOf({ state }: { state: (typeof STATES)[number] }) {
 
 /** The units of a sale by what became of them; together they are its stock. */
 const PARTS = ["sold", "pending", "offered", "left"] as const;
+const FIGURES = [...PARTS, "stock", "failed", "cancelled", "waiting"] as const;
 
 function OneSale({ sale }: { sale: Sale }) {
   return (
-    <section class="card run" aria-label={`${sale.title}, voucher ${sale.voucher_id}`}>
+    <section class="card run" aria-label={t.sales.name(sale.title, sale.voucher_id)}>
       <header>
         <h2>
           <InApp path={`/shops/${sale.shop_id}`}>{sale.title}</InApp>{" "}
-          {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>}{" "}
-          {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
+          {sale.withdrawn && <Badge tone="bad">{t.sales.withdrawn}</Badge>}{" "}
+          {!sale.loaded && <Badge tone="plain">{t.sales.notLoaded}</Badge>}
         </h2>
         <span class="fine">
-          Voucher {sale.voucher_id} <Copy text={sale.voucher_id} />, {sale.kind}
+          {t.sales.voucher(sale.voucher_id)} <Copy text={sale.voucher_id} />, {word(sale.kind)}
         </span>
       </header>
       <div class="units" aria-hidden="true">
@@ -73,15 +76,18 @@ function OneSale({ sale }: { sale: Sale }) {
         ))}
       </div>
       <dl class="figures">
-        {[...PARTS, "stock", "failed", "cancelled", "waiting"].map((name) => (
+        {FIGURES.map((name) => (
           <div key={name} class={name}>
-            <dt>{name}</dt>
-            <dd>{formatNumber(sale[name as keyof Sale] as number)}</dd>
+            <dt>{t.sales.units[name]}</dt>
+            <dd>{formatNumber(sale[name])}</dd>
           </div>
         ))}
       </dl>
       <p class="fine">
-        Opens <Time at={sale.opens_at} />, closes <Time at={sale.closes_at} />
+        {fill(t.sales.times, {
+          opens: <Time key="opens" at={sale.opens_at} />,
+          closes: <Time key="closes" at={sale.closes_at} />,
+        })}
       </p>
     </section>
   );

@@ -1,23 +1,18 @@
 import type { Schemas } from "plaza-client";
 import { useForm } from "shared/hooks.ts";
+import { fill, formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { ONCE, useRepeated } from "shared/repeated.ts";
 import { say } from "shared/toast.tsx";
 import { Ago, Field, Problem } from "shared/ui.tsx";
 import { Badge, LiveTitle, Shown, Table } from "../parts.tsx";
 import { Runbook } from "../runbooks.tsx";
+import { t, word } from "../texts.ts";
 
 type Level = Schemas["LevelRequest"]["level"];
 type Current = Schemas["SwitchesResponse"];
 
-const LEVELS: Record<Level, string> = {
-  normal: "Normal",
-  relieved: "Relieved",
-  essential: "Essential",
-  read_only: "Read only",
-  warming: "Warming",
-};
-const nameOf = (level: Level | null) => (level === null ? "No level" : LEVELS[level]);
+const nameOf = (level: Level | null) => (level === null ? t.switches.noLevel : t.switches.levels[level]);
 
 /** The level of degradation, its switches and their changes; another level needs a reason. */
 export function Switches() {
@@ -29,29 +24,29 @@ export function Switches() {
   };
   return (
     <>
-      <LiveTitle text="Switches" live={current} />
+      <LiveTitle text={t.switches.title} live={current} />
       <Shown live={current}>
         {(read) => (
           <>
             <LevelForm key={read.version} current={read} reload={reload} />
             <Table
-              label="Switches"
-              head={["Switch", "Value"]}
+              label={t.switches.title}
+              head={[t.switches.switch, t.switches.value]}
               empty=""
-              rows={Object.entries(read.switches).map(([name, value]) => [name.replaceAll("_", " "), describe(value)])}
+              rows={Object.entries(read.switches).map(([name, value]) => [word(name), describe(value)])}
             />
           </>
         )}
       </Shown>
-      <h2 class="section">Changes</h2>
+      <h2 class="section">{t.switches.changes}</h2>
       <Shown live={changes}>
         {({ items }) => (
           <Table
-            label="Changes"
-            head={["Change", "Level", "Reason", "By user", "When"]}
-            empty="No switch was changed yet."
+            label={t.switches.changes}
+            head={[t.switches.change, t.switches.level, t.switches.reason, t.switches.by, t.switches.when]}
+            empty={t.switches.noChange}
             rows={items.map((change) => [
-              String(change.version),
+              formatNumber(change.version),
               nameOf(change.level),
               change.reason,
               change.changed_by,
@@ -65,22 +60,28 @@ export function Switches() {
 }
 
 function describe(value: boolean | number | string[]): string {
-  if (typeof value === "boolean") return value ? "on" : "off";
-  return Array.isArray(value) ? value.join(", ") || "none" : String(value);
+  if (typeof value === "boolean") return value ? t.switches.on : t.switches.off;
+  return Array.isArray(value) ? value.join(", ") || t.switches.none : formatNumber(value, 2);
 }
 
 function LevelForm({ current: { level, version }, reload }: { current: Current; reload: () => void }) {
   const form = useForm(async (data) => {
     const body = { level: String(data.get("level")) as Level, reason: String(data.get("reason")), version };
     await plaza.put("/ops/switches/level", { body });
-    say(`The level is now: ${LEVELS[body.level]}.`);
+    say(t.switches.isNow(nameOf(body.level)));
     reload();
   });
   return (
     <form class="card" noValidate onSubmit={form.submit}>
       <fieldset class="choice">
         <legend>
-          Level: <Badge tone={level === "normal" ? "good" : "bad"}>{nameOf(level)}</Badge>
+          {fill(t.switches.current, {
+            level: (
+              <Badge key="level" tone={level === "normal" ? "good" : "bad"}>
+                {nameOf(level)}
+              </Badge>
+            ),
+          })}
           {level !== "normal" && (
             <>
               {" "}
@@ -88,17 +89,17 @@ function LevelForm({ current: { level, version }, reload }: { current: Current; 
             </>
           )}
         </legend>
-        {Object.entries(LEVELS).map(([value, text]) => (
+        {Object.entries(t.switches.levels).map(([value, text]) => (
           <label key={value}>
             <input type="radio" name="level" value={value} defaultChecked={value === (level ?? "normal")} />
             {text}
           </label>
         ))}
       </fieldset>
-      <Field form={form} name="reason" label="Reason" autocomplete="off" help="For the other operators." />
+      <Field form={form} name="reason" label={t.switches.reason} autocomplete="off" help={t.switches.reasonHelp} />
       <Problem error={form.problem} />
       <button type="submit" class="primary" disabled={form.isSending}>
-        Set the level
+        {t.switches.set}
       </button>
     </form>
   );
