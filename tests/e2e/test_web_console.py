@@ -490,3 +490,29 @@ def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
     expect(audit).to_contain_text("unconfirmed0", timeout=120_000)
     app.check_accessibility()
     app.refused.clear()  # reads of the audit while a store was unavailable
+
+
+def test_an_operator_makes_a_key_of_a_server_sees_it_once_and_ends_it(
+    open_console: Callable[..., AppPage], base_url: str
+) -> None:
+    app = open_console("/server-keys", (400,))
+    page = app.page
+    make = page.get_by_role("button", name="Make a key")
+    page.get_by_label("Name").fill("No such name")
+    make.click()
+    expect(page.get_by_label("Name")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("Name").fill("console-test")
+    page.get_by_label("act: writes for its users").check()
+    make.click()
+    key = page.get_by_role("status").locator("code").inner_text()
+    row = page.get_by_role("row", name=key.split("_")[1])
+    expect(row).to_contain_text("act, read")
+    app.check_accessibility()
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert find_wide(page) == []
+    assert Client(base_url, key)("GET", "/ops/server-keys").status in (401, 403)
+    row.get_by_role("button", name="End").click()
+    expect(row).to_contain_text("ended")
+    page.reload()
+    expect(row).to_contain_text("ended")
+    expect(page.get_by_text(key)).to_have_count(0)

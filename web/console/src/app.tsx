@@ -15,6 +15,7 @@ import { Overview } from "./pages/overview.tsx";
 import { Queue, Queues } from "./pages/queues.tsx";
 import { Reconciliation } from "./pages/reconciliation.tsx";
 import { Sales } from "./pages/sales.tsx";
+import { ServerKeys } from "./pages/server-keys.tsx";
 import { Switches } from "./pages/switches.tsx";
 import { type Action, Outcome, useAction } from "./parts.tsx";
 import { OperatorSignIn } from "./sign-in.tsx";
@@ -30,6 +31,7 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/switches", () => <Switches />],
   ["/moderation", () => <Moderation />],
   ["/erasures", () => <Erasures />],
+  ["/server-keys", () => <ServerKeys />],
   ["/account", () => <Account />],
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", () => <BreakIt />] as [string, Page]]),
 ];
@@ -44,6 +46,7 @@ function listLinks(): Link[] {
     ["/switches", t.nav.switches, "sliders"],
     ["/moderation", t.nav.moderation, "flag"],
     ["/erasures", t.nav.erasures, "eraser"],
+    ["/server-keys", t.nav.serverKeys, "lock"],
     ...(CONTROL_TOKEN === "" ? [] : [["/break-it", t.nav.breakIt, "bolt"] as Link]),
   ];
 }

@@ -54,6 +54,7 @@ export const en = {
     switches: "Switches",
     moderation: "Moderation",
     erasures: "Erasures",
+    serverKeys: "Server keys",
     breakIt: "Break it",
   },
   access: {
@@ -101,6 +102,24 @@ export const en = {
     when: "A passkey is added or ended within five minutes of a sign-in.",
     another: "Name of a further device",
     add: "Add a passkey",
+  },
+  serverKeys: {
+    key: "Key",
+    scopes: "Scopes",
+    perSecond: "Requests per second",
+    made: "Made",
+    none: "There is no key.",
+    ended: "ended",
+    hasEnded: "The key has ended. Processes accept it for a minute more.",
+    once: "The new key, shown this once:",
+    when: "A server acts for its users with a key. A key is made within five minutes of a sign-in; two of a name are valid at a time.",
+    make: "Make a key",
+    may: {
+      read: "reads",
+      act: "writes for its users",
+      moderate: "reads reports, hides content",
+      events: "reads what all users do",
+    },
   },
   audit: {
     title: "Live audit",

@@ -86,6 +86,7 @@ export const page: Texts = {
     switches: "开关",
     moderation: "举报",
     erasures: "销户",
+    serverKeys: "服务器密钥",
     breakIt: "破坏试验",
   },
   access: {
@@ -133,6 +134,19 @@ export const page: Texts = {
     when: "登录后五分钟内可以添加或停用通行密钥。",
     another: "另一台设备的名称",
     add: "添加通行密钥",
+  },
+  serverKeys: {
+    key: "密钥",
+    scopes: "权限",
+    perSecond: "每秒请求数",
+    made: "创建时间",
+    none: "没有密钥。",
+    ended: "已失效",
+    hasEnded: "密钥已失效，各进程最多再接受一分钟。",
+    once: "新密钥，仅显示这一次：",
+    when: "服务器用密钥代表其用户操作。登录后五分钟内可以创建密钥；同一名称最多有两个有效密钥。",
+    make: "创建密钥",
+    may: { read: "读取", act: "代表其用户写入", moderate: "查看举报、隐藏内容", events: "读取所有用户的事件" },
   },
   audit: {
     title: "实时核对",
