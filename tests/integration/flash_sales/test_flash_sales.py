@@ -641,6 +641,19 @@ def test_queued_orders_take_precedence_over_new_ones(plaza: World) -> None:
     assert sales.counts(voucher.id) == (0, 0, 1)
 
 
+def test_a_backlog_that_was_read_before_the_loss_opens_no_sale(plaza: World) -> None:
+    """Given a process that read an empty queue less than 2 s before."""
+    voucher = sales.offer(stock=1)
+    assert backlog.count_unfinished() == 0
+    first = order(voucher.id, 1)
+    lose_redis()
+    for _ in range(2):
+        with pytest.raises(NotReady):
+            place_order.place_order(voucher.id, 2)
+    drain(plaza, voucher.id)
+    assert queries.read_order(first.id, 1).status == SUCCESS
+
+
 def test_a_queue_that_does_not_drain_delays_a_sale_for_30_s_and_mysql_decides(
     plaza: World,
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from plaza.flash_sales.model import SaleGeneration
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.settings import sale_settings
 from plaza.infra.queues.queue import QueueDown
@@ -12,8 +13,12 @@ from plaza.infra.runtime.process import LocalCache
 BACKLOG_TTL_S = 2.0
 MAX_POLL_S = 60
 _UNKNOWN_POLL_S = 5
+_MAX_DRAINING = 1_000
 
 _backlog: LocalCache[str, int | None] = LocalCache(1, BACKLOG_TTL_S)  # name of the queue -> orders
+
+# A generation that drains -> orders. What was read before it began may lack orders of the lost one.
+_drains: LocalCache[SaleGeneration, int | None] = LocalCache(_MAX_DRAINING, BACKLOG_TTL_S)
 
 
 def poll_after_s() -> int:
@@ -27,6 +32,12 @@ def poll_after_s() -> int:
 def count_unfinished() -> int | None:
     """Return about how many orders are not stored yet, up to 2 s old; None if SQS is down."""
     return _backlog.get_or_load(ORDERS.name, _count)
+
+
+def has_drained(sale: SaleGeneration) -> bool:
+    """Return whether the queue was empty at a time after ``sale`` began, up to 2 s ago; False if
+    SQS is down. A call to SQS in each 2 s."""
+    return _drains.get_or_load(sale, _count) == 0
 
 
 def mark_unavailable() -> None:

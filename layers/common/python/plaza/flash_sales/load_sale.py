@@ -68,7 +68,7 @@ def load_sale(voucher_id: int) -> None:
 
 def open_if_drained(sale: SaleGeneration) -> None:
     """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
-    _open(sale, backlog.count_unfinished() == 0)
+    _open(sale, backlog.has_drained(sale))
 
 
 def _open(sale: SaleGeneration, drained: bool, reign: str = "") -> None:
@@ -116,7 +116,7 @@ def _load(voucher: Voucher) -> None:
         persist.decide_spilled(deadline, voucher.id)
     if progress.phase != "live":
         has_loaded = progress.phase == "loading"
-        drained = (has_loaded and not lost) or backlog.count_unfinished() == 0
+        drained = (has_loaded and not lost) or backlog.has_drained(sale)
         _open(sale, drained, reign if has_loaded else "")
 
 
