@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
 from plaza.infra.http.responses import PROBLEM
 from plaza.infra.http.routes import Endpoint, Responses
-from plaza.infra.http.texts import FieldError
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
@@ -39,6 +39,16 @@ def check_id(text: str) -> str:
 
 IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=ID_DESCRIPTION), AfterValidator(check_id)
+]
+Title = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description=LINE_RULE,
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    AfterValidator(check_line),
 ]
 Ids = Annotated[
     list[IdText],
