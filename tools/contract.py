@@ -20,6 +20,7 @@ from local.stack.functions import load_function
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
 from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.switch_state import WARMING_UP
 from tools.python_client import write_files
 from tools.release import read_version
 
@@ -331,6 +332,8 @@ def _complete_problem(
 ) -> dict[str, Any]:
     """Returns the example of a problem, or a reference to the one in ``shared``."""
     detail = _detail_of_operation(path, slug, operation)
+    if example.get("detail") == WARMING_UP:
+        detail = {"detail": WARMING_UP}
     completed = {
         "summary": example["summary"],
         "value": {

@@ -26,6 +26,7 @@ from plaza.infra.runtime.errors import (
     Unauthenticated,
     Unavailable,
 )
+from plaza.infra.runtime.switch_state import WARMING_UP
 
 T = TypeVar("T")
 
@@ -208,11 +209,14 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
         *([Forbidden] if endpoint.security else []),
         *([SignInTooOld] if endpoint.max_sign_in_age_s is not None else []),
         *declared.errors,
-        *([SwitchedOff] if endpoint.switch else []),
+        *([SwitchedOff] if endpoint.switch or endpoint.is_held else []),
         *(TooManyRequests, PlazaError, Unavailable),
     ]
     body = _find_body(get_type_hints(endpoint.route.func, include_extras=True)["return"])
     described = describe_problems(*errors)
+    if endpoint.is_held:
+        examples = described[SwitchedOff.status]["content"][PROBLEM]["examples"]
+        examples[SwitchedOff.slug]["detail"] = WARMING_UP
     for example, (status, text) in enumerate(declared.items(), declared.example):
         content = {JSON: {"model": body, "x-example": example}}
         described[status] = {"description": text} | ({"content": content} if body else {})
