@@ -196,7 +196,7 @@ def cases_of_object(schema: dict[str, Any], example: dict[str, Any]) -> Iterator
 
 def keeps_conditions(schema: dict[str, Any], value: dict[str, Any]) -> bool:
     """Returns whether ``value`` has what ``schema`` requires for some values of other fields."""
-    conditions = {key: schema[key] for key in ("if", "then") if key in schema}
+    conditions: dict[str, Any] = {key: schema[key] for key in ("if", "then") if key in schema}
     return is_valid(conditions, value)
 
 
