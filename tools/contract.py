@@ -332,8 +332,6 @@ def _complete_problem(
 ) -> dict[str, Any]:
     """Returns the example of a problem, or a reference to the one in ``shared``."""
     detail = _detail_of_operation(path, slug, operation)
-    if example.get("detail") == WARMING_UP:
-        detail = {"detail": WARMING_UP}
     completed = {
         "summary": example["summary"],
         "value": {
@@ -346,8 +344,9 @@ def _complete_problem(
     }
     if detail:
         return completed
-    shared[slug] = completed
-    return {"$ref": f"#/components/examples/{slug}"}
+    name = "warming-up" if example["detail"] == WARMING_UP else slug
+    shared[name] = completed
+    return {"$ref": f"#/components/examples/{name}"}
 
 
 def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dict[str, Any] | None:

@@ -27,9 +27,10 @@ from plaza.auth.phones import PHONE_PATTERN
 from plaza.flash_sales.schemas import Time
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import ID_PATTERN, MAX_ID
-from plaza.infra.http.texts import VISIBLE, check_line, check_text
+from plaza.infra.http.texts import LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
 from tests.e2e.client import Client
 from tests.e2e.fuzz_ids import ADMIN, BYSTANDERS
+from tests.support.routes import contract
 
 STACK, ROLE, IDS, COUNTS = "FUZZ_STACK", "FUZZ_ROLE", "FUZZ_IDS", "FUZZ_COUNTS"
 SERVER = "server"
@@ -42,9 +43,16 @@ REFERENCES = r"((post|comment|review|user):[1-9][0-9]{0,18}(,|$))+"
 ENDPOINT = r"https?://[!-~]+"
 CURSOR = r"[A-Za-z0-9_-]{1,200}"
 TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
-# Fields with one line of text, and fields with lines: their rule is a sentence of the contract.
-LINES = {"title", "nickname", "name", "area", "address", "open_hours"}
-TEXTS = {"body", "details"}
+LINES, TEXTS = (
+    {
+        name
+        for schema in contract()["components"]["schemas"].values()
+        for name, field in schema.get("properties", {}).items()
+        if rule in json.dumps(field)
+    }
+    for rule in (LINE_RULE, TEXT_RULE)
+)
+"""Fields with one line of text, and fields with lines: their rule is a sentence of the contract."""
 REFERRING = {"order_id", "shop_id", "type_id"}
 TIMES = {
     "opens_at": "2098-01-01T00:00:00Z",
