@@ -20,6 +20,7 @@ from local.stack.functions import load_function
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
 from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.switch_state import WARMING_UP
 from tools.python_client import write_files
 from tools.release import read_version
 
@@ -353,8 +354,9 @@ def _complete_problem(
     }
     if detail:
         return completed
-    shared[slug] = completed
-    return {"$ref": f"#/components/examples/{slug}"}
+    name = "warming-up" if example["detail"] == WARMING_UP else slug
+    shared[name] = completed
+    return {"$ref": f"#/components/examples/{name}"}
 
 
 def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dict[str, Any] | None:

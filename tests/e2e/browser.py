@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import (
@@ -122,6 +123,7 @@ class AppPage:
         self._url = url
         self.errors: list[str] = []
         self.refused: set[int] = set()
+        self._allowed: set[tuple[int, str]] = set()
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
@@ -129,6 +131,10 @@ class AppPage:
         """Show a page of the app, read again."""
         self.page.goto("about:blank")
         self.page.goto(f"{self._url}/#{path}")
+
+    def allow(self, status: int, path: str) -> None:
+        """Do not report responses of ``status`` to requests of ``path``."""
+        self._allowed.add((status, path))
 
     def check_accessibility(self) -> None:
         """Fail if axe finds anything, by day, or too little contrast at night."""
@@ -150,6 +156,9 @@ class AppPage:
         if message.text.endswith("net::ERR_NAME_NOT_RESOLVED"):
             return  # a picture that another test gave a user or a post
         if refused := _REFUSED.search(message.text):
-            self.refused.add(int(refused[1]))  # the browser's own note of a 4xx or 5xx
+            # The browser's own note of a 4xx or 5xx.
+            status, path = int(refused[1]), urlsplit(message.location["url"]).path
+            if (status, path) not in self._allowed:
+                self.refused.add(status)
         else:
             self.errors.append(message.text)

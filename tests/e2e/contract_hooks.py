@@ -1,4 +1,5 @@
-"""Hooks of schemathesis: who sends a case, and values that only the server can check.
+"""Hooks of schemathesis: who sends a case, values that only the server can check, and counts of
+responses.
 
 The test of the contract imports them; ``tests.e2e.fuzz`` names them to the program, which gets the
 directory of the stack in the environment.
@@ -6,35 +7,59 @@ directory of the stack in the environment.
 
 from __future__ import annotations
 
+import atexit
+import json
 import os
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import schemathesis
+from pydantic import TypeAdapter, ValidationError
 
-from local.stack.stack import Stack
-from local.stack.tokens import open_sessions
+from local.stack.stack import Stack, use_stack
+from local.stack.tokens import create_users, open_sessions
 from plaza.auth.phones import PHONE_PATTERN
+from plaza.flash_sales.schemas import Time
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import ID_PATTERN, MAX_ID
-from plaza.infra.http.texts import VISIBLE, check_line, check_text
+from plaza.infra.http.texts import LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
+from tests.e2e.client import Client
+from tests.e2e.fuzz_ids import ADMIN, BYSTANDERS
+from tests.support.routes import contract
 
-STACK, ROLE = "FUZZ_STACK", "FUZZ_ROLE"
-ROLES = ("user", "moderator", "sales", "operator", "admin")
-USER, ADMIN, FIRST_WITH_ROLE = 70, 71, 72
+STACK, ROLE, IDS, COUNTS = "FUZZ_STACK", "FUZZ_ROLE", "FUZZ_IDS", "FUZZ_COUNTS"
+SERVER = "server"
+ROLES = ("user", "moderator", "sales", "operator", "admin", SERVER)
+USER, FIRST_WITH_ROLE = 70, 72
+CALLERS = {str(user_id) for user_id in range(USER, FIRST_WITH_ROLE + len(ROLES))}
+KEY_NAME = "fuzz"
 _leaving_users = count(69_000_001)
 REFERENCES = r"((post|comment|review|user):[1-9][0-9]{0,18}(,|$))+"
 ENDPOINT = r"https?://[!-~]+"
 CURSOR = r"[A-Za-z0-9_-]{1,200}"
 TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
-# Fields with one line of text, and fields with lines: their rule is a sentence of the contract.
-LINES = {"title", "nickname", "name", "area", "address", "open_hours"}
-TEXTS = {"body", "details"}
-IDS = {"order_id", "shop_id", "type_id"}
+LINES, TEXTS = (
+    {
+        name
+        for schema in contract()["components"]["schemas"].values()
+        for name, field in schema.get("properties", {}).items()
+        if rule in json.dumps(field)
+    }
+    for rule in (LINE_RULE, TEXT_RULE)
+)
+"""Fields with one line of text, and fields with lines: their rule is a sentence of the contract."""
+REFERRING = {"order_id", "shop_id", "type_id"}
+TIMES = {
+    "opens_at": "2098-01-01T00:00:00Z",
+    "closes_at": "2098-02-01T00:00:00Z",
+    "expires_at": "2098-03-01T00:00:00Z",
+}
+"""Times of a voucher, which have an order."""
 ENDS_SESSIONS = {"/users/{user_id}", "/users/{user_id}/sessions", "/users/me/sessions/{session_id}"}
 """Their ids may be the caller's."""
 BOUND_CURSORS = {"/posts", "/shops", "/users"}
@@ -70,10 +95,32 @@ def _open_session(user_id: int, role: str) -> str:
     return token
 
 
+@cache
+def _make_key() -> str:
+    """Return a key of a server with all scopes, in place of those of earlier runs."""
+    with use_stack(_stack()):
+        from plaza.auth import operate_server_keys as keys
+        from plaza.auth.server_keys import MAX_REQUESTS_PER_S, SCOPES
+
+        for made in keys.list_server_keys():
+            if made["name"] == KEY_NAME and made["ended_at"] is None:
+                keys.end_server_key(made["key_id"], operator_id=KEY_NAME)
+        return keys.make_server_key(KEY_NAME, SCOPES, MAX_REQUESTS_PER_S, operator_id=KEY_NAME)[1]
+
+
 def _ends_its_session(case: schemathesis.Case[Any]) -> bool:
     path = case.operation.path
     is_route = path.startswith("/auth/") or (path, case.method) == ("/users/me", "DELETE")
     return is_route or path in ENDS_SESSIONS
+
+
+def identify(role: str) -> tuple[int, str]:
+    """Return the user of a run with ``role``, and the role of the user: ``user`` for none."""
+    return (FIRST_WITH_ROLE + ROLES.index(role), role) if role else (USER, "user")
+
+
+_callers: set[str] = set()
+"""Headers of callers whose sessions no case ends."""
 
 
 @schemathesis.auth(refresh_interval=None)
@@ -86,21 +133,34 @@ class SignedIn:
 
     open_session: Callable[[int, str], str] = staticmethod(cache(_open_session))
 
-    def get(self, case: schemathesis.Case[Any], context: object) -> str:
-        role = os.environ.get(ROLE)
+    def get(self, case: schemathesis.Case[Any], context: object) -> Mapping[str, str]:
+        user_id, role = identify(os.environ.get(ROLE, ""))
         if _ends_its_session(case):
-            return SignedIn.open_session(next(_leaving_users), role or "user")
-        if role:
-            return SignedIn.open_session(FIRST_WITH_ROLE + ROLES.index(role), role)
-        reads_operations = case.operation.path.startswith("/ops/") and case.method == "GET"
-        return SignedIn.open_session(*((ADMIN, "admin") if reads_operations else (USER, "user")))
+            user_id = next(_leaving_users)
+        elif not os.environ.get(ROLE) and case.operation.path.startswith("/ops/"):
+            user_id, role = (ADMIN, "admin") if case.method == "GET" else (user_id, role)
+        if role == SERVER:
+            create_users(_stack().mysql_url, [user_id])
+            headers = {"Authorization": f"Bearer {_make_key()}", "Plaza-User": str(user_id)}
+        else:
+            headers = {"Authorization": f"Bearer {SignedIn.open_session(user_id, role)}"}
+        if str(user_id) in CALLERS:
+            _callers.add(headers["Authorization"])
+        return headers
 
-    def set(self, case: schemathesis.Case[Any], data: str, context: object) -> None:
-        case.headers["Authorization"] = f"Bearer {data}"
+    def set(self, case: schemathesis.Case[Any], data: Mapping[str, str], context: object) -> None:
+        case.headers.update(data)
 
 
 def _is(form: str, value: object) -> bool:
     return isinstance(value, str) and re.fullmatch(form, value) is not None
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return bool(TypeAdapter(Time).validate_python(value))
+    except ValidationError:
+        return False
 
 
 @schemathesis.hook
@@ -137,13 +197,65 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         case.body = {**case.body, "phone": "+12025550123"}
     if isinstance(case.body, dict):
         case.body = {name: _make_visible(name, value) for name, value in case.body.items()}
-        for name in case.body.keys() & IDS:
+        for name in case.body.keys() & REFERRING:
             if _is(ID_PATTERN, case.body[name]):
-                case.body[name] = _limit_id(case.body[name])
-        targets = case.body.get("targets")
+                case.body[name] = _choose_id(name, _limit_id(case.body[name]))
+        for name in case.body.keys() & TIMES.keys():
+            if _is_time(case.body[name]):
+                case.body[name] = TIMES[name]
+        targets = case.body.get("targets", [case.body.get("target")])
         for target in targets if isinstance(targets, list) else ():
             if isinstance(target, dict) and _is(ID_PATTERN, target.get("id")):
-                target["id"] = _limit_id(target["id"])
+                target["id"] = _choose_id(f"{target.get('type')}_id", _limit_id(target["id"]))
+    for name, value in (case.path_parameters or {}).items():
+        if _is(ID_PATTERN, value):
+            case.path_parameters[name] = _choose_id(name, value)
+        if case.path_parameters[name] in CALLERS:  # whom an admin would erase
+            case.path_parameters[name] = str(BYSTANDERS[0])
+
+
+_statuses: Counter[int] = Counter()
+_wrong: Counter[str] = Counter()
+"""Responses that the contract does not have; those of outages; and those to a caller whose session
+ended, because a run without one shows nothing."""
+
+
+@schemathesis.hook
+def after_call(context: object, case: schemathesis.Case[Any], response: Any) -> None:
+    """Count the response. Methods that a path does not have are answered 405, preflights 204."""
+    status, declared = response.status_code, case.operation.definition.raw["responses"]
+    _statuses[status] += 1
+    has_method = case.method.upper() == case.operation.method.upper()
+    expected = declared if has_method else {"204" if case.method.upper() == "OPTIONS" else "405"}
+    is_lost = status == 401 and b'"unauthenticated"' in response.content and _is_signed_in(case)
+    is_outage = status == 503 and b'"switched-off"' not in response.content
+    if str(status) not in expected or is_lost or is_outage:
+        _wrong[f"{case.method} {case.operation.path}: {status}"] += 1
+    has_switched = case.operation.path.startswith("/ops/switches") and case.method == "PUT"
+    if has_switched and status == 200 and STACK in os.environ:
+        _restore_switches()
+
+
+def _restore_switches() -> None:
+    """Switch everything on, or what follows would be answered 503."""
+    admin = Client(_stack().base_url, SignedIn.open_session(ADMIN, "admin"))
+    path, reason = "/ops/switches", "Restored after a request of the fuzz."
+    version = admin("GET", path).json["version"]
+    level = {"version": version, "level": "normal", "reason": reason}
+    normal = admin("PUT", f"{path}/level", level).json
+    switches = {**normal["switches"], "stopped_sales": []}
+    admin("PUT", path, {"version": normal["version"], "switches": switches, "reason": reason})
+
+
+def _is_signed_in(case: schemathesis.Case[Any]) -> bool:
+    """Return whether a case has the session or the key of the caller of all cases."""
+    return bool(case.headers) and case.headers.get("Authorization") in _callers
+
+
+@atexit.register
+def _write_counts() -> None:
+    if COUNTS in os.environ:
+        Path(os.environ[COUNTS]).write_text(json.dumps([_statuses, _wrong]))
 
 
 def _choose_way_in(body: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +265,18 @@ def _choose_way_in(body: dict[str, Any]) -> dict[str, Any]:
     if given in ways or not given <= {"challenge", "code", "id_token", "nonce", "passkey"}:
         return body
     return {"challenge": "c" * 43, "code": "123456"}
+
+
+@cache
+def _read_ids() -> dict[str, list[str]]:
+    ids: dict[str, list[str]] = json.loads(os.environ.get(IDS, "{}"))
+    return ids
+
+
+def _choose_id(name: str, text: str) -> str:
+    """Return ``text``, or for two of three the id of a resource that exists."""
+    ids = _read_ids().get(name)
+    return ids[int(text) % len(ids)] if ids and int(text) % 3 else text
 
 
 def _limit_id(text: Any) -> str:

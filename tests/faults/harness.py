@@ -35,6 +35,7 @@ from plaza.infra.http.callers import Caller
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.process import reset_process
 from plaza.reaction_log import model
 from tests.faults.aws import Aws, QueuedMessage
@@ -165,6 +166,17 @@ class Harness:
         answer = self.request(operation, caller, body, **options)
         assert 200 <= answer.status < 300, f"{operation}: {answer}"
         return answer.body
+
+    def operate(self, verb: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a verb of an operator. The status is 0 when its process was killed, 503 after an
+        error."""
+        event = {"verb": verb, "arguments": dict(arguments), "caller": "arn:aws:iam::1:user/ada"}
+        try:
+            return Answer(200, _handler("ops/operate")(event, CONTEXT))
+        except Killed:
+            return Answer(0, None)
+        except Unavailable:
+            return Answer(503, None)
 
     def run_schedule(self, folder: str) -> None:
         """Run a schedule once, as if all waiting times were over."""

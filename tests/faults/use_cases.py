@@ -1,4 +1,5 @@
-"""The use cases: every operation that writes, every consumer, every schedule.
+"""The use cases: every operation that writes, every consumer, every schedule, and what operators
+do to roles, passkeys and sessions.
 
 A use case has prepared data (``given``), an action under faults (``act``), and requests that follow
 in the same process (``then``). Policy tests compare the names with the contract and the template,
@@ -106,8 +107,21 @@ class ScheduledRun:
 
 
 @dataclass(frozen=True)
+class Verb:
+    """A verb of an operator. One that fails is run again."""
+
+    name: str
+    user_id: int | None = None
+    role: str = ""
+
+    def __call__(self, harness: Harness) -> Answer:
+        arguments = {"user_id": self.user_id, "role": self.role}
+        return harness.operate(self.name, {k: value for k, value in arguments.items() if value})
+
+
+@dataclass(frozen=True)
 class UseCase:
-    """``covers``: the operation of the contract, or the folder of the function.
+    """``covers``: the operation of the contract, the folder of the function, or the verb.
 
     ``reset`` runs after each restore, for state outside of the snapshot. A request without an
     answer writes all or nothing, except for ``separate`` tables, which have a transaction of their
@@ -115,9 +129,9 @@ class UseCase:
     """
 
     covers: str
-    act: ClientRequest | Deliver | ScheduledRun
+    act: ClientRequest | Deliver | ScheduledRun | Verb
     given: Given = lambda harness: None
-    then: Sequence[ClientRequest] = ()
+    then: Sequence[ClientRequest | Verb] = ()
     variant: str = ""
     reset: Given = lambda harness: None
     separate: Collection[str] = ()
@@ -305,6 +319,22 @@ def _server_key(harness: Harness) -> None:
     harness.ids["key_id"], _ = operate_server_keys.make_server_key(
         "web", {"read"}, 10, operator_id="test"
     )
+
+
+def _enrolled_with_sessions(harness: Harness) -> None:
+    _enrolled(harness)
+    _sessions(harness)
+
+
+def _appoint_reader(harness: Harness) -> None:
+    harness.sql("UPDATE user SET role = 'operator' WHERE id = %s", READER)
+
+
+def _passkey_of_session(harness: Harness) -> None:
+    """Make a passkey for the session of an operator, which is not enrolled yet."""
+    _sessions(harness)
+    issued = harness.expect_success("POST /passkey-challenges", READER, {})
+    harness.ids["enrollment"] = json.dumps({"name": "Phone", **_device().make(issued)})
 
 
 @cache
@@ -621,7 +651,6 @@ ROUTES: list[UseCase] = [
         body=_saved("assertion"),
         given=_enrolled,
         then=[],
-        separate={"passkey"},  # its counter is stored first
         variant="with a passkey",
     ),
     _route("POST /passkey-challenges", caller=None, body={}, then=[], varying={"challenge"}),
@@ -631,6 +660,16 @@ ROUTES: list[UseCase] = [
         body=_saved("enrollment"),
         given=_code_of_passkey,
         then=[],
+        varying={"created_at"},
+    ),
+    _route(
+        "POST /passkeys",
+        role="operator",
+        body=_saved("enrollment"),
+        given=_passkey_of_session,
+        token="token",
+        then=[],
+        variant="in a session",
         varying={"created_at"},
     ),
     _route("DELETE /passkeys/{passkey_id}", role="admin", given=_enrolled, then=[]),
@@ -914,6 +953,27 @@ SCHEDULES: list[UseCase] = [
     ),
 ]
 
+
+def _verb(
+    name: str,
+    given: Given = lambda harness: None,
+    separate: Collection[str] = (),
+    varying: Collection[str] = (),
+    **arguments: Any,
+) -> UseCase:
+    """Return a use case of a verb that is run twice."""
+    act = Verb(name, **arguments)
+    return UseCase(name, act, given, (act,), separate=separate, varying=varying)
+
+
+VERBS: list[UseCase] = [
+    _verb("set-role", user_id=READER, role="operator", varying={"before"}),
+    _verb("make-passkey-code", _appoint_reader, user_id=READER, varying={"code"}),
+    _verb("end-passkeys", _enrolled_with_sessions, user_id=READER, varying={"ended"}),
+    _verb("end-sessions", _sessions, varying={"ended"}),
+    _verb("open-smoke-session", varying={"user_id", "token"}),
+]
+
 _TOUCHES_REDIS = {
     "PUT /checkins/today",
     "PUT /posts/{post_id}/likes/me",
@@ -940,7 +1000,7 @@ def _cold(case: UseCase) -> UseCase:
     return replace(case, given=given, variant="cold")
 
 
-_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES]
+_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES, *VERBS]
 USE_CASES: list[UseCase] = [*_WARM, *(_cold(c) for c in _WARM if c.name in _TOUCHES_REDIS)]
 REACH_NO_STORE = {"queue/send_pushes", "queue/send_webhooks", "schedule/refresh_issuers"}
 """Functions that only send HTTP or write a secret: they have no calls that can be faulted."""

@@ -162,15 +162,15 @@ def create_passkey(request: PasskeyRequest) -> tuple[PasskeyResponse, int]:
     The first one of a user needs the code of an operator, which works once. A further one needs no
     code in a session of a role whose sign-in was within five minutes.
     """
-    caller_id = None
-    if request.code is None:
-        caller_id = require_caller(app)
+    by: str | passkey_sign_in.EnrollingCaller
+    if request.code is not None:
+        by = request.code
+    else:
+        by = passkey_sign_in.EnrollingCaller(require_caller(app), _token())
         if app.caller.role == "user":
             raise Forbidden("A passkey without a code requires a role other than user.")
         require_fresh_sign_in(app.caller)
-    enrolled = passkey_sign_in.enroll(
-        request.to_new(), request.name, request.code, caller_id, app.client_ip
-    )
+    enrolled = passkey_sign_in.enroll(request.to_new(), request.name, by, app.client_ip)
     return PasskeyResponse.of(enrolled), 201
 
 

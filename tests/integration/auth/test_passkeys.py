@@ -18,6 +18,7 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.interventions import verbs
 from plaza.interventions.model import Refused
+from plaza.users import cards
 from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
 from tests.support.authenticator import ORIGIN, Authenticator
@@ -192,6 +193,21 @@ def test_a_refusal_is_recorded_with_hashes_and_no_address(
     assert HOME not in json.dumps(lines)
 
 
+def test_a_sign_in_while_an_operator_ends_the_passkeys_leaves_no_session(
+    console: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, read = enrolled(), cards.read_cards
+
+    def end_and_read(user_ids: Any) -> Any:
+        run("end-passkeys", user_id=ADA)
+        return read(user_ids)
+
+    challenge = ask_challenge()
+    monkeypatch.setattr(cards, "read_cards", end_and_read)
+    assert is_refused(sign_in(device, challenge))
+    assert mysql.fetch_all("SELECT 1 FROM session") == []
+
+
 def test_without_an_origin_there_are_no_passkeys(plaza: World) -> None:
     assert send("POST", "/passkey-challenges", {}).status == 404
     body = {"passkey": Authenticator(user_handle=b"7").sign({"challenge": "A" * 43, "rp_id": "x"})}
@@ -234,6 +250,21 @@ def test_a_newer_code_replaces_the_one_before(console: World) -> None:
     first, second = make_code(), make_code()
     assert send("POST", "/passkey-challenges", {"code": first}).status == 401
     assert enroll(Authenticator(), second).status == 201
+
+
+def test_an_enrollment_while_an_operator_ends_the_passkeys_leaves_none(
+    console: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, read = signed_in(enrolled()), mysql_passkeys.read
+    challenge = ask_challenge(token=token)
+
+    def end_and_read(credential_sha256: bytes) -> Any:
+        run("end-passkeys", user_id=ADA)
+        return read(credential_sha256)
+
+    monkeypatch.setattr(mysql_passkeys, "read", end_and_read)
+    assert is_refused(enroll(Authenticator(), None, token=token, challenge=challenge))
+    assert mysql_passkeys.list_of_user(ADA) == []
 
 
 def test_a_user_without_a_role_gets_no_code(console: World) -> None:

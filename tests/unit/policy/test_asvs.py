@@ -52,6 +52,11 @@ def list_tests() -> set[str]:
 TESTS = list_tests()
 
 
+def find_unknown(text: str) -> set[str]:
+    """Return the names of tests in a text that no test has."""
+    return set(TEST.findall(text)) - TESTS
+
+
 def name_of(row: Row) -> str:
     return row.cells[0][:40]
 
@@ -67,10 +72,19 @@ def test_a_requirement_that_is_met_names_tests_that_exist(row: Row) -> None:
     _, level, where, names = row.cells
     assert set(level.split(", ")) <= {"1", "2"}
     assert where
-    tests = TEST.findall(names)
-    assert tests
+    assert TEST.search(names)
     assert re.sub(r"`test_\w+`|, ", "", names) == "", "nothing but names of tests"
-    assert set(tests) <= TESTS
+    assert find_unknown(names) == set()
+
+
+def test_each_test_that_the_page_names_exists() -> None:
+    """Also in the texts around the tables, and in the table of gaps."""
+    assert find_unknown(PAGE) == set()
+
+
+def test_a_name_of_no_test_is_found() -> None:
+    known = test_a_name_of_no_test_is_found.__name__
+    assert find_unknown(f"`{known}`, `{known}_at_all`") == {f"{known}_at_all"}
 
 
 @pytest.mark.parametrize("row", GAPS, ids=name_of)

@@ -65,6 +65,7 @@ READERS = {
 
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
+    "auth": ({"user"}, "a user is locked while passkeys are enrolled or end"),
     "event_log": ({"log_gate"}, "a reader of the reaction log waits for its writers"),
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),

@@ -62,7 +62,8 @@ def test_the_contract_has_the_problem_of_each_switch() -> None:
         method, _, path = route.key.partition(" ")
         answers = paths[path][method.lower()]["responses"].get("503", {"content": {}})["content"]
         listed = any("switched-off" in content["examples"] for content in answers.values())
-        assert listed == (route.switch is not None or route.key in USES_A_SWITCH), route.key
+        is_stopped = route.switch is not None or route.is_held or route.key in USES_A_SWITCH
+        assert listed == is_stopped, route.key
 
 
 def test_routes_that_need_a_fresh_sign_in_read_its_time_from_mysql() -> None:

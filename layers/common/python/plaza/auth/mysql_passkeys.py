@@ -33,38 +33,46 @@ def find_user_of_code(code_sha256: bytes) -> int | None:
     return rows[0][0] if rows else None
 
 
-def insert(passkey: Passkey, code_sha256: bytes | None) -> bool | None:
-    """Store a passkey of a user, and use up the code of the user, if there is one; return None if
-    it was used or is over, or if the passkey is stored, False if the user has too many. One
-    transaction of up to three statements. Raises MysqlDown."""
+def insert(
+    passkey: Passkey, *, code_sha256: bytes | None = None, session_sha256: bytes | None = None
+) -> bool | None:
+    """Store a passkey of a user, whose code is used up, or else whose session is open; return None
+    if neither is, or if the passkey is stored, False if the user has too many. One transaction of
+    four statements. Raises MysqlDown."""
 
     def work(cursor: Cursor) -> bool | None:
-        if code_sha256 is not None:
-            cursor.execute(
-                """
-                DELETE FROM passkey_code
-                WHERE user_id = %s
-                  AND code_sha256 = %s
-                  AND expires_at > UTC_TIMESTAMP(6)
-                """,
-                (passkey.user_id, code_sha256),
-            )
-            if not cursor.rowcount:
-                return None
-        cursor.execute(
-            "SELECT credential_sha256 FROM passkey WHERE user_id = %s FOR UPDATE",
-            (passkey.user_id,),
-        )
-        if len(cursor.fetchall()) >= MAX_PASSKEYS:
+        if not _lock_user(cursor, passkey.user_id):
+            return None
+        if not cursor.execute(
+            """
+            DELETE FROM passkey_code
+            WHERE user_id = %s
+              AND code_sha256 = %s
+              AND expires_at > UTC_TIMESTAMP(6)
+            """
+            if session_sha256 is None
+            else """
+            SELECT 1
+            FROM session
+            WHERE user_id = %s
+              AND token_sha256 = %s
+              AND expires_at > UTC_TIMESTAMP(6)
+            """,
+            (passkey.user_id, session_sha256 or code_sha256),
+        ):
+            return None
+        cursor.execute("SELECT COUNT(*) FROM passkey WHERE user_id = %s", (passkey.user_id,))
+        [(stored,)] = cursor.fetchall()
+        if stored >= MAX_PASSKEYS:
             return False
-        cursor.execute(
+        inserted = cursor.execute(
             f"""
             INSERT IGNORE INTO passkey (credential_sha256, {_COLUMNS})
             VALUES (%s, %s, %s, %s, %s, %s, %s, NULL)
             """,
             (passkey.sha256, *passkey[:-1]),
         )
-        return True if cursor.rowcount else None
+        return True if inserted else None
 
     return mysql.run_in_transaction(work)
 
@@ -93,10 +101,10 @@ def list_of_user(user_id: int) -> list[Passkey]:
     )
 
 
-def mark_used(credential_sha256: bytes, before: int, sign_count: int) -> bool:
+def mark_used(cursor: Cursor, credential_sha256: bytes, before: int, sign_count: int) -> bool:
     """Store the counter of a sign-in; return False if another sign-in has changed it, or the
-    passkey has ended. One statement. Raises MysqlDown."""
-    changed = mysql.write(
+    passkey has ended. It does not end until the transaction does. One statement."""
+    changed = cursor.execute(
         """
         UPDATE passkey
         SET sign_count = %s, used_at = UTC_TIMESTAMP(6)
@@ -122,10 +130,30 @@ def delete(user_id: int, passkey_id: str) -> bool:
 
 
 def delete_of_user(user_id: int) -> int:
-    """Delete the passkeys and the code of a user; return how many. Two statements. Raises
-    MysqlDown."""
-    deleted = mysql.write("DELETE FROM passkey_code WHERE user_id = %s", (user_id,))
-    return deleted + mysql.write("DELETE FROM passkey WHERE user_id = %s", (user_id,))
+    """Delete the passkeys and the code of a user, and end the sessions, whose rows stay; return how
+    many passkeys and codes there were. What signs in or enrolls at the same time is among them, or
+    refused. One transaction of four statements. Raises MysqlDown."""
+
+    def work(cursor: Cursor) -> int:
+        _lock_user(cursor, user_id)
+        deleted = cursor.execute("DELETE FROM passkey_code WHERE user_id = %s", (user_id,))
+        deleted += cursor.execute("DELETE FROM passkey WHERE user_id = %s", (user_id,))
+        cursor.execute(
+            """
+            UPDATE session
+            SET expires_at = LEAST(expires_at, UTC_TIMESTAMP(6))
+            WHERE user_id = %s
+            """,
+            (user_id,),
+        )
+        return deleted
+
+    return mysql.run_in_transaction(work)
+
+
+def _lock_user(cursor: Cursor, user_id: int) -> bool:
+    """Lock a user until the transaction ends; return False if there is none. One statement."""
+    return bool(cursor.execute("SELECT 1 FROM user WHERE id = %s FOR UPDATE", (user_id,)))
 
 
 def delete_expired_codes(limit: int) -> int:

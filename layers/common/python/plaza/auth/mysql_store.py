@@ -16,14 +16,18 @@ _ROLE = """
 
 
 def insert(
-    rows: Sequence[tuple[bytes, int, int]], opening: Opening = OPERATE, age_s: int = 0
+    rows: Sequence[tuple[bytes, int, int]],
+    opening: Opening = OPERATE,
+    age_s: int = 0,
+    cursor: Cursor | None = None,
 ) -> None:
-    """Store (hash, user id, expiry in s since 1970), as if created ``age_s`` ago. One statement.
-    Raises MysqlDown."""
+    """Store (hash, user id, expiry in s since 1970), as if created ``age_s`` ago; in the
+    transaction of ``cursor``, if there is one. One statement. Raises MysqlDown."""
     values = """
         (%s, %s, FROM_UNIXTIME(%s), UTC_TIMESTAMP(6) - INTERVAL %s SECOND, %s, UTC_TIMESTAMP(6), %s)
         """
-    mysql.write(
+    execute = mysql.write if cursor is None else cursor.execute
+    execute(
         f"""
         INSERT IGNORE INTO session
             (token_sha256, user_id, expires_at, created_at, method, signed_in_at, client)

@@ -11,6 +11,7 @@ from plaza.auth.settings import auth_settings
 from plaza.infra.runtime import clock
 
 if TYPE_CHECKING:
+    from plaza.infra.mysql.mysql import Cursor
     from plaza.users import User
 
 
@@ -22,14 +23,14 @@ class SignedIn(NamedTuple):
     user: User
 
 
-def sign_in_user(user: User, opening: Opening) -> SignedIn:
-    """Open a session for a user who signs in. One that a passkey opens ends after 12 hours, used or
-    not. One statement. Raises MysqlDown."""
+def sign_in_user(user: User, opening: Opening, cursor: Cursor | None = None) -> SignedIn:
+    """Open a session for a user who signs in, in the transaction of ``cursor``, if there is one.
+    One that a passkey opens ends after 12 hours, used or not. One statement. Raises MysqlDown."""
     config = auth_settings()
     max_s = config.session_max_age_s
     if opening.method == "passkey":
         max_s = min(max_s, MAX_PASSKEY_SESSION_S)
-    token = open_session(user.id, max_s, opening)
+    [token] = open_sessions([user.id], max_s, opening, cursor)
     return SignedIn(token, min(config.session_ttl_s, max_s), user)
 
 
@@ -40,7 +41,10 @@ def open_session(user_id: int, max_s: int | None = None, opening: Opening = OPER
 
 
 def open_sessions(
-    user_ids: Sequence[int], max_s: int | None = None, opening: Opening = OPERATE
+    user_ids: Sequence[int],
+    max_s: int | None = None,
+    opening: Opening = OPERATE,
+    cursor: Cursor | None = None,
 ) -> list[str]:
     """Open a session for each user, as ``open_session``; return the tokens in order.
     One statement. Raises MysqlDown."""
@@ -56,5 +60,6 @@ def open_sessions(
         ],
         opening,
         age_s=max_age_s - max_s,
+        cursor=cursor,
     )
     return tokens

@@ -30,9 +30,10 @@ from plaza.auth.passkeys import (
     make_user_handle,
     read_challenge,
 )
-from plaza.auth.sessions import Opening
+from plaza.auth.sessions import Opening, hash_token
 from plaza.auth.settings import PasskeySettings, passkey_settings
-from plaza.infra.mysql import sql
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
@@ -46,6 +47,13 @@ class PasskeyChallenge(NamedTuple):
     rp_id: str
     expires_in_s: int
     user: Card | None
+
+
+class EnrollingCaller(NamedTuple):
+    """A user who enrolls a further passkey, and the token of the session."""
+
+    user_id: int
+    token: str
 
 
 def issue_challenge(code: str | None, caller_id: int | None, address: str) -> PasskeyChallenge:
@@ -63,23 +71,22 @@ def issue_challenge(code: str | None, caller_id: int | None, address: str) -> Pa
     return PasskeyChallenge(challenge, config.rp_id, CHALLENGE_TTL_S, user)
 
 
-def enroll(
-    made: NewPasskey, name: str, code: str | None, caller_id: int | None, address: str
-) -> Passkey:
-    """Store a new passkey of the user of ``code``, or else of the caller; return it. The code works
-    once; a repeat by the same device returns the stored passkey. Raises PasskeysAreOff,
-    PasskeyRefused, TooManyPasskeys; RedisDown and MysqlDown, after which the challenge works
-    again."""
+def enroll(made: NewPasskey, name: str, by: str | EnrollingCaller, address: str) -> Passkey:
+    """Store a new passkey of the user of a code, or of the caller; return it. The code works once;
+    a repeat by the same device returns the stored passkey. Raises PasskeysAreOff, PasskeyRefused,
+    TooManyPasskeys; RedisDown and MysqlDown, after which the challenge works again."""
     config = _require_settings()
     with _used_challenge(made.client_data, address) as challenge:
         verified = _verify_new(made, challenge, config, address)
         stored = mysql_passkeys.read(hash_credential(verified.credential_id))
         if stored is not None and stored.public_key == verified.public_key:
             return stored
-        code_sha256, user_id = None, caller_id
-        if code is not None:
-            code_sha256 = hash_code(code)
+        if isinstance(by, str):
+            code_sha256, session_sha256 = hash_code(by), None
             user_id = mysql_passkeys.find_user_of_code(code_sha256)
+        else:
+            code_sha256, session_sha256 = None, hash_token(by.token)
+            user_id = by.user_id
         if user_id is None:
             raise _refuse(address, "code")
         passkey = Passkey(
@@ -91,9 +98,11 @@ def enroll(
             sql.from_us(clock.now_us()),
             None,
         )
-        is_stored = mysql_passkeys.insert(passkey, code_sha256)
+        is_stored = mysql_passkeys.insert(
+            passkey, code_sha256=code_sha256, session_sha256=session_sha256
+        )
         if is_stored is None:
-            raise _refuse(address, "code", user_id)
+            raise _refuse(address, "code" if code_sha256 else "session", user_id)
         if not is_stored:
             raise TooManyPasskeys
     record("passkey_enrolled", user_id=user_id, passkey_id=passkey.passkey_id)
@@ -115,13 +124,21 @@ def sign_in(assertion: Assertion, address: str, user_agent: str | None) -> Signe
             sign_count = passkey_checks.verify_assertion(assertion, passkey, challenge, config)
         except PasskeyRefused as error:
             raise _refuse(address, "signature", passkey.user_id) from error
-        if not mysql_passkeys.mark_used(passkey.sha256, passkey.sign_count, sign_count):
-            raise _refuse(address, "used", passkey.user_id)
         card = cards.read_cards([passkey.user_id]).get(passkey.user_id)
         if card is None:
             raise _refuse(address, "erased", passkey.user_id)
         user = User(card.id, card.nickname, card.avatar)
-        signed_in = sign_in_user(user, Opening.by("passkey", user_agent))
+        opening = Opening.by("passkey", user_agent)
+
+        def work(cursor: Cursor) -> SignedIn | None:
+            counts = passkey.sign_count, sign_count
+            if not mysql_passkeys.mark_used(cursor, passkey.sha256, *counts):
+                return None
+            return sign_in_user(user, opening, cursor)
+
+        signed_in = mysql.run_in_transaction(work)
+        if signed_in is None:
+            raise _refuse(address, "used", passkey.user_id)
     record("signed_in", {"signed_in": 1}, user_id=user.id, method="passkey")
     return signed_in
 

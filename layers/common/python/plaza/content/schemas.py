@@ -17,14 +17,13 @@ from plaza.infra.http.schemas import (
     OrderToken,
     RequestModel,
     ResponseModel,
+    Title,
 )
 from plaza.infra.http.texts import (
     HTTPS_URL,
-    LINE_RULE,
     TEXT_RULE,
     VISIBLE,
     FieldError,
-    check_line,
     check_text,
 )
 from plaza.infra.mysql.sql import from_us
@@ -53,16 +52,6 @@ EXPANDED: dict[str | None, frozenset[str]] = {
 
 PostKind = Annotated[
     Literal["note", "blog"], Field(description="A `note` is short, a `blog` is long.")
-]
-Title = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=200,
-        description=LINE_RULE,
-        json_schema_extra={"pattern": VISIBLE},
-    ),
-    AfterValidator(check_line),
 ]
 _SomeText = Annotated[
     str,

@@ -7,14 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.flash_sales import model
 from plaza.flash_sales.model import (
@@ -35,8 +28,9 @@ from plaza.infra.http.schemas import (
     IdText,
     RequestModel,
     ResponseModel,
+    Title,
 )
-from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line
+from plaza.infra.http.texts import FieldError
 from plaza.infra.mysql.sql import from_us, to_us
 from plaza.infra.runtime.settings import settings
 
@@ -74,16 +68,6 @@ _CLOSES = "End of the sale; null for an ordinary voucher without one."
 _EXPIRES = "Until when an order can be used; null: without an end."
 _TIME = "Time of RFC 3339 with its offset, from 2000 to 2999."
 
-_Title = Annotated[
-    str,
-    Field(
-        min_length=1,
-        max_length=200,
-        description=LINE_RULE,
-        json_schema_extra={"pattern": VISIBLE},
-    ),
-    AfterValidator(check_line),
-]
 _Price = Annotated[
     int,
     Field(ge=0, le=10_000_000_000, description="Price of one unit in cents."),
@@ -100,17 +84,30 @@ _VOUCHER_EXAMPLE: dict[str, Any] = {
     "closes_at": "2030-11-29T14:00:00Z",
     "expires_at": "2031-03-31T00:00:00Z",
 }
+_FLASH_NEEDS_TIMES: dict[str, Any] = {
+    "if": {"properties": {"kind": {"const": "flash"}}},  # also without one: it is the default
+    "then": {
+        "required": ["opens_at"],
+        "properties": {"opens_at": {"type": "string"}},
+        "anyOf": [
+            {"required": [end], "properties": {end: {"type": "string"}}}
+            for end in ("closes_at", "expires_at")
+        ],
+    },
+}
 _STORED: dict[str, Any] = {"id": "9400001", "currency": "EUR", "exact": True}
 
 
 class VoucherRequest(RequestModel):
     """A voucher to create."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_VOUCHER_EXAMPLE]})
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [_VOUCHER_EXAMPLE], **_FLASH_NEEDS_TIMES}
+    )
 
     shop_id: IdText
     kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)] = "flash"
-    title: _Title
+    title: Title
     price_cents: _Price
     stock: Annotated[
         int, Field(ge=1, le=MAX_STOCK, description="Number of units."), ACCEPT_INTEGRAL_FLOAT
@@ -157,7 +154,7 @@ class VoucherUpdateRequest(RequestModel):
     )
 
     # A field that is not sent is not in ``changes``; its default is never used.
-    title: _Title = Field(default_factory=str)
+    title: Title = Field(default_factory=str)
     price_cents: _Price = Field(default_factory=int)
     expires_at: Annotated[
         Time,

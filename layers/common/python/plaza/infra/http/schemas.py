@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
 from plaza.infra.http.responses import PROBLEM
 from plaza.infra.http.routes import Endpoint, Responses
-from plaza.infra.http.texts import FieldError
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
@@ -26,6 +26,7 @@ from plaza.infra.runtime.errors import (
     Unauthenticated,
     Unavailable,
 )
+from plaza.infra.runtime.switch_state import WARMING_UP
 
 T = TypeVar("T")
 
@@ -39,6 +40,16 @@ def check_id(text: str) -> str:
 
 IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=ID_DESCRIPTION), AfterValidator(check_id)
+]
+Title = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=200,
+        description=LINE_RULE,
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    AfterValidator(check_line),
 ]
 Ids = Annotated[
     list[IdText],
@@ -198,11 +209,14 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
         *([Forbidden] if endpoint.security else []),
         *([SignInTooOld] if endpoint.max_sign_in_age_s is not None else []),
         *declared.errors,
-        *([SwitchedOff] if endpoint.switch else []),
+        *([SwitchedOff] if endpoint.switch or endpoint.is_held else []),
         *(TooManyRequests, PlazaError, Unavailable),
     ]
     body = _find_body(get_type_hints(endpoint.route.func, include_extras=True)["return"])
     described = describe_problems(*errors)
+    if endpoint.is_held:
+        examples = described[SwitchedOff.status]["content"][PROBLEM]["examples"]
+        examples[SwitchedOff.slug]["detail"] = WARMING_UP
     for example, (status, text) in enumerate(declared.items(), declared.example):
         content = {JSON: {"model": body, "x-example": example}}
         described[status] = {"description": text} | ({"content": content} if body else {})

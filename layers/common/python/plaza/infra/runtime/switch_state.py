@@ -18,6 +18,7 @@ from plaza.infra.runtime.process import on_reset
 
 MAX_AGE_S = 2.0
 """How old the copy of a process may be when it serves a request."""
+WARMING_UP = "Plaza is warming up; read again soon."
 READERS_RETRY_AFTER_S = 5
 """``Retry-After`` of held readers: preheating takes half a minute."""
 
@@ -98,4 +99,4 @@ def require(switch: RequestSwitch, parameters: Mapping[str, str] | None = None) 
 def require_warm() -> None:
     """Raise SwitchedOff while readers are held."""
     if _copy.switches.readers_held:
-        raise SwitchedOff("Plaza is warming up; read again soon.", READERS_RETRY_AFTER_S)
+        raise SwitchedOff(WARMING_UP, READERS_RETRY_AFTER_S)

@@ -1,0 +1,51 @@
+"""Resources for the fuzz, so that some requests name what exists."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+from local.load.town import make_voucher
+from local.stack.stack import Stack
+from local.stack.tokens import create_users, open_sessions
+from tests.e2e.client import Client
+
+if TYPE_CHECKING:
+    from plaza_client.models import VoucherRequest
+
+ADMIN = 71
+BYSTANDERS = range(69_900_001, 69_900_007)
+"""Users who may be followed, blocked and erased."""
+
+
+def create(stack: Stack, user_id: int, role: str) -> Mapping[str, Sequence[str]]:
+    """Create resources of a user with ``role``, and some of an admin. Return their ids, by the
+    names that parameters of paths have."""
+    create_users(stack.mysql_url, BYSTANDERS)
+    [own], [other] = open_sessions(stack, [user_id], role), open_sessions(stack, [ADMIN], "admin")
+    user, admin = (Client(stack.base_url, token).plaza for token in (own, other))
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    for number, bystander in enumerate(BYSTANDERS):
+        author = (user, admin)[number % 2]
+        post = author.posts.create({"kind": "note", "title": "Harbour", "body": "At dawn."})
+        comment = author.posts.create_comment(post["id"], {"body": "So it is."})
+        shop_type = admin.shop_types.create({"name": f"Type {number}"})
+        shop = admin.shops.create({"name": "Linden", "type_id": shop_type["id"]})
+        review = author.shops.create_review(shop["id"], {"body": "A find!", "score": 5})
+        sale = cast("VoucherRequest", make_voucher(shop["id"], time.time()))
+        voucher = admin.vouchers.create(sale)
+        order = user.vouchers.place_order(voucher["id"])
+        report = user.reports.create(
+            {"target": {"type": "post", "id": post["id"]}, "reason": "spam"}
+        )
+        created = {
+            "post_id": post, "comment_id": comment, "type_id": shop_type, "shop_id": shop,
+            "review_id": review, "voucher_id": voucher, "report_id": report,
+        }  # fmt: skip
+        for name, resource in created.items():
+            ids[name].append(resource["id"])
+        ids["order_id"].append(order["order_id"])
+        ids["user_id"].append(str(bystander))
+    return ids
