@@ -221,12 +221,13 @@ def append_log(cursor: Cursor, changes: Sequence[CounterChange], commits: Sequen
             for event, version_us, change_by in change.entries
         ]
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, version, state,
             change_by, db_version, total, create_date, request_id)
         VALUES {rows}
-        """
+        """,
     )
 
 
@@ -288,7 +289,8 @@ def upsert_rows(
             if is_newer
         ]
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version, bell_position)
         VALUES {rows}
@@ -297,7 +299,7 @@ def upsert_rows(
             bell_position = IF(VALUES(version) > reaction.version,
                                VALUES(bell_position), reaction.bell_position),
             version = GREATEST(reaction.version, VALUES(version))
-        """
+        """,
     )
 
 
