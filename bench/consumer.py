@@ -1,5 +1,5 @@
-"""The consumer beside a row-by-row consumer, a bulk upsert of the rows alone and one of rows, log and
-counters, on the same events; where its time goes; and four consumers beside one."""
+"""The consumer beside a row-by-row consumer, a bulk upsert of rows, and one of rows, log, counters,
+on the same events; where its time goes; and four consumers beside one."""
 
 import gc
 import os
@@ -213,7 +213,8 @@ def _beside(name: str, race: Race, goal: float | None = None) -> list[Figure]:
 
 
 def _describe(race: Race) -> list[Figure]:
-    """Return the time that each part takes of an event, with its calls and rows in a batch."""
+    """Return how long Python waits for each part of an event, with its calls and rows in a batch.
+    Redis is waited for by another thread, beside MySQL."""
     of_batch = BATCH / race.events
     parts = sorted(race.parts.by_name.items(), key=lambda pair: -pair[1].took_s)
     return [
@@ -225,7 +226,7 @@ def _describe(race: Race) -> list[Figure]:
         for name, part in parts
     ] + [
         Figure(
-            "    Python, and waiting for commits in Redis",
+            "    Python, and waiting for the thread that applies commits",
             race.parts.python_s / race.events * 1e6,
             "us",
         ),

@@ -204,20 +204,10 @@ def append_log(cursor: Cursor, changes: Sequence[CounterChange], commits: Sequen
     each of ``changes``; each row has its db_version and the total after it."""
     rows = ",".join(
         [
-            "%s,%d,%d,%d,%d,%d,%d,'%s',%s)"
-            % (
-                key,
-                event.key.actor_id,
-                version_us,
-                event.on,
-                change_by,
-                commit.db_version,
-                commit.total,
-                _utc_day(version_us // _DAY_US),
-                sql.render_request_id(event.request_id),
-            )
+            f"{key},{event.key[3]:d},{version_us:d},{event.on:d},{change_by:d},{counted}"
+            f",'{_utc_day(version_us // _DAY_US)}',{sql.render_request_id(event.request_id)})"
             for change, commit in zip(changes, commits, strict=True)
-            for key in (_begin_row(change),)
+            for key, counted in ((_begin_row(change), f"{commit.db_version:d},{commit.total:d}"),)
             for event, version_us, change_by in change.entries
         ]
     )
