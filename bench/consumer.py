@@ -54,7 +54,9 @@ BATCHES_OF_ONE_AUTHOR = 6
 FIRST_ID = 10_000_000  # of posts and users; no other bench uses them
 FOLLOWED_USER, VIRAL_POST = Target("user", FIRST_ID), Target("post", 2 * FIRST_ID)
 _AT_ONCE = 200
-_READ_ONLY = REACTIONS.processor(lambda events: None).lambda_handler()
+_READ_ONLY: Callable[[dict[str, Any], Any], object] = REACTIONS.processor(
+    lambda events: None
+).lambda_handler()
 
 Save = Callable[[Cursor, Sequence[ReactionEvent]], None]
 Reaction = tuple[Kind, Target, int]

@@ -363,7 +363,10 @@ def _pass_gates(
     """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
     One statement, the first of a transaction; one more for a slot whose master changed."""
     epoch, reigns = mysql_reactions.share_log_lock(cursor)
-    kinds = {(KINDS[kind], Target(*target)) for *target, kind in {key[:3] for key in keys}}
+    kinds = {
+        (KINDS[kind], Target(target_type, target_id))
+        for target_type, target_id, kind in {key[:3] for key in keys}
+    }
     return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 
 
