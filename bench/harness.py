@@ -20,7 +20,7 @@ from plaza.infra.runtime.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
-    "SHOPS", "DROPS", "ORDERS", "CHECKINS",
+    "SHOPS", "DROPS", "ORDERS", "CHECKINS", "PREHEATS",
 )  # fmt: skip
 
 

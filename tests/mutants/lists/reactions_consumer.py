@@ -215,8 +215,8 @@ MUTANTS = [
         ),
         (
             "released-before-totals",
-            "    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)\n    if cached:",
-            "    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)\n"
+            "    results, cached = applied\n    if cached:",
+            "    results, cached = applied\n"
             "    counters.release(\n"
             "        (actor, str(c.target), version)\n"
             "        for c in saved.commits\n"
@@ -313,8 +313,8 @@ MUTANTS = [
         ),
         (
             "lag-of-newest",
-            "for version_us in sorted(changed_us)",
-            "for version_us in sorted(changed_us, reverse=True)",
+            '("max", ordered[0])',
+            '("max", ordered[-1])',
             "The lag is the age of the oldest reaction of a batch.",
         ),
     ),
@@ -335,8 +335,8 @@ MUTANTS = [
         ),
         (
             "total-before",
-            "                commit.total,\n",
-            "                commit.total - change.delta,\n",
+            "{commit.total:d}",
+            "{commit.total - change.delta:d}",
             "A row of the log has the total after its commit.",
         ),
         (
@@ -515,26 +515,26 @@ MUTANTS = [
         ),
         (
             "version-twice",
-            "        elif at_us == last[1]:\n            continue\n",
+            "            elif at_us == last_us:\n                continue\n",
             "",
             "Each version of a key counts once.",
         ),
         (
             "not-split",
-            " or len(changes[-1].actors) == MAX_ROWS:",
-            ":",
+            "if len(state.actors) == MAX_ROWS:",
+            "if False:",
             "A commit has at most 250 actors.",
         ),
         (
             "split-one-later",
-            "len(changes[-1].actors) == MAX_ROWS",
-            "len(changes[-1].actors) > MAX_ROWS",
+            "len(state.actors) == MAX_ROWS",
+            "len(state.actors) > MAX_ROWS",
             "A commit has at most 250 actors.",
         ),
         (
             "change-of-last",
-            "SavedActor(key.actor_id, at_us, on, on - was_on, True)",
-            "SavedActor(key.actor_id, at_us, on, change, True)",
+            "SavedActor(actor_id, at_us, on, on - was_on, True)",
+            "SavedActor(actor_id, at_us, on, change, True)",
             "The change of an actor is the sum of all events of the batch.",
         ),
         (
@@ -551,8 +551,8 @@ MUTANTS = [
         ),
         (
             "kinds-mixed",
-            "key[:3] != last[0][:3]",
-            "key[:2] != last[0][:2]",
+            "setdefault(key[:3], [])",
+            "setdefault((*key[:2], 'like'), [])",
             "Kinds of one target have changes of their own.",
         ),
         (

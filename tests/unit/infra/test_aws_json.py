@@ -150,9 +150,9 @@ def test_a_user_without_a_session_token_signs_without_one() -> None:
 
 def test_the_signing_key_changes_with_the_day() -> None:
     sender = AwsJsonClient(SQS, QUEUE_URL, "eu-central-1", CREDENTIALS)
-    first = sender._key_of("20261122")
-    assert sender._key_of("20261123") != first
-    assert sender._key_of("20261122") == first
+    first = sender._mac_of("20261122").digest()
+    assert sender._mac_of("20261123").digest() != first
+    assert sender._mac_of("20261122").digest() == first
 
 
 # ---------------------------------------------------------------- the environment

@@ -111,11 +111,22 @@ def _select(targets: Sequence[tuple[str, int]]) -> str:
 
 def read_counter(numbers: Sequence[int]) -> ContentCounter:
     """Return the counter of a row with CONTENT_COLUMNS, VERSION_COLUMNS and SORTED_COLUMNS."""
-    count = len(CONTENT_COLUMNS)
-    return ContentCounter(
-        dict(zip(CONTENT_COLUMNS, numbers[:count], strict=True)),
-        dict(zip(CONTENT_COLUMNS, numbers[count : 2 * count], strict=True)),
-        dict(zip(_SORTED_OF, numbers[2 * count :], strict=True)),
+    likes, collects, comments, follows, *rest = numbers
+    like, collect, comment, follow, like_sorted, collect_sorted, follow_sorted = rest
+    return ContentCounter(  # written out: dict(zip()) takes three times as long
+        {
+            "like_total": likes,
+            "collect_total": collects,
+            "comment_total": comments,
+            "follow_total": follows,
+        },
+        {
+            "like_total": like,
+            "collect_total": collect,
+            "comment_total": comment,
+            "follow_total": follow,
+        },
+        {"like_total": like_sorted, "collect_total": collect_sorted, "follow_total": follow_sorted},
     )
 
 
@@ -160,12 +171,13 @@ def add_to_content(
             *(f"{name} = content_counter.{name} + VALUES({name})" for name in names),
         ]
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO content_counter (target_type, target_id, {", ".join(names)})
         VALUES {rows}
         ON DUPLICATE KEY UPDATE {sums}
-        """
+        """,
     )
 
 
@@ -208,12 +220,13 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
     )
     names = [*changed, "version"]
     sums = ", ".join(f"{name} = user_counter.{name} + VALUES({name})" for name in names)
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO user_counter (user_id, {", ".join(names)})
         VALUES {rows}
         ON DUPLICATE KEY UPDATE {sums}
-        """
+        """,
     )
 
 

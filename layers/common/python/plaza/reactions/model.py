@@ -328,27 +328,33 @@ def replay(
     Each version of a key counts once. An event that is not newer than the row of its key is logged
     with a change of 0.
     """
-    ordered = sorted(
-        [(event.key, event.effective_version_us, event) for event in events], key=itemgetter(0, 1)
-    )
+    of_targets: dict[tuple[str, int, str], list[tuple[int, int, ReactionEvent]]] = {}
+    for event in events:
+        key = event.key
+        at_us = event.version_us or event.effective_version_us
+        of_targets.setdefault(key[:3], []).append((key[3], at_us, event))
     changes: list[CounterChange] = []
-    last: tuple[ReactionKey, int] | None = None
-    for key, at_us, event in ordered:
-        if last is None or key != last[0]:
-            if last is None or key[:3] != last[0][:3] or len(changes[-1].actors) == MAX_ROWS:
-                changes.append(CounterChange(key.target, KINDS[key.kind]))
-            state = changes[-1]
-            was_on, version_us, _ = before.get(key, _NEVER)
-            on = was_on
-            state.actors.append(SavedActor(key.actor_id, version_us, on, 0, False))
-        elif at_us == last[1]:
-            continue
-        last, change = (key, at_us), 0
-        if at_us > version_us:
-            change = event.on - on
-            on, version_us = event.on, at_us
-            state.actors[-1] = SavedActor(key.actor_id, at_us, on, on - was_on, True)
-            state.delta += change
-            state.is_new = True
-        state.entries.append(LogEntry(event, at_us, change))
+    for (target_type, target_id, kind), of_target in sorted(of_targets.items(), key=itemgetter(0)):
+        target = Target(target_type, target_id)
+        state = CounterChange(target, KINDS[kind])
+        changes.append(state)
+        last_actor, last_us = 0, 0
+        for actor_id, at_us, event in sorted(of_target, key=itemgetter(0, 1)):
+            if actor_id != last_actor:
+                if len(state.actors) == MAX_ROWS:
+                    state = CounterChange(target, KINDS[kind])
+                    changes.append(state)
+                was_on, version_us, _ = before.get(event.key, _NEVER)
+                on = was_on
+                state.actors.append(SavedActor(actor_id, version_us, on, 0, False))
+            elif at_us == last_us:
+                continue
+            last_actor, last_us, change = actor_id, at_us, 0
+            if at_us > version_us:
+                change = event.on - on
+                on, version_us = event.on, at_us
+                state.actors[-1] = SavedActor(actor_id, at_us, on, on - was_on, True)
+                state.delta += change
+                state.is_new = True
+            state.entries.append(LogEntry(event, at_us, change))
     return changes

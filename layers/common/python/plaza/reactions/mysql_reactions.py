@@ -204,29 +204,20 @@ def append_log(cursor: Cursor, changes: Sequence[CounterChange], commits: Sequen
     each of ``changes``; each row has its db_version and the total after it."""
     rows = ",".join(
         [
-            "%s,%d,%d,%d,%d,%d,%d,'%s',%s)"
-            % (
-                key,
-                event.key.actor_id,
-                version_us,
-                event.on,
-                change_by,
-                commit.db_version,
-                commit.total,
-                _utc_day(version_us // _DAY_US),
-                sql.render_request_id(event.request_id),
-            )
+            f"{key},{event.key[3]:d},{version_us:d},{event.on:d},{change_by:d},{counted}"
+            f",'{_utc_day(version_us // _DAY_US)}',{sql.render_request_id(event.request_id)})"
             for change, commit in zip(changes, commits, strict=True)
-            for key in (_begin_row(change),)
+            for key, counted in ((_begin_row(change), f"{commit.db_version:d},{commit.total:d}"),)
             for event, version_us, change_by in change.entries
         ]
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT IGNORE INTO reaction_log (target_type, target_id, kind, actor_id, version, state,
             change_by, db_version, total, create_date, request_id)
         VALUES {rows}
-        """
+        """,
     )
 
 
@@ -288,7 +279,8 @@ def upsert_rows(
             if is_newer
         ]
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version, bell_position)
         VALUES {rows}
@@ -297,7 +289,7 @@ def upsert_rows(
             bell_position = IF(VALUES(version) > reaction.version,
                                VALUES(bell_position), reaction.bell_position),
             version = GREATEST(reaction.version, VALUES(version))
-        """
+        """,
     )
 
 

@@ -96,12 +96,13 @@ def insert_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
         ]
     )
     if rows:
-        cursor.execute(
+        mysql.send(
+            cursor,
             f"""
             INSERT IGNORE INTO sorted_reaction
                 (target_type, target_id, kind, state, version, actor_id)
             VALUES {rows}
-            """
+            """,
         )
 
 

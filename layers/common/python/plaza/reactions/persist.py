@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from plaza import counters
 from plaza.bell import queries as bell_queries
@@ -76,6 +77,13 @@ class PersistedBatch:
     is_deposed: bool = False
 
 
+class _Applied(NamedTuple):
+    """The result of each commit in Redis, and the users of whom Redis has something."""
+
+    results: Sequence[ApplyResult]
+    cached: Collection[int]
+
+
 @REACTIONS.consumer
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
@@ -109,7 +117,7 @@ def _save_overlapped(
 
     The thread and this one never use Redis at the same time: it has one connection.
     """
-    begun: tuple[PersistedBatch, Future[list[ApplyResult]]] | None = None
+    begun: tuple[PersistedBatch, Future[_Applied]] | None = None
     with ThreadPoolExecutor(max_workers=1) as thread:
         for part in parts:
             saved = store(part)
@@ -148,7 +156,7 @@ def _store(
 
 
 def _acknowledge_or_postpone(
-    saved: PersistedBatch, applied: Future[list[ApplyResult]] | None = None
+    saved: PersistedBatch, applied: Future[_Applied] | None = None
 ) -> None:
     """Acknowledge a saved batch, or queue its commits if Redis or MySQL is unavailable."""
     try:
@@ -186,13 +194,10 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
 def _record_lag(changed_us: Sequence[int]) -> None:
     """Record the time from the gate to the acknowledgement of changed rows."""
     if changed_us:
-        now_us = clock.now_us()
-        lags_s = [
-            max(0.0, round((now_us - version_us) / 1e6, 3)) for version_us in sorted(changed_us)
-        ]
+        now_us, ordered = clock.now_us(), sorted(changed_us)
         metrics = {
-            "acknowledge_lag_max_s": lags_s[0],
-            "acknowledge_lag_p50_s": lags_s[len(lags_s) // 2],
+            f"acknowledge_lag_{name}_s": max(0.0, round((now_us - version_us) / 1e6, 3))
+            for name, version_us in (("max", ordered[0]), ("p50", ordered[len(ordered) // 2]))
         }
         record("reactions_acknowledged", metrics)
 
@@ -215,22 +220,14 @@ def acknowledge(saved: PersistedBatch) -> None:
     _complete(saved, _apply(saved))
 
 
-def _apply(saved: PersistedBatch) -> list[ApplyResult]:
-    """Apply commits to Redis. Raises RedisDown; MasterDeposed, and closes the client, if another
-    node took over before they were saved."""
+def _apply(saved: PersistedBatch) -> _Applied:
+    """Apply commits to Redis, without MySQL. Raises RedisDown; MasterDeposed, and closes the
+    client, if another node took over before they were saved."""
     if saved.is_deposed:
         connections.forget_client()
         raise MasterDeposed("This process is not connected to the current master of Redis")
-    return redis_commits.apply_all(saved.commits)
-
-
-def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
-    """Update what Redis derives from commits, after their results ``applied``; load again the
-    targets that missed a commit."""
+    results = redis_commits.apply_all(saved.commits)
     cached = counters.find_cached_users(saved.users, bell_queries.bell_key)
-    if cached:
-        counters.refresh_projections(sorted(cached))
-        bell_queries.refresh_projections(sorted(cached))
     redis_rankings.project_likes(
         [
             PostLikes(c.target.id, c.total, c.db_version)
@@ -238,6 +235,16 @@ def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
             if c.kind is LIKE and c.target.type == "post"
         ]
     )
+    return _Applied(results, cached)
+
+
+def _complete(saved: PersistedBatch, applied: _Applied) -> None:
+    """Update what Redis has of users after commits were applied; load again the targets that missed
+    a commit."""
+    results, cached = applied
+    if cached:
+        counters.refresh_projections(sorted(cached))
+        bell_queries.refresh_projections(sorted(cached))
     # Last: a claim counts for its follow until the projected total includes it.
     counters.release(
         (actor, str(c.target), version)
@@ -247,7 +254,7 @@ def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
         if actor in cached
     )
     lost, cold = [], []
-    for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, applied, strict=True):
+    for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, results, strict=True):
         if rebuild:
             request_rebuild(commit.kind, commit.target)
         if code == "GAP":
@@ -356,7 +363,10 @@ def _pass_gates(
     """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
     One statement, the first of a transaction; one more for a slot whose master changed."""
     epoch, reigns = mysql_reactions.share_log_lock(cursor)
-    kinds = {(KINDS[key.kind], key.target) for key in keys}
+    kinds = {
+        (KINDS[kind], Target(target_type, target_id))
+        for target_type, target_id, kind in {key[:3] for key in keys}
+    }
     return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 
 

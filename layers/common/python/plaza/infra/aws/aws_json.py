@@ -108,7 +108,7 @@ class AwsJsonClient:
         self._host = parts.netloc
         self._region = region
         self._credentials = credentials
-        self._signing_key = ("", b"")  # day, key
+        self._signing: tuple[str, hmac.HMAC | None] = ("", None)  # day, HMAC with its key
         self._begun: dict[str, _Begun] = {}  # by action
         self._connection: socket.socket | None = None
         self._poll = select.poll()  # of the connection
@@ -169,9 +169,9 @@ class AwsJsonClient:
             begun = self._begun[action] = self._begin(action, int(now_s))
         digest = hashlib.sha256(body).hexdigest()
         request_digest = hashlib.sha256((begun.request + digest).encode()).hexdigest()
-        text = (begun.text + request_digest).encode()
-        signature = hmac.digest(self._key_of(begun.day), text, "sha256").hex()
-        length = f"{signature}\r\ncontent-length: {len(body)}\r\n\r\n"
+        mac = self._mac_of(begun.day)
+        mac.update((begun.text + request_digest).encode())
+        length = f"{mac.hexdigest()}\r\ncontent-length: {len(body)}\r\n\r\n"
         return (begun.head + length).encode() + body
 
     def _begin(self, action: str, second: int) -> _Begun:
@@ -201,14 +201,17 @@ class AwsJsonClient:
             f" SignedHeaders={names}, Signature=",
         )
 
-    def _key_of(self, day: str) -> bytes:
-        """Return the signing key of a day, computed once a day."""
-        if self._signing_key[0] != day:
+    def _mac_of(self, day: str) -> hmac.HMAC:
+        """Return an HMAC of nothing yet with the signing key of a day, which is computed once a
+        day. To copy it takes a quarter of the time of ``hmac.digest``."""
+        of_day, mac = self._signing
+        if mac is None or of_day != day:
             key = f"AWS4{self._credentials.secret_key}".encode()
             for part in (day, self._region, self._service.name, "aws4_request"):
                 key = hmac.digest(key, part.encode(), "sha256")
-            self._signing_key = (day, key)
-        return self._signing_key[1]
+            mac = hmac.new(key, digestmod="sha256")
+            self._signing = (day, mac)
+        return mac.copy()
 
 
 def make_client(service: Service, queue_url: str | None = None) -> AwsJsonClient | None:

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pymysql.connections import Connection
-from pymysql.constants import CR, ER
+from pymysql.constants import COMMAND, CR, ER
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
@@ -71,6 +71,23 @@ class SharedTlsConnection(_Connection):
     """
 
     used_at_s = 0.0
+    _is_pending = False  # whether the reply to a statement of ``send`` is not read yet
+
+    def send(self, sql: str) -> None:
+        """Send a statement without reading its reply. The next command reads it before it is sent,
+        and raises its error; so does ``receive``."""
+        self._execute_command(COMMAND.COM_QUERY, sql.encode())
+        self._is_pending = True
+
+    def receive(self) -> None:
+        """Read the reply to the last statement if it is not read yet."""
+        if self._is_pending:
+            self._is_pending = False
+            self._affected_rows = self._read_query_result()  # type: ignore[attr-defined]
+
+    def _execute_command(self, command: int, sql: str | bytes) -> None:
+        self.receive()
+        super()._execute_command(command, sql)  # type: ignore[misc]
 
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
         return super()._create_ssl_ctx(sslp) if sslp else tls.unverified_context()  # type: ignore[misc]

@@ -114,8 +114,17 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
     return MYSQL.call(once)
 
 
+def send(cursor: Cursor, sql: str) -> None:
+    """Send a write; its reply is read, and its error raised, before the next statement or the
+    commit. So the caller prepares the next statement while MySQL works on this one."""
+    connection: Any = cursor.connection  # a SharedTlsConnection
+    connection.send(sql)
+
+
 def try_lock(cursor: Cursor, sql: str, args: Sequence[Any]) -> bool:
     """Run a SELECT ... FOR UPDATE NOWAIT; return False if a row is locked."""
+    connection: Any = cursor.connection  # a SharedTlsConnection
+    connection.receive()  # an error of an earlier write is no answer to this one
     try:
         cursor.execute(sql, args)
     except driver.ERRORS as error:
