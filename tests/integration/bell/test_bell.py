@@ -291,6 +291,27 @@ def test_the_list_has_pages_and_the_newest_ring_first(monkeypatch: pytest.Monkey
     assert mark(page) == (page.state._replace(version=page.state.version + 3, unread=0), 0)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_read_and_unread_groups_are_listed_in_the_order_of_their_rings(limit: int) -> None:
+    """Given six groups, of which every second one was read."""
+    posts = [Target("post", 500 + number) for number in range(6)]
+    for number, target in enumerate(posts):
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
+            (target.id, OWNER),
+        )
+        persist.save([make_event(7, at=number + 1, target=target)])
+    mark(display(), keys=[GroupKey(OWNER, "like", *target) for target in posts[::2]])
+    seen, after = [], None
+    while True:
+        page = list_groups.list_groups(OWNER, after, limit, is_displayed=False)
+        seen += [(g.key.subject_id, g.fresh) for g in page.groups]
+        after = page.last
+        if after is None:
+            break
+    assert seen == [(505, 1), (504, 0), (503, 1), (502, 0), (501, 1), (500, 0)]
+
+
 # ---------------------------------------------------------------- deletions
 
 
