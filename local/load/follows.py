@@ -4,12 +4,13 @@ A file is CSV, gzipped or not: ``follower_id,followee_id``. Each row is one foll
 """
 
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cli.files import FileFormat, parse_whole_number
+from local.load import bells
 from local.load.api_reader import ApiReader
 from local.load.requests import Reaction, Request, duplicate, set_reaction
 from local.load.scenario import (
@@ -126,16 +127,24 @@ class Follows(Scenario):
             await fetch_common_follows(api, pairs),
             await fetch_viewer_states(api, checked),
         )
+        rung = await bells.fetch_bells(api, listed)
+        of_users = Counter(follow.followee_id for follow in after)
         some = sum(bool(ids) for ids in reported.common_follows.values())
         return Comparison(
             "of its users",
             sum_up(after, rows, reported),
-            find_differences(after, rows, reported),
+            [
+                *find_differences(after, rows, reported),
+                *bells.find_wrong_bells(
+                    rung, lambda of, user: of_users[user] if of[0] == "follow" else None
+                ),
+            ],
             [
                 f"profiles of {len(profiles):,} users",
                 f"all followers and following of the {len(listed)} most followed",
                 f"the viewer states of {len(checked)} pairs of a user and one of these",
                 f"common follows of {len(pairs)} pairs, {some} of which have some",
+                bells.describe(rung),
             ],
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import find_wide, needs_browser
@@ -72,3 +73,63 @@ def test_two_devices_show_the_same_badge_and_a_mark_on_one_clears_the_other(
         wake(device.page)
         expect(badge(device.page)).to_have_count(0)
     assert author("GET", "/users/me/bell").json["unread"] == 0
+
+
+@pytest.mark.parametrize(
+    ("author_id", "locale", "like", "comment", "follow", "new"),
+    [
+        (
+            5_810_011,
+            "en-GB",
+            "Lin and Ada liked your post “The thick ones”",
+            "1 comment on your post “The thick ones”, the latest by Lin",
+            "Ada follows you",
+            "2 new",
+        ),
+        (
+            5_810_012,
+            "zh-CN",
+            "Lin、Ada赞了你的帖子“The thick ones”",
+            "你的帖子“The thick ones”有 1 条评论，最新来自Lin",
+            "Ada关注了你",
+            "2 条新",
+        ),
+        (
+            5_810_013,
+            "ru-RU",
+            "Нравится ваша запись «The thick ones»: Lin, Ada",
+            "Комментарии к записи «The thick ones»: 1 (Lin)",
+            "Ваши подписчики: Ada",
+            "новых: 2",
+        ),
+    ],
+)
+def test_the_list_says_what_rang_in_the_language_of_the_reader(
+    author_id: int,
+    locale: str,
+    like: str,
+    comment: str,
+    follow: str,
+    new: str,
+    open_app: OpenApp,
+    user: Callable[[int], Client],
+) -> None:
+    author, ada, lin = user(author_id), user(FAN), user(OTHER)
+    ada("PATCH", "/users/me", {"nickname": "Ada"})
+    lin("PATCH", "/users/me", {"nickname": "Lin"})
+    post_id = author("POST", "/posts", POST).json["id"]
+    ada("PUT", f"/posts/{post_id}/likes/me")
+    lin("PUT", f"/posts/{post_id}/likes/me")
+    lin("POST", f"/posts/{post_id}/comments", {"body": "The thin ones."})
+    ada("PUT", f"/users/{author_id}/followers/me")
+
+    def fresh() -> int:
+        items = author("GET", "/users/me/bell/groups").json["items"]
+        return sum(item["fresh"] for item in items)
+
+    wait_until("all rang", lambda: fresh() == 4)
+    page = open_app("/notifications", author_id, locale=locale).page
+    sentences = page.locator(".notification .what")
+    expect(sentences).to_have_count(3)
+    assert {*sentences.all_text_contents()} == {like, comment, follow}
+    expect(page.locator(".notification", has_text=like).locator(".fresh")).to_have_text(new)

@@ -146,6 +146,29 @@ def test_many_events_of_many_owners_are_counted() -> None:
     assert bell(203)[1] == len([post for post in posts if post.id % 7 == 3])
 
 
+def test_a_batch_changes_each_bell_by_its_own_groups(plaza: World) -> None:
+    """Given owners who get two groups, lose one, get one and lose one, and keep their number."""
+    two, less, both, same = range(201, 205)
+    posts = [Target("post", 600 + number) for number in range(7)]
+    for target, owner in zip(posts, (two, two, less, both, both, same, OWNER), strict=True):
+        plaza.add(target, author_id=owner)
+    first, second, lost, kept, added, again, other = posts
+    persist.save(
+        [make_event(7, at=1, target=target) for target in (lost, kept, again, first, other)]
+    )
+    persist.save([make_event(7, on=False, at=2, target=first)])
+    assert [bell(owner) for owner in (two, less, both, same)] == [(2, 0), (1, 1), (1, 1), (1, 1)]
+    persist.save(
+        [
+            *(make_event(8, at=3, target=target) for target in (first, second, added, again)),
+            *(make_event(7, on=False, at=3, target=target) for target in (lost, kept)),
+        ]
+    )
+    assert [bell(owner) for owner in (two, less, both, same)] == [(3, 2), (2, 0), (2, 1), (2, 1)]
+    assert bell(OWNER) == (1, 1)
+    check_bells()
+
+
 # ---------------------------------------------------------------- silence
 
 
@@ -289,6 +312,27 @@ def test_the_list_has_pages_and_the_newest_ring_first(monkeypatch: pytest.Monkey
     assert mark(page).left == 5
     assert mark(page).left == 2
     assert mark(page) == (page.state._replace(version=page.state.version + 3, unread=0), 0)
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+def test_read_and_unread_groups_are_listed_in_the_order_of_their_rings(limit: int) -> None:
+    """Given six groups, of which every second one was read."""
+    posts = [Target("post", 500 + number) for number in range(6)]
+    for number, target in enumerate(posts):
+        mysql.write(
+            "INSERT INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
+            (target.id, OWNER),
+        )
+        persist.save([make_event(7, at=number + 1, target=target)])
+    mark(display(), keys=[GroupKey(OWNER, "like", *target) for target in posts[::2]])
+    seen, after = [], None
+    while True:
+        page = list_groups.list_groups(OWNER, after, limit, is_displayed=False)
+        seen += [(g.key.subject_id, g.fresh) for g in page.groups]
+        after = page.last
+        if after is None:
+            break
+    assert seen == [(505, 1), (504, 0), (503, 1), (502, 0), (501, 1), (500, 0)]
 
 
 # ---------------------------------------------------------------- deletions

@@ -23,9 +23,8 @@ def erase(user_id: int, deadline: Deadline) -> int:
         deleted = mysql_store.delete_groups(cursor, user_id, _PAGE)
         if not deleted:
             return 0
-        bell.unread = mysql_store.count_unread(cursor, [user_id])[user_id]
-        bell.position += 1
-        mysql_store.store_bells(cursor, {user_id: bell})
+        unread = mysql_store.count_unread(cursor, [user_id])[user_id]
+        mysql_store.raise_bells(cursor, {user_id: unread - bell.unread})
         return deleted
 
     total = 0

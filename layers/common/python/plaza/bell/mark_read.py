@@ -39,10 +39,10 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
             was_unread = sum(group.fresh > 0 for group in groups.values())
             for group in groups.values():
                 group.mark(at)
-            bell.unread += sum(group.fresh > 0 for group in groups.values()) - was_unread
-            bell.position += 1
+            change = sum(group.fresh > 0 for group in groups.values()) - was_unread
             mysql_store.store_groups(cursor, groups)
-            mysql_store.store_bells(cursor, {user_id: bell})
+            mysql_store.raise_bells(cursor, {user_id: change})
+            bell.position, bell.unread = position + 1, bell.unread + change
         if len(groups) == mysql_store.MAX_MARKED:
             left = mysql_store.count_marked(cursor, user_id, at, keys)
         return Marked(BellState(epoch + bell.position, bell.unread), left)

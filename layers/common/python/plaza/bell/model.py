@@ -145,12 +145,12 @@ class Silence(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """The result of moves: the position of each one's row, and the groups and users that
-    changed."""
+    """The result of moves: the position of each one's row, the groups that changed, and the users
+    whose bells changed, with the change of their unread groups."""
 
     positions: list[int]
     groups: dict[GroupKey, Group]
-    users: set[int]
+    users: dict[int, int]
 
 
 def apply_moves(
@@ -159,13 +159,13 @@ def apply_moves(
     groups: dict[GroupKey, Group],
     silence: Silence,
 ) -> Moved:
-    """Apply the moves of one transaction to locked ``bells`` and their ``groups``, which it
+    """Apply the moves of one transaction, whose ``bells`` are locked, to ``groups``, which it
     changes.
 
     All rings of a recipient get the same position, one above the bell's. A ring that was read stays
     silent: it rings once. What may not ring forgets an unread ring, which would count again.
     """
-    moved = Moved([], {}, set())
+    moved = Moved([], {}, {})
     silences = silence.everything or silence.deleted or silence.blocked
     for move in moves:
         key, _, on, rang_at = move
@@ -189,9 +189,7 @@ def apply_moves(
                 continue
             was_fresh = group.fresh > 0
             group.take_back(rang_at)
-        bell.unread += (group.fresh > 0) - was_fresh
+        change = (group.fresh > 0) - was_fresh
         moved.groups[key] = group
-        moved.users.add(key.user_id)
-    for user_id in moved.users:
-        bells[user_id].position += 1
+        moved.users[key.user_id] = moved.users.get(key.user_id, 0) + change
     return moved

@@ -22,7 +22,7 @@ from plaza.bell.model import (
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
-_POST, _USER = "post", "user"
+_POST = "post"
 
 
 def move(cursor: Cursor, moves: Sequence[Move], *, rings: bool) -> list[int]:
@@ -95,15 +95,14 @@ def recount_blocks(cursor: Cursor, user_id: int) -> None:
 def _clear(cursor: Cursor, keys: Sequence[GroupKey]) -> None:
     user_id = keys[0].user_id
     bell = mysql_store.lock_bells(cursor, [user_id])[user_id]
-    groups, _, _ = mysql_store.read_around(cursor, keys, (), ())
+    groups, _, _ = mysql_store.read_around(cursor, keys, ())
     cleared = {key: group for key, group in groups.items() if group.is_open or group.fresh}
     if cleared:
-        bell.unread -= sum(group.fresh > 0 for group in cleared.values())
+        unread = sum(group.fresh > 0 for group in cleared.values())
         for group in cleared.values():
             group.close(bell.position)
-        bell.position += 1
         mysql_store.store_groups(cursor, cleared)
-        mysql_store.store_bells(cursor, {user_id: bell})
+        mysql_store.raise_bells(cursor, {user_id: -unread})
 
 
 def _key_of_comments(recipient: int, post_id: int) -> GroupKey:
@@ -113,15 +112,14 @@ def _key_of_comments(recipient: int, post_id: int) -> GroupKey:
 def _apply(
     cursor: Cursor, bells: Mapping[int, Bell], moves: Sequence[Move], rings: bool
 ) -> list[int]:
-    ringing = [m for m in moves if m.on] if rings else []
+    guarded = {user_id for user_id, bell in bells.items() if bell.blocking} if rings else set()
     groups, deleted, blocked = mysql_store.read_around(
         cursor,
         {m.group for m in moves},
-        {key.subject for key in {m.group for m in ringing} if key.subject_type != _USER},
-        {(m.group.user_id, m.actor_id) for m in ringing if bells[m.group.user_id].blocking},
+        {(m.group.user_id, m.actor_id) for m in moves if m.on and m.group.user_id in guarded},
     )
     moved = apply_moves(moves, bells, groups, Silence(not rings, deleted, blocked))
     if moved.users:
         mysql_store.store_groups(cursor, moved.groups)
-        mysql_store.store_bells(cursor, {user_id: bells[user_id] for user_id in moved.users})
+        mysql_store.raise_bells(cursor, moved.users)
     return moved.positions

@@ -137,7 +137,7 @@ def count_bells(after_id: int, limit: int) -> list[CountedBell]:
         f"""
         SELECT b.user_id, b.unread, (
                    SELECT COUNT(*)
-                   FROM bell_group AS g FORCE INDEX (by_open)
+                   FROM bell_group AS g FORCE INDEX (by_state)
                    WHERE g.user_id = b.user_id
                      AND g.is_open = 1
                      AND g.fresh > 0

@@ -99,69 +99,60 @@ def recount_blocks(cursor: Cursor, user_id: int) -> None:
 
 
 def read_around(
-    cursor: Cursor,
-    keys: Collection[GroupKey],
-    subjects: Collection[tuple[str, int]],
-    pairs: Collection[tuple[int, int]],
+    cursor: Cursor, keys: Collection[GroupKey], pairs: Collection[tuple[int, int]]
 ) -> tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]]:
-    """Return the groups of ``keys`` that exist, locked; which texts among ``subjects`` are deleted;
-    which (recipient, actor) of ``pairs`` are blocks.
+    """Return the groups of ``keys`` that exist; which of their texts are deleted; which (recipient,
+    actor) of ``pairs`` are blocks.
 
-    Call it after ``lock_bells``: a deletion clears the groups of its text under that lock, later.
+    Call it after ``lock_bells``, which protects the groups, as in ``read_page``: a deletion clears
+    the groups of its text under that lock, later. The recipient of a text is its author.
     """
-    arms = [*_select_groups(keys), *_select_deleted(subjects), *_select_blocks(pairs)]
-    cursor.execute(" UNION ALL ".join(arms))
+    cursor.execute(" UNION ALL ".join([*_select_groups(keys), *_select_blocks(pairs)]))
     groups: dict[GroupKey, Group] = {}
     deleted: set[tuple[str, int]] = set()
     blocked: set[tuple[int, int]] = set()
-    for what, subject_type, packed in cursor.fetchall():
-        for numbers in sql.split_rows(packed):
-            if what == "deleted":
-                deleted.add((subject_type, numbers[0]))
-            elif what == "blocked":
-                blocked.add((numbers[0], numbers[1]))
-            else:
-                key = GroupKey(numbers[0], what, subject_type, numbers[1])
-                groups[key] = _group(numbers[2:])
+    for what, subject_type, packed, packed_deleted in cursor.fetchall():
+        rows = sql.split_rows(packed)
+        if what == "blocked":
+            blocked.update((blocker, blocked_id) for blocker, blocked_id in rows)
+            continue
+        for user_id, subject_id, *columns in rows:
+            groups[GroupKey(user_id, what, subject_type, subject_id)] = _group(columns)
+        deleted.update(
+            (subject_type, content_id) for (content_id,) in sql.split_rows(packed_deleted)
+        )
     return groups, deleted, blocked
 
 
 def _select_groups(keys: Collection[GroupKey]) -> list[str]:
-    ids: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for user_id, kind, subject_type, subject_id in keys:
-        ids.setdefault((kind, subject_type), []).append((user_id, subject_id))
+    ids: dict[tuple[str, str], list[int]] = {}
+    for _, kind, subject_type, subject_id in keys:
+        ids.setdefault((kind, subject_type), []).append(subject_id)
     columns = (f"g.{column}" for column in ("user_id", "subject_id", *_COLUMNS))
     packed = sql.concat_rows(*columns)
     return [
         f"""
-        (
-            SELECT '{kind}', '{subject_type}', {packed}
-            FROM JSON_TABLE('{json.dumps(sorted(of_kind))}', '$[*]'
-                COLUMNS (user_id BIGINT PATH '$[0]', subject_id BIGINT PATH '$[1]')) AS k
-            STRAIGHT_JOIN bell_group AS g FORCE INDEX (PRIMARY)
-                ON  g.user_id = k.user_id
-                AND g.kind = '{kind}'
-                AND g.subject_type = '{subject_type}'
-                AND g.subject_id = k.subject_id
-            FOR UPDATE
-        )
+        SELECT '{kind}', 'user', {packed}, NULL
+        FROM bell_group AS g FORCE INDEX (PRIMARY)
+        WHERE g.user_id IN ({sql.render_ids(sorted(of_kind))})
+          AND g.kind = '{kind}'
+          AND g.subject_type = 'user'
+          AND g.subject_id = g.user_id
+        """
+        if subject_type == "user"
+        else f"""
+        SELECT '{kind}', '{subject_type}', {packed},
+               {sql.concat_rows("IF(c.deleted_at IS NULL, NULL, c.content_id)")}
+        FROM content AS c FORCE INDEX (PRIMARY)
+        LEFT JOIN bell_group AS g FORCE INDEX (PRIMARY)
+            ON  g.user_id = c.author_id
+            AND g.kind = '{kind}'
+            AND g.subject_type = '{subject_type}'
+            AND g.subject_id = c.content_id
+        WHERE c.content_type = '{subject_type}'
+          AND c.content_id IN ({sql.render_ids(sorted(of_kind))})
         """
         for (kind, subject_type), of_kind in ids.items()
-    ]
-
-
-def _select_deleted(subjects: Collection[tuple[str, int]]) -> list[str]:
-    return [
-        f"""
-        (
-            SELECT 'deleted', '{subject_type}', {sql.concat_rows("content_id")}
-            FROM content FORCE INDEX (PRIMARY)
-            WHERE content_type = '{subject_type}'
-              AND content_id IN ({numbers})
-              AND deleted_at IS NOT NULL
-        )
-        """
-        for subject_type, numbers in sql.render_ids_by_type(subjects).items()
     ]
 
 
@@ -170,14 +161,12 @@ def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
         return []
     return [
         f"""
-        (
-            SELECT 'blocked', '', {sql.concat_rows("b.blocker_id", "b.blocked_id")}
-            FROM JSON_TABLE('{json.dumps(sorted(pairs))}', '$[*]'
-                COLUMNS (blocker_id BIGINT PATH '$[0]', blocked_id BIGINT PATH '$[1]')) AS k
-            STRAIGHT_JOIN user_block AS b FORCE INDEX (PRIMARY)
-                ON  b.blocker_id = k.blocker_id
-                AND b.blocked_id = k.blocked_id
-        )
+        SELECT 'blocked', '', {sql.concat_rows("b.blocker_id", "b.blocked_id")}, NULL
+        FROM JSON_TABLE('{json.dumps(sorted(pairs))}', '$[*]'
+            COLUMNS (blocker_id BIGINT PATH '$[0]', blocked_id BIGINT PATH '$[1]')) AS k
+        STRAIGHT_JOIN user_block AS b FORCE INDEX (PRIMARY)
+            ON  b.blocker_id = k.blocker_id
+            AND b.blocked_id = k.blocked_id
         """
     ]
 
@@ -212,17 +201,22 @@ def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
     )
 
 
-def store_bells(cursor: Cursor, bells: Mapping[int, Bell]) -> None:
-    """Store the position and the unread groups of locked bells."""
-    rows = ",".join(
-        f"({user_id:d},{bell.position:d},{bell.unread:d})"
-        for user_id, bell in sorted(bells.items())
+def raise_bells(cursor: Cursor, changes: Mapping[int, int]) -> None:
+    """Raise the positions of locked bells by one, and their unread groups by ``changes``, user ->
+    change."""
+    users_of: dict[int, list[int]] = {}
+    for user_id, change in changes.items():
+        users_of.setdefault(change, []).append(user_id)
+    unread = "".join(
+        f" + {change:d} * (user_id IN ({sql.render_ids(sorted(ids))}))"
+        for change, ids in users_of.items()
+        if change
     )
     cursor.execute(
         f"""
-        INSERT INTO bell (user_id, position, unread)
-        VALUES {rows}
-        ON DUPLICATE KEY UPDATE position = VALUES(position), unread = VALUES(unread)
+        UPDATE bell FORCE INDEX (PRIMARY)
+        SET position = position + 1, unread = unread{unread}
+        WHERE user_id IN ({sql.render_ids(sorted(changes))})
         """
     )
 
@@ -256,10 +250,10 @@ def read_rung(after: Mapping[int, int], limit: int) -> list[ListedGroup]:
         f"""
         (
             SELECT user_id, kind, subject_type, subject_id, fresh, changed, changed_at
-            FROM bell_group FORCE INDEX (by_change)
+            FROM bell_group FORCE INDEX (by_state)
             WHERE user_id = {user_id:d}
-              AND changed > {position:d}
               AND is_open = 1
+              AND changed > {position:d}
               AND fresh > 0
             ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC
             LIMIT {limit:d}
@@ -290,21 +284,25 @@ def read_page(
     if after is not None:
         args |= after._asdict()
         where = """
-          AND changed <= %(changed)s
-          AND (changed < %(changed)s OR kind < %(kind)s
-            OR (kind = %(kind)s AND (subject_type < %(subject_type)s
-              OR (subject_type = %(subject_type)s AND subject_id < %(subject_id)s))))
+              AND changed <= %(changed)s
+              AND (changed < %(changed)s OR kind < %(kind)s
+                OR (kind = %(kind)s AND (subject_type < %(subject_type)s
+                  OR (subject_type = %(subject_type)s AND subject_id < %(subject_id)s))))
         """
-    cursor.execute(
+    newest_first = "ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC"
+    arms = [
         f"""
-        SELECT {_SELECTED}, changed_at
-        FROM bell_group FORCE INDEX (by_change)
-        WHERE user_id = %(user_id)s{where}
-        ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC
-        LIMIT {limit:d}
-        """,
-        args,
-    )
+        (
+            SELECT {_SELECTED}, changed_at
+            FROM bell_group FORCE INDEX (by_state)
+            WHERE user_id = %(user_id)s
+              AND is_open = {is_open:d}{where}
+            {newest_first} LIMIT {limit:d}
+        )
+        """
+        for is_open in (True, False)
+    ]
+    cursor.execute(f"{' UNION ALL '.join(arms)} {newest_first} LIMIT {limit:d}", args)
     page = []
     for row in cursor.fetchall():
         key, changed_at = GroupKey(*row[:4]), row[-1]
@@ -321,9 +319,9 @@ def find_marked(
     cursor.execute(
         f"""
         SELECT {_SELECTED}
-        FROM bell_group FORCE INDEX (by_open)
+        FROM bell_group FORCE INDEX (by_state)
         WHERE {_where_marked(user_id, at, keys)}
-        ORDER BY kind, subject_type, subject_id
+        ORDER BY changed, kind, subject_type, subject_id
         LIMIT {MAX_MARKED}
         """
     )
@@ -335,7 +333,7 @@ def count_marked(cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey]
     cursor.execute(
         f"""
         SELECT COUNT(*)
-        FROM bell_group FORCE INDEX (by_open)
+        FROM bell_group FORCE INDEX (by_state)
         WHERE {_where_marked(user_id, at, keys)}
         """
     )
@@ -405,7 +403,7 @@ def count_unread(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, int]:
     cursor.execute(
         f"""
         SELECT user_id, COUNT(*)
-        FROM bell_group FORCE INDEX (by_open)
+        FROM bell_group FORCE INDEX (by_state)
         WHERE user_id IN ({sql.render_ids(ids)})
           AND is_open = 1
           AND fresh > 0

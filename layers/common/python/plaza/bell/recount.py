@@ -119,17 +119,17 @@ def repair(cursor: Cursor, user_ids: Collection[int], keys: Collection[GroupKey]
         if not counted.is_right
     }
     if wrong:
-        groups, _, _ = mysql_store.read_around(cursor, wrong, (), ())
+        groups, _, _ = mysql_store.read_around(cursor, wrong, ())
         for key, group in groups.items():
             group.fresh, group.fresh_after = wrong[key].counted, wrong[key].counted_after
             group.is_open = group.is_open or group.fresh > 0
         mysql_store.store_groups(cursor, groups)
-    changed = {key.user_id for key in wrong}
-    for user_id, unread in mysql_store.count_unread(cursor, bells).items():
-        if unread != bells[user_id].unread or user_id in changed:
-            bells[user_id].unread = unread
-            bells[user_id].position += 1
-            changed.add(user_id)
-    if changed:
-        mysql_store.store_bells(cursor, {user_id: bells[user_id] for user_id in changed})
-    return len(changed)
+    repaired = {key.user_id for key in wrong}
+    changes = {
+        user_id: unread - bells[user_id].unread
+        for user_id, unread in mysql_store.count_unread(cursor, bells).items()
+        if unread != bells[user_id].unread or user_id in repaired
+    }
+    if changes:
+        mysql_store.raise_bells(cursor, changes)
+    return len(changes)
