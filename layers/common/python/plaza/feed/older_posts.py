@@ -164,5 +164,5 @@ def _extend(
         window_us = max(_MIN_WINDOW_US, 2 * (end_us - bottom.created_us))
     else:
         bottom = ListPosition(begin_us, MAX_ID) if begin_us else OLDEST
-        window_us = part.window_us * (_GROWTH if len(found) < count // _GROWTH else 1)
+        window_us = part.window_us * (_GROWTH if len(found) * _GROWTH < count else 1)
     return part._replace(top=top, bottom=bottom, window_us=window_us, entries=kept + found)

@@ -35,7 +35,8 @@ def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     """Fill timelines from MySQL.
 
     Safe to repeat: a timeline built within the last minute is skipped. One statement for all
-    timelines of stars; for an inbox one for the followees and one for each window of time. Raises MysqlDown, RedisDown.
+    timelines of stars; for an inbox one for the followees and one for each window of time.
+    Raises MysqlDown, RedisDown.
     """
     builds = redis_store.begin_all(sorted({timeline for batch in batches for timeline in batch}))
     if not builds:
