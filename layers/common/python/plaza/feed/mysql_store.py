@@ -256,7 +256,8 @@ def read_window(
     if begin_us:
         where += " AND created_at > %s"
         args.append(sql.from_us(begin_us))
-    where += f" AND (created_at < %s OR content_id < {before.id:d})"
+    # As a row, so that the optimizer makes one range an author of the times, and not two.
+    where += f" AND (created_at, content_id) < (%s, {before.id:d})"
     args.append(to)
     newest = f"{_NEWEST_FIRST} LIMIT {count:d}"
     arms = [
