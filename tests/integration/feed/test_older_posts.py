@@ -10,7 +10,15 @@ import pytest
 
 from plaza.content import ListPosition, commands
 from plaza.feed import mysql_store, older_posts, queries, redis_store
-from plaza.feed.model import INBOX, OLDEST, OlderPart, Timeline, first_window_us, merge_parts
+from plaza.feed.model import (
+    INBOX,
+    OLDEST,
+    FeedEntry,
+    OlderPart,
+    Timeline,
+    first_window_us,
+    merge_parts,
+)
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
@@ -20,6 +28,7 @@ from plaza.reactions import FOLLOW, Target, react
 from tests.integration.conftest import Away
 from tests.support.content_api import as_another_process, counting_work
 from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
+from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.stores import add_users, explain
 
@@ -215,6 +224,8 @@ def test_a_deleted_post_is_not_shown_from_what_was_kept(world: World) -> None:
 def test_a_page_is_full_after_most_of_what_was_kept_was_deleted(world: World) -> None:
     queries.read_feed(ME, BELOW, 5)
     mysql.write("UPDATE content SET deleted_at = NOW(6) WHERE content_id BETWEEN 20 AND 83")
+    redis.pipeline(redis.delete_commands(find_keys("*:text")))
+    as_another_process()
     after = ListPosition(BASE_US + 28, 84)
     assert ids(queries.read_feed(ME, after, 5).items) == [19, 18, 17, 16, 15]
 
@@ -269,7 +280,7 @@ def test_the_first_window_depends_on_the_authors_and_on_the_inbox() -> None:
 
 def test_parts_are_merged_down_to_the_first_bottom() -> None:
     def part(bottom: int, *times: int) -> OlderPart:
-        entries = [mysql_store.FeedEntry(at, at, 1) for at in times]
+        entries = [FeedEntry(at, at, 1) for at in times]
         return OlderPart(2, "", ListPosition(99, 9), ListPosition(bottom, bottom), 1, entries)
 
     parts = [part(50, 90, 70, 50), part(20, 80, 60, 40, 20)]

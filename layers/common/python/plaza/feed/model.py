@@ -9,7 +9,7 @@ from plaza.content import ContentView, ListPosition
 from plaza.infra.runtime.codec import ID
 
 MAX_TIMELINES = 100
-# Followees that one page below the floor looks up in MySQL, each in some 5 us.
+# Followees that one page below the floor looks up in MySQL.
 MAX_SEEKS = 1_700
 MIN_FLOOR_US = 1  # the floor of a complete timeline
 MAX_FLOOR_US = 2**53 - 1  # the floor of a timeline that is not built
