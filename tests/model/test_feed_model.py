@@ -20,7 +20,7 @@ from local.stack.queue_registry import load_queues
 from plaza.content import ListPosition, publish
 from plaza.content import commands as content_commands
 from plaza.content.model import Text
-from plaza.feed import apply_follows, fan_out, redis_store
+from plaza.feed import apply_follows, fan_out, older_posts, redis_store
 from plaza.feed import queries as feed_queries
 from plaza.feed.model import Timeline
 from plaza.feed.settings import feed_settings
@@ -228,25 +228,25 @@ class Run:
         raise AssertionError("the queues do not empty")
 
 
-def expire_depths() -> None:
-    """Let the minute pass for which the end of a feed is remembered."""
-    redis.pipeline(redis.delete_commands(redis_store.depth_key(user) for user in USERS))
+def expire_older() -> None:
+    """Let the time pass for which older posts are kept: new posts of the model have old times."""
+    redis.pipeline(redis.delete_commands(redis_store.older_key(user) for user in USERS))
 
 
 def check(run: Run) -> None:
     """Assert that each feed equals the feed by MySQL, before and after rebuilds."""
     for _ in range(2):
-        expire_depths()
+        expire_older()
         clear_caches()  # a process shows deleted texts for up to 1 s
         for user in USERS:
-            ids = [view.text.id for view in scroll(user, run.rng.randint(1, 4))]
+            ids = [view.text.id for view in scroll(user, run.rng.randint(1, 4), short=True)]
             assert ids == expected_feed(user), f"the feed of {user}"
         run.queues.drain()
 
 
 def check_scroll(run: Run) -> None:
     """Assert that a reader that scrolls during failures gets the lasting posts, once, in order."""
-    expire_depths()
+    expire_older()
     run.scroller, size = run.rng.choice(USERS), run.rng.randint(1, 3)
     before = expected_feed(run.scroller)
     texts: list[Text] = []
@@ -310,6 +310,8 @@ def test_every_feed_equals_the_feed_by_mysql_after_failures(
         with monkeypatch.context() as patch:
             rng = random.Random(seed)
             patch.setattr(redis_store, "REBUILD_AFTER_US", rng.choice((1, 10**12)))
+            patch.setattr(older_posts, "MAX_SEEKS", rng.choice((1, 2, 3)))
+            patch.setattr(older_posts, "POSTS_AT_ONCE", rng.choice((2, 5, 400)))
             shorten_gaps(patch)
             run = Run(seed, FAILURES[failures], plaza, Scheduler(rng))
             run.scheduler.hook(patch)

@@ -19,7 +19,6 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime.errors import TooManyRequests
 from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, react
 from tests.integration.conftest import Away
@@ -27,7 +26,7 @@ from tests.support.content_api import as_another_process, counting_work
 from tests.support.content_api import ask as ask_any
 from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World, forget
-from tests.support.stores import add_users, explain
+from tests.support.stores import add_users
 
 SetUp = Callable[..., None]
 ME = 7
@@ -221,87 +220,6 @@ def test_a_page_below_the_floor_takes_at_most_seven_statements(
     assert work.round_trips <= 9
 
 
-@pytest.fixture
-def old_posts(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The inbox of ME has the newest ten posts only."""
-    redis.execute("DEL", redis_store.key(Timeline(INBOX, ME)))
-    monkeypatch.setattr(Timeline, "cap", 10)
-    queries.read_feed(ME, None, 100)
-    world.queues.drain()
-    redis.execute("DEL", redis_store.depth_key(ME))
-    return world
-
-
-def test_the_end_of_a_feed_is_remembered(old_posts: World) -> None:
-    oldest = ListPosition(BASE_US, 1)
-    assert queries.read_feed(ME, oldest, 20) == ([], None)
-    with counting_work() as work:
-        assert queries.read_feed(ME, oldest, 20) == ([], None)
-        assert queries.read_feed(ME, ListPosition(BASE_US // 2, 1), 20) == ([], None)
-    assert work.statements == 0
-
-
-def test_a_post_past_a_remembered_end_appears_within_a_minute(old_posts: World) -> None:
-    assert queries.read_feed(ME, ListPosition(BASE_US, 1), 20).items == []
-    insert_posts([(1_000, OTHERS[0], BASE_US - 1)])
-    ttl_s = redis.execute("TTL", redis_store.depth_key(ME))
-    assert 0 < ttl_s <= redis_store.DEPTH_TTL_S == 60
-    redis.execute("DEL", redis_store.depth_key(ME))
-    assert ids(queries.read_feed(ME, ListPosition(BASE_US, 1), 20).items) == [1_000]
-
-
-def test_a_page_begins_with_the_window_of_the_page_before(old_posts: World) -> None:
-    """Given a post every 60 days, for which windows of 1, 4 and 16 days are too short."""
-    day_us = 86_400_000_000
-    insert_posts([(2_000 + n, OTHERS[0], BASE_US - 60 * n * day_us) for n in range(1, 20)])
-    page = queries.read_feed(ME, ListPosition(BASE_US, 1), 1)
-    assert ids(page.items) == [2_001]
-    with counting_work() as work:
-        page = queries.read_feed(ME, page.last, 1)
-    assert ids(page.items) == [2_002]
-    first = work.statements
-    clear_caches()
-    redis.execute("DEL", redis_store.depth_key(ME))
-    with counting_work() as work:
-        assert ids(queries.read_feed(ME, page.last, 1).items) == [2_003]
-    assert first < work.statements
-
-
-def test_each_window_is_charged_before_it_is_read(old_posts: World) -> None:
-    charged: list[int] = []
-
-    def refuse(tokens: int) -> None:
-        charged.append(tokens)
-        raise TooManyRequests("The rate limit is exceeded.", retry_after_s=1)
-
-    position = ListPosition(BASE_US, 1)
-    with counting_work() as work, pytest.raises(TooManyRequests):
-        queries.read_feed(ME, position, 20, refuse)
-    assert (work.statements, charged) == (1, [1]), "only the followees"
-    queries.read_feed(ME, position, 20, charged.append)
-    assert len(charged) > 2
-
-
-def test_the_index_finds_the_posts_of_authors_by_time(world: World) -> None:
-    from plaza.feed import mysql_store
-
-    statements: list[tuple[str, Any]] = []
-    fetch = mysql.fetch_all
-
-    def record(sql: str, args: Any = ()) -> Any:
-        statements.append((sql, args))
-        return fetch(sql, args)
-
-    insert_posts([(n, 50 + n % 300, BASE_US - n * 10**9) for n in range(1000, 4000)])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mysql, "fetch_all", record)
-        mysql_store.read_page(range(50, 350), ListPosition(BASE_US, 1), BASE_US, 5)
-    sql, args = statements[0]
-    plan = explain(sql, args)[0]
-    assert (plan["type"], plan["key"]) == ("range", "by_author")
-    assert int(plan["rows"]) < 1_500, "not all posts of the authors"
-
-
 # ---------------------------------------------------------------- unavailable stores
 
 
@@ -356,6 +274,7 @@ def test_without_mysql_a_page_ends_at_the_floor_and_has_a_next(
     monkeypatch.setattr(Timeline, "cap", 10)
     queries.read_feed(ME, None, 100)
     world.queues.drain()
+    redis.execute("DEL", redis_store.older_key(ME))
     as_another_process()
     with mysql_away():
         page = queries.read_feed(ME, None, 30)

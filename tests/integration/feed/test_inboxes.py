@@ -173,7 +173,7 @@ def while_reading(
     monkeypatch.setattr(module, name, read_then)
 
 
-@pytest.mark.parametrize("name", ["read_followees", "read_page"])
+@pytest.mark.parametrize("name", ["read_followees", "read_window"])
 def test_a_post_during_the_reads_of_a_rebuild_is_not_lost(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -198,7 +198,7 @@ def test_many_pushes_during_a_rebuild_raise_its_floor(
     monkeypatch.setattr(Timeline, "cap", 4)
     insert_posts([(n, ADA, BASE_US + n) for n in range(1, 4)])
     late = [(n, ADA, n) for n in range(4, 12)]
-    while_reading(monkeypatch, mysql_store, "read_page", lambda: publish(*late))
+    while_reading(monkeypatch, mysql_store, "read_window", lambda: publish(*late))
     rebuild.rebuild([[MINE]])
     assert read_inbox() == [11, 10, 9, 8]
     assert floor() == BASE_US + 7
@@ -215,7 +215,7 @@ def test_follows_and_unfollows_during_a_rebuild_are_applied(
         set_follow(ADA, False)
         world.queues.drain()
 
-    while_reading(monkeypatch, mysql_store, "read_page", change)
+    while_reading(monkeypatch, mysql_store, "read_window", change)
     rebuild.rebuild([[MINE]])
     assert ids(scroll(ME, 1)) == [2]
     world.queues.drain()
@@ -232,7 +232,7 @@ def test_a_rebuild_of_an_inbox_that_was_lost_is_refused(
         publish((2, ADA, 1))  # no inbox exists
         redis_store.read_pages([MINE], None, 1)  # another build begins
 
-    while_reading(monkeypatch, mysql_store, "read_page", lose)
+    while_reading(monkeypatch, mysql_store, "read_window", lose)
     rebuild.rebuild([[MINE]])
     assert read_inbox() == [], "it is not built"
     assert ids(scroll(ME, 1)) == [2, 1]

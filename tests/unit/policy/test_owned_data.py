@@ -124,7 +124,7 @@ KEYS = {
     "user:*:claims": "counters",
     "user:*:counted": "counters",
     "user:*:counters": "counters",
-    "user:*:depth": "feed",
+    "user:*:older": "feed",
     "user:*:orders": "flash_sales",
     "user:*:zone": "users",
     "visitor-ids:*:*": "reach",

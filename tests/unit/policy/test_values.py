@@ -24,6 +24,7 @@ from plaza.auth.sessions import Session
 from plaza.content.model import ListPosition, Text
 from plaza.counters import ShopCounter, UserCounter
 from plaza.event_log.s3_archive import ArchivedEvent
+from plaza.feed.model import FeedEntry, OlderPart
 from plaza.flash_sales.model import ArchivedOrder, Terms, Voucher
 from plaza.infra.jobs.scheduled_jobs import RunEnd
 from plaza.infra.queues.messages import MessageCodec
@@ -132,6 +133,17 @@ VALUES: dict[str, list[Any]] = {
     ],
     "bells": [0, 1_204],
     "list_positions": [[ListPosition(AT_US, 12), ListPosition(AT_US, 11)], []],
+    "older_posts": [
+        OlderPart(
+            3,
+            "1743760800000000",
+            ListPosition(AT_US, MAX_ID),
+            ListPosition(AT_US - 9, 11),
+            86_400_000_000,
+            [FeedEntry(AT_US - 1, 12, 7), FeedEntry(AT_US - 9, 11, 10)],
+        ),
+        OlderPart(1, "", ListPosition(AT_US, 12), ListPosition(0, 0), 60_000_000, []),
+    ],
     "reason_counts": [{"counter": 2, "total": 1}],
     "run_ends": [
         RunEnd(1_743_760_800_000, 12, None, {"swept": 3, "share": 0.5}),

@@ -42,8 +42,7 @@ def _apply(pairs: Sequence[Pair]) -> None:
     A concurrent consumer may have applied a newer state in between, which this one's older state
     undoes. The consumer that writes last also reads last, and so corrects it.
     """
-    inboxes = redis_store.find_existing([Timeline(INBOX, reader_id) for reader_id in dict(pairs)])
-    readers = {inbox.user_id for inbox in inboxes}
+    readers = redis_store.mark_follows(dict(pairs))
     todo = [pair for pair in pairs if pair[0] in readers]
     states = mysql_store.read_follow_states(todo) if todo else {}
     for _ in range(_MAX_ATTEMPTS):

@@ -9,11 +9,15 @@ from plaza.content import ContentView, ListPosition
 from plaza.infra.runtime.codec import ID
 
 MAX_TIMELINES = 100
-MAX_FIRST_WINDOW = 3
+# Followees that one page below the floor looks up in MySQL.
+MAX_SEEKS = 1_700
 MIN_FLOOR_US = 1  # the floor of a complete timeline
 MAX_FLOOR_US = 2**53 - 1  # the floor of a timeline that is not built
 INBOX: Literal["inbox"] = "inbox"
 POSTS: Literal["posts"] = "posts"
+OLDEST = ListPosition(0, 0)
+_POSTS_PER_AUTHOR_DAY = 0.2
+_DAY_US = 86_400_000_000
 
 
 class FeedEntry(NamedTuple):
@@ -44,22 +48,28 @@ class Followee(NamedTuple):
     star: bool
 
 
-class FeedDepth(NamedTuple):
-    """What a page of old posts found: ``window`` was enough for a page that began at ``at_us``, and
-    no post follows ``end`` (None: not known)."""
+class OlderPart(NamedTuple):
+    """Posts below the floor of an inbox, by one of the ``of`` parts of the followees: all that are
+    past ``top``, down to ``bottom``.
 
-    window: int = 0
-    at_us: int = 0
-    end: ListPosition | None = None
+    ``window_us``: the time that the next statement should cover. ``generation``: which follows the
+    reader had; see ``redis_store.mark_follows``.
+    """
 
-    def first_window(self, after: ListPosition | None) -> int:
-        """Return the window that a page past ``after`` begins with."""
-        is_next = after is not None and after.created_us <= self.at_us
-        return self.window if is_next else 0
+    of: int
+    generation: str
+    top: ListPosition
+    bottom: ListPosition
+    window_us: int
+    entries: list[FeedEntry]
 
-    def ends_at(self, after: ListPosition | None) -> bool:
-        """Return whether no post follows ``after``."""
-        return after is not None and self.end is not None and after <= self.end
+
+class OlderPage(NamedTuple):
+    """Posts below the floor, and the position past which the next page begins."""
+
+    entries: list[FeedEntry]
+    last: ListPosition
+    is_ended: bool = False
 
 
 class FeedPage(NamedTuple):
@@ -80,6 +90,25 @@ def merge(
         if entry.created_us > floor_us and (after is None or entry.position < after)
     }
     return sorted(entries.values(), reverse=True)[:count]
+
+
+def merge_parts(parts: Sequence[OlderPart], top: ListPosition, count: int) -> OlderPage:
+    """Return up to ``count`` posts past ``top`` of parts that all begin above it, down to the first
+    of their bottoms."""
+    bottom = min(top, max(part.bottom for part in parts))
+    entries = sorted(
+        (e for part in parts for e in part.entries if bottom <= e.position < top), reverse=True
+    )[:count]
+    if len(entries) == count:
+        return OlderPage(entries, entries[-1].position)
+    return OlderPage(entries, bottom, is_ended=bottom == OLDEST)
+
+
+def first_window_us(authors: int, count: int, span_us: int = 0) -> int:
+    """Return the time in which so many authors write about ``count`` posts. ``span_us``: in which
+    all followees wrote the posts of the inbox; 0: not known."""
+    window_us = int(count / (_POSTS_PER_AUTHOR_DAY * max(1, authors)) * _DAY_US)
+    return min(window_us, 4 * span_us) if span_us else window_us
 
 
 def floor_of(newest: Sequence[FeedEntry], count: int) -> int:

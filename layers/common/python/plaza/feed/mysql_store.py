@@ -7,18 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 from plaza.content import ListPosition
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Followee, Timeline
-from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.mysql import mysql, sql
-from plaza.infra.runtime import clock
 
-# Days back from the start of a page: the first window fills most pages.
-_WINDOWS = (1, 4, 16, 64, 256, None)
 # MariaDB turns a longer list into a join, which cannot use the time in the index.
 _AUTHORS_PER_ARM = 500
 # Timelines exceed their cap by a quarter; one more is a difference in any case.
@@ -250,65 +246,30 @@ def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedE
     return {author_id: sorted(entries, reverse=True) for author_id, entries in newest.items()}
 
 
-def read_page(
-    author_ids: Collection[int],
-    after: ListPosition | None,
-    floor_us: int,
-    count: int,
-    first_window: int = 0,
-    charge: Charge = no_charge,
-) -> tuple[list[FeedEntry], int]:
-    """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``, and
-    the window that was the last.
-
-    A statement for each window; they grow fourfold from ``first_window``, and there are six at
-    most. Each is charged before it is read. Raises MysqlDown, TooManyRequests.
-    """
-    entries: list[FeedEntry] = []
-    if not author_ids:
-        return entries, first_window
-    bounds = [sql.from_us(floor_us), *([sql.from_us(after.created_us)] if after else [])]
-    end = min(*bounds, sql.from_us(clock.now_us()))
-    window = first_window
-    for window in range(first_window, len(_WINDOWS)):
-        begin, days = None, _WINDOWS[window]
-        if days is not None and end - sql.from_us(0) >= timedelta(days):
-            begin = end - timedelta(days)
-        charge(-(-len(author_ids) // _AUTHORS_PER_ARM))
-        entries += _read_window(author_ids, after, min(bounds), begin, count - len(entries))
-        if len(entries) >= count or begin is None:
-            break
-        bounds.append(begin)
-    return entries, window
-
-
-def _read_window(
-    author_ids: Collection[int],
-    after: ListPosition | None,
-    to: datetime,
-    begin: datetime | None,
-    count: int,
+def read_window(
+    author_ids: Collection[int], before: ListPosition, begin_us: int, count: int
 ) -> list[FeedEntry]:
-    """Return up to ``count`` posts past ``after``, from ``to`` back to ``begin`` (excluded)."""
-    where, args = " AND created_at <= %s", [to]
-    if begin is not None:
+    """Return the authors' newest ``count`` posts before a position and after ``begin_us``, newest
+    first. One statement. Raises MysqlDown."""
+    to = sql.from_us(before.created_us)
+    where, args = "AND created_at <= %s", [to]
+    if begin_us:
         where += " AND created_at > %s"
-        args.append(begin)
-    if after is not None and sql.from_us(after.created_us) == to:
-        where += " AND (created_at < %s OR content_id < " + str(int(after.id)) + ")"
-        args.append(to)
+        args.append(sql.from_us(begin_us))
+    # As a row, so that the optimizer makes one range an author of the times, and not two.
+    where += f" AND (created_at, content_id) < (%s, {before.id:d})"
+    args.append(to)
+    newest = f"{_NEWEST_FIRST} LIMIT {count:d}"
     arms = [
-        f"""
-        (
-            {_BY_AUTHOR}
-              AND author_id IN ({sql.render_ids(part)}){where}
-            {_NEWEST_FIRST} LIMIT {count:d}
-        )
-        """
+        f"{_BY_AUTHOR} AND author_id IN ({sql.render_ids(part)}) {where} {newest}"
         for part in _split(author_ids)
     ]
-    rows = mysql.fetch_all(" UNION ALL ".join(arms), args * len(arms))
-    return sorted((_entry(*row) for row in rows), reverse=True)[:count]
+    if len(arms) == 1:
+        rows = mysql.fetch_all(arms[0], args)
+    else:
+        union = " UNION ALL ".join(f"({arm})" for arm in arms)
+        rows = mysql.fetch_all(f"{union} {newest}", args * len(arms))
+    return [_entry(*row) for row in rows]
 
 
 def _split(author_ids: Collection[int]) -> Iterator[list[int]]:

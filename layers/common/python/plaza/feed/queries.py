@@ -9,20 +9,19 @@ from typing import NamedTuple
 from plaza import content
 from plaza.content import ContentView, ListPosition
 from plaza.content import queries as content_queries
-from plaza.feed import mysql_store, redis_store
+from plaza.feed import redis_store
 from plaza.feed.model import (
     INBOX,
-    MAX_FIRST_WINDOW,
     MAX_FLOOR_US,
     MIN_FLOOR_US,
     POSTS,
-    FeedDepth,
     FeedEntry,
     FeedPage,
     Timeline,
     group_by_author,
     merge,
 )
+from plaza.feed.older_posts import OlderPosts
 from plaza.feed.rebuild import request_rebuild
 from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.mysql.mysql import MysqlDown
@@ -44,12 +43,12 @@ _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 class _Batch(NamedTuple):
     """The next entries past a position, without gaps; the first ``hot`` of them are from Redis.
 
-    ``ended``: no entry follows. ``verified``: MySQL just confirmed that their authors are followed,
-    and Redis, which may have newer follows, is unavailable.
+    ``last``: past which the next ones follow; None at the end. ``verified``: MySQL just confirmed
+    that their authors are followed, and Redis, which may have newer follows, is unavailable.
     """
 
     entries: list[FeedEntry]
-    ended: bool
+    last: ListPosition | None
     hot: int = 0
     verified: bool = False
 
@@ -60,78 +59,65 @@ def read_feed(
     """Return a page of the posts of a user's followed authors, newest first, past ``after``.
 
     Deleted posts and posts of authors no longer followed are skipped; at most four rounds fill the
-    page. It may be short after four rounds, while MySQL is unavailable, and where ``charge``
-    refuses the next statement for old posts. Raises MysqlDown, RedisDown, TooManyRequests.
+    page. It may be short after four rounds, while MySQL is unavailable, and where old posts are
+    read: where ``charge`` refuses the next statement, or one page does not look up all followees.
+    Raises MysqlDown, RedisDown, TooManyRequests.
     """
     visible: list[ContentView] = []
-    position, ended = after, False
+    position, older = after, OlderPosts(user_id, charge)
     for attempt in range(_MAX_ROUNDS):
         try:
-            in_redis = attempt < _ROUNDS_IN_REDIS
-            batch = _read_batch(user_id, position, limit + 1, in_redis, charge)
+            if not (in_redis := attempt < _ROUNDS_IN_REDIS):
+                older.forget_deleted()
+            batch = _read_batch(user_id, position, limit + 1, in_redis, older)
             visible += _read_visible(user_id, batch)
         except (MysqlDown, TooManyRequests):
             if not visible:
                 raise
             break
-        ended = batch.ended
-        position = batch.entries[-1].position if batch.entries else position
-        if ended or len(visible) > limit:
+        position = batch.last
+        if len(batch.entries) <= limit or len(visible) > limit:
             break
     page = visible[: content.count_fitting([view.text for view in visible[:limit]])]
     if len(page) < len(visible):
         position = ListPosition(page[-1].text.created_us, page[-1].text.id)
-    elif ended:
-        position = None
     return FeedPage(page, position)
 
 
 def _read_batch(
-    user_id: int, after: ListPosition | None, count: int, in_redis: bool, charge: Charge
+    user_id: int, after: ListPosition | None, count: int, in_redis: bool, older: OlderPosts
 ) -> _Batch:
+    """Return the next ``count`` entries; fewer at the end, and where the page must end."""
     try:
         floor_us, hot = _read_hot(user_id, after, count) if in_redis else (MAX_FLOOR_US, [])
-        is_redis_down = False
+        if len(hot) == count:
+            return _Batch(hot, hot[-1].position, hot=count)
+        if floor_us <= MIN_FLOOR_US:
+            return _Batch(hot, None, hot=len(hot))
+        return _read_below(hot, after, floor_us, count, older)
     except RedisDown:
         if not _fallback_budget.take():
             raise
-        floor_us, hot, is_redis_down = MAX_FLOOR_US, [], True
-    if len(hot) == count:
-        return _Batch(hot, ended=False, hot=count)
-    if floor_us <= MIN_FLOOR_US:
-        return _Batch(hot, ended=True, hot=len(hot))
+    older.forget_redis()
+    return _read_below([], after, MAX_FLOOR_US, count, older)._replace(verified=True)
+
+
+def _read_below(
+    hot: list[FeedEntry],
+    after: ListPosition | None,
+    floor_us: int,
+    count: int,
+    older: OlderPosts,
+) -> _Batch:
+    """Return the entries above the floor, and those at or below it."""
     try:
-        cold = _read_cold(user_id, after, floor_us, count - len(hot), charge)
+        page = older.read_page(after, floor_us, count - len(hot))
     except (MysqlDown, TooManyRequests):
         if not hot:
             raise
-        return _Batch(hot, ended=False, hot=len(hot))
-    record("feed_read_from_mysql", {"feeds_from_mysql": 1}, found=len(cold), hot=len(hot))
-    entries = hot + cold
-    return _Batch(entries, len(entries) < count, len(hot), is_redis_down)
-
-
-def _read_cold(
-    user_id: int, after: ListPosition | None, floor_us: int, count: int, charge: Charge
-) -> list[FeedEntry]:
-    """Return ``count`` entries past ``after`` and at or below the floor from MySQL, fewer at the
-    end. One statement for the followees, and one for each window; two round trips to Redis, and one
-    a window for its charge. Raises MysqlDown, TooManyRequests."""
-    depth = FeedDepth()
-    with suppress(RedisDown):
-        depth = redis_store.read_depth(user_id)
-    if depth.ends_at(after):
-        return []
-    authors = [followee.user_id for followee in mysql_store.read_followees(user_id)]
-    window = depth.first_window(after)
-    entries, window = mysql_store.read_page(authors, after, floor_us, count, window, charge)
-    first, last = (entries[0].position, entries[-1].position) if entries else (after, after)
-    if first is not None:
-        end = last if len(entries) < count else depth.end
-        reached = FeedDepth(min(window, MAX_FIRST_WINDOW), first.created_us, end)
-        with suppress(RedisDown):
-            redis_store.store_depth(user_id, reached)
-    return entries
+        return _Batch(hot, hot[-1].position, hot=len(hot))
+    record("feed_read_from_mysql", {"feeds_from_mysql": 1}, found=len(page.entries), hot=len(hot))
+    return _Batch(hot + page.entries, None if page.is_ended else page.last, hot=len(hot))
 
 
 def _read_hot(user_id: int, after: ListPosition | None, count: int) -> tuple[int, list[FeedEntry]]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.feed import mysql_store, redis_store
-from plaza.feed.model import INBOX, MAX_FLOOR_US, MAX_TIMELINES, Timeline, floor_of
+from plaza.feed import mysql_store, older_posts, redis_store
+from plaza.feed.model import INBOX, MAX_TIMELINES, Timeline, floor_of
 from plaza.feed.queues import INBOXES
 from plaza.feed.redis_store import Push
 from plaza.infra.queues.queue import QueueDown
@@ -35,7 +35,8 @@ def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     """Fill timelines from MySQL.
 
     Safe to repeat: a timeline built within the last minute is skipped. One statement for all
-    timelines of stars, at most seven for an inbox. Raises MysqlDown, RedisDown.
+    timelines of stars; for an inbox one for the followees and one for each window of time.
+    Raises MysqlDown, RedisDown.
     """
     builds = redis_store.begin_all(sorted({timeline for batch in batches for timeline in batch}))
     if not builds:
@@ -61,5 +62,5 @@ def _read_inbox(inbox: Timeline) -> Push:
     followees = mysql_store.read_followees(inbox.user_id)
     stars = [followee.user_id for followee in followees if followee.star]
     others = [followee.user_id for followee in followees if not followee.star]
-    newest, _ = mysql_store.read_page(others, None, MAX_FLOOR_US, inbox.cap)
+    newest = older_posts.read_newest(others, inbox.cap)
     return Push(inbox, newest, stars, floor_of(newest, inbox.cap))

@@ -2,8 +2,8 @@
 
 {<shard>}:user:<id>:inbox  zset  posts of followed users
 {<shard>}:user:<id>:posts  zset  the user's own posts; of stars only
-{<shard>}:user:<id>:depth  hash  what a page of old posts found (model.FeedDepth), for DEPTH_TTL_S:
-                                 window, at_us, end_us, end_id
+{<shard>}:user:<id>:older  hash  what pages below the inbox read from MySQL, for OLDER_TTL_S:
+                                 number of a part -> OLDER_PART; generation, of the follows
 
 Members are ``<post, 19 digits>:<author>`` -> created, microseconds since 1970; posts of equal time
 sort by id. An inbox also has ``star:<author>`` -> 0 for each followed star. The members below have
@@ -25,26 +25,47 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from types import GenericAlias
 from typing import NamedTuple
 
 from plaza.content import ListPosition
-from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedDepth, FeedEntry, Timeline
+from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedEntry, OlderPart, Timeline
 from plaza.infra.redis import redis
-from plaza.infra.redis.commands import Call
+from plaza.infra.redis.commands import Call, Command
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.codec import Codec, json_codec, row_type, values_of
 
 READ_TTL_MS = 30 * 86_400_000
 UNBUILT_TTL_MS = 3_600_000
 REQUEST_INTERVAL_US = 10_000_000
 REBUILD_AFTER_US = 86_400_000_000
 MIN_REBUILD_AGE_US = 60_000_000
-# An author followed since then may have posts past the end.
-DEPTH_TTL_S = 60
+OLDER_TTL_S = 600
 MAX_TIMELINES_PER_CALL = 16
 MAX_STARS_PER_CALL = 500
 _MAX_PUSHES_PER_TRIP = 2_000
 _POST = re.compile(r"\d{19}:[1-9]\d{0,18}", re.ASCII)
+
+_GENERATION = "generation"
+OLDER_PART: Codec[OlderPart] = json_codec(
+    "older_posts",
+    row_type(
+        OlderPart,
+        top=row_type(ListPosition),
+        bottom=row_type(ListPosition),
+        entries=GenericAlias(list, (row_type(FeedEntry),)),
+    ),
+    lambda row: OlderPart(
+        row.of,
+        row.generation,
+        ListPosition(*values_of(row.top)),
+        ListPosition(*values_of(row.bottom)),
+        row.window_us,
+        [FeedEntry(*values_of(entry)) for entry in row.entries],
+    ),
+)
 
 _LUA = Path(__file__).with_name("lua")
 READ_PAGE = load_script(_LUA / "read_page.lua")
@@ -112,29 +133,44 @@ def read_whole(timelines: Sequence[Timeline]) -> dict[Timeline, TimelinePage]:
     return whole
 
 
-def depth_key(user_id: int) -> str:
-    """Return the key of what pages of old posts found for a reader."""
+def older_key(user_id: int) -> str:
+    """Return the key of what a reader's pages below the inbox read from MySQL."""
     user = f"user:{user_id}"
-    return f"{{{shard_of(user)}}}:{user}:depth"
+    return f"{{{shard_of(user)}}}:{user}:older"
 
 
-def read_depth(user_id: int) -> FeedDepth:
-    """Return what pages of old posts found for a reader. One round trip. Raises RedisDown."""
-    fields = redis.execute("HMGET", depth_key(user_id), "window", "at_us", "end_us", "end_id")
-    window, at_us, end_us, end_id = (int(field or 0) for field in fields)
-    return FeedDepth(window, at_us, ListPosition(end_us, end_id) if end_us else None)
+def read_older(user_id: int) -> tuple[str, dict[int, OlderPart]]:
+    """Return the generation of a reader's follows, and number -> the parts of it that are kept. One
+    round trip. Raises RedisDown."""
+    fields = redis.execute("HGETALL", older_key(user_id))
+    generation = fields.pop(_GENERATION, "")
+    parts = {
+        int(number): part
+        for number, text in fields.items()
+        if number.isdigit() and (part := OLDER_PART.read(text)) and part.generation == generation
+    }
+    return generation, parts
 
 
-def store_depth(user_id: int, depth: FeedDepth) -> None:
-    """Store what a page of old posts found. One round trip. Raises RedisDown."""
-    end = depth.end or ListPosition(0, 0)
-    key, values = depth_key(user_id), ("window", depth.window, "at_us", depth.at_us)
-    redis.pipeline(
-        [
-            ("HSET", key, *values, "end_us", end.created_us, "end_id", end.id),
-            ("EXPIRE", key, DEPTH_TTL_S),
-        ]
-    )
+def store_older(user_id: int, number: int, part: OlderPart) -> None:
+    """Keep a part for the next pages. One round trip. Raises RedisDown."""
+    key = older_key(user_id)
+    redis.pipeline([("HSET", key, number, OLDER_PART.encode(part)), ("EXPIRE", key, OLDER_TTL_S)])
+
+
+def mark_follows(user_ids: Iterable[int]) -> set[int]:
+    """Invalidate the parts that are kept for readers whose follows changed; return the readers that
+    have an inbox. One round trip. Raises RedisDown.
+
+    A part that a page has read before the change, and stores after it, is of the former generation.
+    """
+    readers, generation = list(user_ids), clock.now_us()
+    commands: list[Command] = [("EXISTS", key(Timeline(INBOX, reader))) for reader in readers]
+    for reader in readers:
+        older = older_key(reader)
+        commands += [("HSET", older, _GENERATION, generation), ("EXPIRE", older, OLDER_TTL_S)]
+    replies = redis.pipeline(commands)
+    return {reader for reader, exists in zip(readers, replies, strict=False) if exists}
 
 
 def push_all(pushes: Iterable[Push]) -> int:
@@ -185,12 +221,6 @@ def remove_entries(timelines: Iterable[Timeline], entries: Sequence[FeedEntry]) 
 def drop(timelines: Iterable[Timeline]) -> None:
     """Delete timelines. One round trip. Raises RedisDown."""
     redis.pipeline(redis.delete_commands(key(timeline) for timeline in timelines))
-
-
-def find_existing(timelines: Sequence[Timeline]) -> list[Timeline]:
-    """Return the timelines that exist. One round trip. Raises RedisDown."""
-    replies = redis.pipeline([("EXISTS", key(timeline)) for timeline in timelines])
-    return [t for t, exists in zip(timelines, replies, strict=True) if exists]
 
 
 def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
