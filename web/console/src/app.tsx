@@ -45,11 +45,13 @@ function listLinks(): Link[] {
     ["/moderation", t.nav.moderation, "flag"],
     ["/erasures", t.nav.erasures, "eraser"],
     ...(CONTROL_TOKEN === "" ? [] : [["/break-it", t.nav.breakIt, "bolt"] as Link]),
+    ["/account", t.account.title, "person"],
   ];
 }
 
-/** Whether a role may open a page besides its account; an admin, and a role that cannot be read, may open all. */
+/** Whether a role may open a page; an admin, and a role that cannot be read, may open all. */
 function mayOpen(role: string | null | undefined, path: string): boolean {
+  if (path === "/account") return true;
   if (role === "moderator" || role === "operator") return (role === "moderator") === (path === "/moderation");
   return role !== "sales" || path === "/sales";
 }
@@ -140,9 +142,7 @@ function OpenOperatorSession() {
 function SignOut({ name, action }: { name: string; action: Action }) {
   return (
     <div class="account">
-      <a class="fine" href="#/account">
-        {name}
-      </a>
+      <p class="fine">{name}</p>
       <button type="button" class="small quiet" onClick={() => void action.run(() => plaza.signOut())}>
         {t.access.signOut}
       </button>
