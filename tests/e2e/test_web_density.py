@@ -71,7 +71,7 @@ def test_nothing_moves_while_a_page_is_read(
     page = app.page
     page.add_init_script(SHIFTS)
     held: list[Route] = []
-    page.route("**/ops/**", held.append)
+    page.route("**/ops/**", lambda route: held.append(route))
 
     def is_read() -> bool:
         if held:

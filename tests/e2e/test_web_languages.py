@@ -27,7 +27,7 @@ PAGES = (
     "/search",
 )
 CONSOLE = {
-    "/": "",
+    "/": "th[scope=row]",
     "/queues": "th[scope=row]",
     "/reconciliation": "tbody",
     "/keys": "tbody",

@@ -64,13 +64,14 @@ export function App() {
   const isOperator = session !== null && role !== undefined && !isRefused;
   const language = useLanguage();
   const links = listLinks().filter(([path]) => mayOpen(role, path));
-  const [first] = links;
+  const first = links[0]?.[0] ?? "/";
+  const isElsewhere = isOperator && route.path === "/" && first !== "/";
   useEffect(() => {
-    if (isOperator && route.path === "/" && first !== undefined && first[0] !== "/") location.replace(`#${first[0]}`);
-  }, [isOperator, route.path, first?.[0]]);
+    if (isElsewhere) location.replace(`#${first}`);
+  }, [isElsewhere, first]);
   const leaving = useAction();
   // A page would read with a session that ends, or with one that may not.
-  const isWaiting = leaving.isBusy || role === undefined;
+  const isWaiting = leaving.isBusy || role === undefined || isElsewhere;
   return (
     <Frame
       name={t.name}
