@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     add_number(sub, "--runs", 3, "runs of each page, of which the median counts")
     choices = ("app", "console", "site")
-    sub.add_argument("what", nargs="*", choices=choices, default=choices, help="default: all")
+    sub.add_argument("what", nargs="*", choices=choices, help="default: all")
     sub.add_argument(
         "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
     )

@@ -138,6 +138,7 @@ def shoot(page: Page, name: str, ready: str = READY) -> None:
     page.locator(".skeleton").first.wait_for(state="detached")
     IMAGES.mkdir(parents=True, exist_ok=True)
     page.evaluate("document.fonts.ready")
+    page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
     print(f"docs/images/{name}.png")
 

@@ -8,15 +8,23 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from playwright.sync_api import expect
+import pytest
+from playwright.sync_api import Route, expect
 
-from tests.e2e.browser import find_wide, needs_browser
-from tests.e2e.client import Client
+from tests.e2e.browser import PHONE, find_wide, needs_browser
+from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
 _ids = count(6_950_001)
+MAX_SHIFT = 0.05
+SHIFTS = """window.shifts = [];
+new PerformanceObserver((list) => {
+  for (const { value, sources } of list.getEntries())
+    window.shifts.push([value, sources.map(({ node }) => `${node?.nodeName}.${node?.className}`)]);
+}).observe({ type: "layout-shift", buffered: true });"""
+"""Records what moved without its user, and how much: Google's cumulative layout shift."""
 WHOLE = """() => [...document.querySelectorAll("article.post")].filter((post) => {
   const { top, bottom } = post.getBoundingClientRect();
   return top >= 0 && bottom <= innerHeight;
@@ -41,6 +49,46 @@ def test_a_laptop_shows_three_whole_posts_of_any_length(
     page.evaluate("top => scrollTo(0, top - 16)", top)
     assert page.evaluate(WHOLE) >= 3
     assert find_wide(page) == []
+
+
+@pytest.mark.parametrize(
+    ("site", "paths"),
+    [
+        ("", ("/", "/ranking?window=all", "/shops", "/settings", "/notifications")),
+        ("/console", ("/", "/queues", "/keys", "/switches", "/account", "/break-it")),
+    ],
+)
+def test_nothing_moves_while_a_page_is_read(
+    open_app: OpenApp, user: Callable[[int], Client], site: str, paths: tuple[str, ...]
+) -> None:
+    """Given a post with a picture, and answers of which the last arrives first."""
+    author = next(_ids)
+    images = ["https://pictures.plaza.example/harbour.svg"]
+    post = {"kind": "note", "title": "A", "body": "B", "images": images}
+    user(author)("POST", "/posts", post)
+    role = "admin" if site else "user"
+    app = open_app("/", author, role=role, site=site)
+    page = app.page
+    page.add_init_script(SHIFTS)
+    held: list[Route] = []
+    page.route("**/ops/**", lambda route: held.append(route))
+
+    def is_read() -> bool:
+        if held:
+            held.pop().continue_()
+        page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        return (
+            not held and page.locator("h1").count() > 0 and page.locator(".skeleton").count() == 0
+        )
+
+    for width in (PHONE["width"], 1280):
+        page.set_viewport_size({"width": width, "height": PHONE["height"]})
+        for path in paths:
+            held.clear()
+            app.open(path)
+            wait_until("the page is read", is_read)
+            shifts = page.evaluate("shifts")
+            assert sum(value for value, _ in shifts) < MAX_SHIFT, (path, width, shifts)
 
 
 def test_a_shop_is_searched_by_the_beginning_of_its_name(

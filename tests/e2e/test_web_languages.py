@@ -1,4 +1,4 @@
-"""The languages of the web app: catalogues, the form of numbers and times, and mirrored pages."""
+"""The languages of the web pages: catalogues, the form of numbers and times, and mirrored pages."""
 
 from __future__ import annotations
 
@@ -26,12 +26,30 @@ PAGES = (
     "/write",
     "/search",
 )
-NAMES = re.compile(r"Plaza|Berlin|[A-Z][a-z]+/[A-Z]\w+|https|UTC|English|user \d+|Writer \d+")
+CONSOLE = {
+    "/": "th[scope=row]",
+    "/queues": "th[scope=row]",
+    "/reconciliation": "tbody",
+    "/keys": "tbody",
+    "/sales": "h2",
+    "/switches": "tbody",
+    "/moderation": "article",
+    "/erasures": "",
+    "/account": "",
+    "/break-it": "",
+    "/queues/reactions": ".letter, h1",
+}
+"""Pages, with what users, other tests and the code have named in them."""
+NAMES = re.compile(
+    r"Plaza|Redis|MySQL|SQS|Binlog|Berlin|[A-Z][a-z]+/[A-Z]\w+|https|UTC|English"
+    r"|user \d+|Writer \d+"
+)
 """What is written in Latin letters in every language."""
-SEEN = """() => {
+SEEN = """(others) => {
   const texts = [document.title];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  const ofUsers = ".list.people, article, .post, .user, noscript, option, datalist, script, style";
+  const ofUsers =
+    ".list.people, article, .post, .user, noscript, option, datalist, script, style, code" + others;
   for (let node; (node = walker.nextNode()); )
     if (!node.parentElement.closest(ofUsers)) texts.push(node.data);
   for (const name of ["aria-label", "title", "placeholder", "alt"])
@@ -56,9 +74,36 @@ def test_every_page_is_in_the_language_of_the_device(
         app.open(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         expect(page.locator(".skeleton")).to_have_count(0)
-        texts = [NAMES.sub("", text) for text in page.evaluate(SEEN)]
+        texts = [NAMES.sub("", text) for text in page.evaluate(SEEN, "")]
         assert [text for text in texts if re.search("[A-Za-z]{2,}", text)] == [], path
         assert find_wide(page) == [], path
+    app.check_accessibility()
+
+
+@pytest.mark.parametrize(("locale", "title"), [("zh-CN", "概览"), ("ru-RU", "Обзор")])
+def test_every_page_of_the_console_is_in_the_language_of_the_device(
+    open_app: OpenApp, locale: str, title: str
+) -> None:
+    app = open_app("/", next(_ids), role="admin", site="/console", locale=locale)
+    page = app.page
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    expect(page.locator("html")).to_have_attribute("lang", locale[:2])
+    for path, named in CONSOLE.items():
+        app.open(path)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator(".skeleton")).to_have_count(0)
+        texts = page.evaluate(SEEN, named and f", {named}")
+        texts = [NAMES.sub("", text) for text in texts]
+        assert [text for text in texts if re.search("[A-Za-z]{2,}", text)] == [], path
+        assert find_wide(page) == [], path
+
+
+def test_an_operator_chooses_another_language(open_app: OpenApp) -> None:
+    app = open_app("/account", next(_ids), role="admin", site="/console")
+    page = app.page
+    page.get_by_label("Language").select_option("ru")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Учётная запись")
+    expect(page).to_have_title("Учётная запись · Plaza, консоль")
     app.check_accessibility()
 
 

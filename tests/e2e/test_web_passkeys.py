@@ -125,8 +125,8 @@ def test_a_moderator_opens_moderation_and_ends_the_own_sessions(
     device.enroll(make_code("moderator"))
     page = device.page
     expect(page.get_by_role("heading", name="Moderation")).to_be_visible()
-    expect(page.get_by_role("navigation").get_by_role("listitem")).to_have_count(1)
-    page.get_by_role("link", name="user ").click()
+    expect(page.get_by_role("navigation").get_by_role("listitem")).to_have_count(2)
+    page.get_by_role("link", name="Account").click()
     sessions = page.get_by_role("region", name="Sessions")
     expect(sessions.get_by_role("row")).to_have_count(3)
     expect(sessions.get_by_role("row", name="this one")).to_contain_text("moderator")

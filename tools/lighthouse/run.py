@@ -46,15 +46,16 @@ def main(args: argparse.Namespace) -> int:
     install()
     with ExitStack() as servers:
         targets = []
-        if "site" in args.what:
+        what = args.what or ["app", "console", "site"]
+        if "site" in what:
             if not (SITE / "index.html").exists():
                 raise CommandError("the site is not built: `make docs` builds it")
             url = servers.enter_context(serve_compressed(SITE))
             targets += [{"name": f"site: {page}", "url": f"{url}/{page}"} for page in SITE_PAGES]
-        if {"app", "console"} & set(args.what):
+        if {"app", "console"} & set(what):
             stack = Stack.load(args.dir)
             url = servers.enter_context(serve_compressed(stack.web_url))
-            targets += list(list_web_pages(stack, url, args.what))
+            targets += list(list_web_pages(stack, url, what))
         reports = measure(targets, browser, args.runs)
     show(reports)
     if (load := os.getloadavg()[0]) > (os.cpu_count() or 1):

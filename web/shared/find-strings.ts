@@ -12,6 +12,8 @@ const TECHNICAL =
 /** Functions whose arguments no reader sees. */
 const TECHNICAL_CALLS =
   /^(useRead|useDraft|usePages|match|get|post|put|patch|delete|querySelector|querySelectorAll|getElementById|matches|addEventListener|removeEventListener|Error|RegExp|URL|URLSearchParams|matchMedia|setAttribute|startsWith|replace|split|has|test|error|fill|go|replaceQuery|formatTime|keep|Function|fetch)$/;
+/** What has the same name in all languages. */
+const NAMES = /Plaza|Redis|MySQL/g;
 /** A sentence, or a word with a capital letter or of another script. */
 const WORDS = /\p{L}[\p{L}'’]*[.,!?]? +\p{L}|^\p{Lu}\p{Ll}+|[^\0-\x7f]*\p{L}{2,}[^\0-\x7f]/u;
 
@@ -37,7 +39,9 @@ function isShown(node: ts.Node): boolean {
 
 function textOf(node: ts.Node): string {
   if (!(ts.isJsxText(node) || ts.isStringLiteralLike(node) || ts.isTemplateLiteralToken(node))) return "";
-  return node.text.replace("Plaza", "").trim(); // a name, in all languages
+  const { parent } = node;
+  if (ts.isJsxElement(parent) && parent.openingElement.tagName.getText() === "code") return ""; // as one types it
+  return node.text.replace(NAMES, "").trim();
 }
 
 let reports = 0;

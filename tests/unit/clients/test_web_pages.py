@@ -67,7 +67,7 @@ def test_no_component_has_a_text_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", ["ru", "zh"])
 def test_the_console_has_a_word_for_each_state_that_operators_read(language: str) -> None:
-    """The words are those of the contract; the catalogue has no others of the same kind."""
+    """The words are in the contract, as values of enumerations and names of switches."""
     schemas = json.loads(CONTRACT.read_text())["components"]["schemas"]
     words = {*schemas["SwitchSet"]["properties"], "moderator", "sales", "operator", "admin"}
     for schema, field in (

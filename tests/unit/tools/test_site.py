@@ -12,7 +12,7 @@ import pytest
 from cli.paths import CONTRACT, ROOT, CommandError
 from tools.site import pages as site
 from tools.site import reference
-from tools.site.build import CONFIGURATION
+from tools.site.build import CONFIGURATION, lighten
 from tools.site.scripts import SCRIPTS
 
 
@@ -50,6 +50,17 @@ def test_the_navigation_has_every_page_of_docs_once(pages: Path) -> None:
         if "files" not in p.relative_to(pages).parts
     }
     assert sorted(named) == sorted(ours)
+
+
+def test_a_page_is_shown_before_its_scripts_run_and_keeps_the_colors_of_code() -> None:
+    page = (
+        '<script src="./bundle.js"></script><script>let x</script>'
+        '<pre><span class="p">{</span><span class="nt">"a"</span><span class="w"> </span></pre>'
+    )
+    assert lighten(page) == (
+        '<script defer src="./bundle.js"></script><script>let x</script>'
+        '<pre>{<span class="nt">"a"</span> </pre>'
+    )
 
 
 def test_the_type_of_a_problem_leads_to_a_section(pages: Path) -> None:

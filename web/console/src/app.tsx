@@ -48,11 +48,13 @@ function listLinks(): Link[] {
     ["/erasures", t.nav.erasures, "eraser"],
     ["/server-keys", t.nav.serverKeys, "lock"],
     ...(CONTROL_TOKEN === "" ? [] : [["/break-it", t.nav.breakIt, "bolt"] as Link]),
+    ["/account", t.account.title, "person"],
   ];
 }
 
-/** Whether a role may open a page besides its account; an admin, and a role that cannot be read, may open all. */
+/** Whether a role may open a page; an admin, and a role that cannot be read, may open all. */
 function mayOpen(role: string | null | undefined, path: string): boolean {
+  if (path === "/account") return true;
   if (role === "moderator" || role === "operator") return (role === "moderator") === (path === "/moderation");
   return role !== "sales" || path === "/sales";
 }
@@ -65,13 +67,14 @@ export function App() {
   const isOperator = session !== null && role !== undefined && !isRefused;
   const language = useLanguage();
   const links = listLinks().filter(([path]) => mayOpen(role, path));
-  const [first] = links;
+  const first = links[0]?.[0] ?? "/";
+  const isElsewhere = isOperator && route.path === "/" && first !== "/";
   useEffect(() => {
-    if (isOperator && route.path === "/" && first !== undefined && first[0] !== "/") location.replace(`#${first[0]}`);
-  }, [isOperator, route.path, first?.[0]]);
+    if (isElsewhere) location.replace(`#${first}`);
+  }, [isElsewhere, first]);
   const leaving = useAction();
   // A page would read with a session that ends, or with one that may not.
-  const isWaiting = leaving.isBusy || role === undefined;
+  const isWaiting = leaving.isBusy || role === undefined || isElsewhere;
   return (
     <Frame
       name={t.name}
@@ -143,9 +146,7 @@ function OpenOperatorSession() {
 function SignOut({ name, action }: { name: string; action: Action }) {
   return (
     <div class="account">
-      <a class="fine" href="#/account">
-        {name}
-      </a>
+      <p class="fine">{name}</p>
       <button type="button" class="small quiet" onClick={() => void action.run(() => plaza.signOut())}>
         {t.access.signOut}
       </button>

@@ -22,7 +22,7 @@ export function runbookOf(queue: string): string {
 }
 
 export function Runbook({ name }: { name: string }) {
-  if (PLACE === "") return <small>docs/runbooks/{name}.md</small>;
+  if (PLACE === "") return <code>docs/runbooks/{name}.md</code>;
   return (
     <a class="runbook" href={PLACE.replace("{}", name)} target="_blank" rel="noreferrer">
       {t.runbook(name)}

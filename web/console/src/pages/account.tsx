@@ -29,7 +29,14 @@ export function Account() {
     });
   return (
     <>
-      <Title text={t.account.title} />
+      <Title
+        text={t.account.title}
+        actions={
+          <button type="button" class="small on-phone" onClick={() => void action.run(() => plaza.signOut())}>
+            {t.access.signOut}
+          </button>
+        }
+      />
       <Outcome of={action} />
       <h2>{t.account.sessions}</h2>
       <Problem error={sessions.error} retry={sessions.reload} />

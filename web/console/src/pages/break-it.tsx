@@ -173,7 +173,7 @@ function ServerSwitch({ label, state, disabled, act }: ServerSwitchProps) {
   );
 }
 
-const CLASSES = { clean: "note found good", transit: "note found", differs: "note found problem" } as const;
+const CLASSES = { clean: "good", transit: "open", differs: "problem" } as const;
 
 /** What differs while changes are in transit may be one of them: it is no verdict yet. */
 function verdictOf({ clean, quiet }: AuditReport): keyof typeof CLASSES {
@@ -183,7 +183,7 @@ function verdictOf({ clean, quiet }: AuditReport): keyof typeof CLASSES {
 function Report({ report }: { report: AuditReport }) {
   const verdict = verdictOf(report);
   return (
-    <section class={CLASSES[verdict]} aria-label={t.breakIt.full}>
+    <section class={`note found ${CLASSES[verdict]}`} aria-label={t.breakIt.full}>
       <p>
         <b>{t.breakIt.verdicts[verdict]}</b>: {t.breakIt.report(report)}
       </p>

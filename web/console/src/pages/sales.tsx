@@ -67,7 +67,7 @@ function OneSale({ sale }: { sale: Sale }) {
           {!sale.loaded && <Badge tone="plain">{t.sales.notLoaded}</Badge>}
         </h2>
         <span class="fine">
-          {t.sales.voucher(sale.voucher_id)} <Copy text={sale.voucher_id} />, {word(sale.kind)}
+          {t.sales.voucher(sale.voucher_id)} <Copy text={sale.voucher_id} /> · {word(sale.kind)}
         </span>
       </header>
       <div class="units" aria-hidden="true">
