@@ -9,6 +9,6 @@ import pytest
 
 
 def read_log(capsys: pytest.CaptureFixture[str], event: str = "") -> list[dict[str, Any]]:
-    """Return the lines since the last call, or those of one event."""
+    """Return the lines since the last call, of one event if it is named."""
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [line for line in lines if not event or line["event"] == event]
