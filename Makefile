@@ -289,23 +289,8 @@ help: ## print this list
 .venv/.ready: requirements/dev.txt .python-version
 	@$(call make_environment,.venv,requirements/dev.txt,.)
 
-.venv-tools/.ready: requirements/tools.txt .python-version
-	@$(call make_environment,.venv-tools,requirements/tools.txt)
-
-.venv-lambda/.ready: requirements/lambda.txt .python-version
-	@$(call make_environment,.venv-lambda,requirements/lambda.txt)
-
-.venv-scan/.ready: requirements/scan.txt .python-version
-	@$(call make_environment,.venv-scan,requirements/scan.txt)
-
-.venv-sbom/.ready: requirements/sbom.txt .python-version
-	@$(call make_environment,.venv-sbom,requirements/sbom.txt)
-
-.venv-audit/.ready: requirements/audit.txt .python-version
-	@$(call make_environment,.venv-audit,requirements/audit.txt)
-
-.venv-lock/.ready: requirements/lock.txt .python-version
-	@$(call make_environment,.venv-lock,requirements/lock.txt)
+.venv-%/.ready: requirements/%.txt .python-version
+	@$(call make_environment,.venv-$*,requirements/$*.txt)
 
 # Only tests and builds need npm packages; without a registry, tests that need them are skipped.
 node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready

@@ -8,7 +8,6 @@ name is the operation id. Examples come from the models; examples of problems fr
 import argparse
 import inspect
 import json
-import os
 import re
 from typing import Any
 
@@ -23,6 +22,7 @@ from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.switch_state import WARMING_UP
 from tools.python_client import write_files
 from tools.release import read_version
+from tools.template.functions import set_up
 
 API = ROOT / "functions" / "api"
 
@@ -94,12 +94,7 @@ def main(args: argparse.Namespace) -> None:
 
 def make_contract() -> str:
     """Returns the contract as JSON text: the same text for the same routes."""
-    for name, value in {
-        "PLAZA_ENVIRONMENT": "local",
-        "PLAZA_REDIS_URL": "redis://nowhere",
-        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
-    }.items():
-        os.environ.setdefault(name, value)
+    set_up()
     # The functions don't load the OpenAPI models: they would pay for them at each cold start.
     bearer: dict[str, SecurityScheme] = {
         "bearer": HTTPBearer(

@@ -25,7 +25,6 @@ import subprocess
 import sys
 from typing import Any
 
-MODES = ("pass", "slow", "hang", "refuse", "close", "throttle", "fail", "lose")
 _PIECE = 65_536
 _LINGER = struct.pack("ii", 1, 0)  # close with a reset
 _ANSWERS = {

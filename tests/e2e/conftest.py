@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -214,3 +214,19 @@ def anonymous(base_url: str) -> Client:
 def user(base_url: str, sign_in: Callable[..., str]) -> Callable[[int], Client]:
     """``user(7)`` returns a client that is signed in as user 7."""
     return lambda user_id: Client(base_url, sign_in(user_id))
+
+
+@pytest.fixture
+def admin(request: pytest.FixtureRequest, base_url: str, sign_in: Callable[..., str]) -> Client:
+    """A client of the admin of a module, ``ADMIN``."""
+    return Client(base_url, sign_in(request.module.ADMIN, role="admin"))
+
+
+@pytest.fixture
+def make_users(
+    request: pytest.FixtureRequest, user: Callable[[int], Client]
+) -> Callable[[int], list[tuple[int, Client]]]:
+    """``make_users(3)`` creates three users of a module's ``IDS``; returns (id, client) of each."""
+    return lambda number: [
+        (user_id, user(user_id)) for user_id in islice(request.module.IDS, number)
+    ]

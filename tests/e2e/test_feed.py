@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
-import pytest
-
 from plaza_client import models
 from tests.e2e.client import Client, problem, wait_until
 
@@ -16,18 +14,7 @@ POST: models.PostRequest = {
     "body": "Ask for the thick ones.",
     "images": [],
 }
-_ids = count(5_800_001)
-
-
-@pytest.fixture
-def make_users(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
-    """``make_users(3)`` creates three users and returns (id, client) of each."""
-
-    def make(number: int) -> list[tuple[int, Client]]:
-        ids = [next(_ids) for _ in range(number)]
-        return [(user_id, user(user_id)) for user_id in ids]
-
-    return make
+IDS = count(5_800_001)
 
 
 def write(client: Client) -> str:

@@ -7,17 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import pytest
-
 from tests.e2e.client import Client, problem, wait_until
 
 ADMIN, ADA, EVE, ME = 5_300_001, 5_300_002, 5_300_003, 5_300_004
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones."}
-
-
-@pytest.fixture
-def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
-    return Client(base_url, sign_in(ADMIN, role="admin"))
 
 
 def is_hidden_from(client: Client, path: str) -> bool:

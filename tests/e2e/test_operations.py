@@ -10,8 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import pytest
-
 from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
@@ -20,11 +18,6 @@ from tests.e2e.client import Client, problem, wait_until
 
 ADMIN, ADA = 5_200_001, 5_200_002
 QUEUE = "/ops/queues/reactions"
-
-
-@pytest.fixture
-def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
-    return Client(base_url, sign_in(ADMIN, role="admin"))
 
 
 def local(stack: Stack, *command: str, program: str = "local") -> subprocess.CompletedProcess[str]:

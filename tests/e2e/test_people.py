@@ -11,18 +11,7 @@ import pytest
 
 from tests.e2e.client import Client, problem, wait_until
 
-_ids = count(5_000_001)
-
-
-@pytest.fixture
-def make_users(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
-    """``make_users(3)`` creates three users and returns (id, client) of each."""
-
-    def make(number: int) -> list[tuple[int, Client]]:
-        ids = [next(_ids) for _ in range(number)]
-        return [(user_id, user(user_id)) for user_id in ids]
-
-    return make
+IDS = count(5_000_001)
 
 
 @pytest.fixture

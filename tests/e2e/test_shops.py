@@ -17,12 +17,6 @@ _places = count(1)  # each test has a place of its own
 
 
 @pytest.fixture
-def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
-    """A client that may write shops."""
-    return Client(base_url, sign_in(ADMIN, role="admin"))
-
-
-@pytest.fixture
 def follow(stack: Stack) -> Callable[[], Any]:
     """``follow()`` invokes the binlog consumer, which otherwise runs every minute."""
     return lambda: stack.invoke("FollowBinlog", {})

@@ -37,11 +37,6 @@ __all__ = ["newcomer", "offer"]  # fixtures
 
 
 @pytest.fixture
-def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
-    return Client(base_url, sign_in(ADMIN, role="admin"))
-
-
-@pytest.fixture
 def throw(admin: Client) -> Iterator[Throw]:
     """``with throw(read_only=True):`` or ``with throw(level="relieved"):``; normal afterwards."""
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote, urlencode
 from urllib.request import urlopen
@@ -19,6 +18,7 @@ from cli.paths import ROOT
 from local.stack.stack import Stack
 from tests.e2e.browser import has_any, needs_browser, open_context
 from tests.e2e.client import Client, wait_until
+from tests.support.http_servers import Quiet, serving
 from tests.support.node import CLIENT, MODULES, needs_npm_packages, run_node
 
 pytestmark = [needs_npm_packages, needs_browser]
@@ -33,9 +33,8 @@ def read_page() -> str:
     return str(page)
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_request(self, code: object = "-", size: object = "-") -> None:
-        return
+class QuietHandler(Quiet, SimpleHTTPRequestHandler):
+    """Serves files."""
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +46,8 @@ def page_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     run_node(compiler, "--project", project, "--outDir", folder / "plaza-client")
     (folder / "index.html").write_text(read_page())
     handler = functools.partial(QuietHandler, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
-        thread.join()
+    with serving(handler) as url:
+        yield f"{url}/"
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from moto import mock_aws
 from local.stack.servers import Server
 from plaza.infra.queues import sqs
 from plaza.infra.runtime.process import reset_process
+from tests.support.audits import Audit
 from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget
 
@@ -54,6 +55,11 @@ def redis_away(redis_server: Server) -> Away:
 def mysql_away(mysql_server: Server) -> Away:
     """``with mysql_away():`` MariaDB has ended, and comes back with its data."""
     return _away(mysql_server)
+
+
+@pytest.fixture
+def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
+    return Audit(redis_url, mysql_url)
 
 
 @pytest.fixture

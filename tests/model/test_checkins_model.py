@@ -30,6 +30,7 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.users import cards, profiles
 from tests.integration.checkins.test_checkins import Clock
+from tests.support.failures import failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 
@@ -69,11 +70,8 @@ class History:
         self.queues.away = False
 
     def check_in_without_redis(self) -> None:
-        def away(*args: Any) -> Any:
-            raise RedisDown("unavailable in this test")
-
         with self.monkeypatch.context() as patch:
-            patch.setattr(redis_store, "check_in", away)
+            patch.setattr(redis_store, "check_in", failing(RedisDown("unavailable in this test")))
             month = daily_checkin.check_in(ADA)
         assert (month.streak, month.exact) == (None, False)
         self.accepted.add(month.today)
@@ -109,13 +107,10 @@ class History:
     def wait_for_mysql(self) -> None:
         """Run a consumer without MySQL; its messages are delivered again."""
 
-        def away(events: Any) -> Any:
-            raise MysqlDown("unavailable in this test")
-
         events = self.receive()
         if events:
             with self.monkeypatch.context() as patch, suppress(MysqlDown):
-                patch.setattr(mysql_store, "insert", away)
+                patch.setattr(mysql_store, "insert", failing(MysqlDown("unavailable in this test")))
                 persist.persist_checkins(events)
         self.queues.messages[CHECKINS] += [CHECKINS.encode(event) for event in events]
 

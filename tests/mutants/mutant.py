@@ -92,14 +92,3 @@ def _functions_of(text: str) -> dict[str, str]:
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef)
     }
-
-
-def mutants_of(file: str, tests: Sequence[str], *mutants: tuple[str, ...]) -> list[Mutant]:
-    """Return the mutants (name, old, new, breaks, why it is equivalent) of ``file``. A name begins
-    with the file's."""
-    stem = Path(file).name.partition(".")[0].replace("_", "-")
-    prefix = f"{Path(file).parts[0].replace('_', '-')}/{stem}"
-    return [
-        Mutant(f"{prefix}/{name}", file, old, new, breaks, tests, *equivalent)
-        for name, old, new, breaks, *equivalent in mutants
-    ]

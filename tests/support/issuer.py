@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import jwt
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from plaza.auth.issuers import ISSUER_KEYS, IssuerKeys, select_keys
+from tests.support.http_servers import Quiet, serving
 
 URL, AUDIENCE = "https://id.example.com", "plaza-app"
 ISSUERS = f"{URL}|{AUDIENCE}"
@@ -88,7 +88,7 @@ class FakeIssuer:
 def serving_issuer() -> Iterator[FakeIssuer]:
     """Serve the documents of an issuer on a loopback port until the end of the block."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, body = issuer.documents.get(self.path, (404, b"{}"))
             self.send_response(status)
@@ -98,19 +98,10 @@ def serving_issuer() -> Iterator[FakeIssuer]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        issuer = FakeIssuer(f"http://127.0.0.1:{server.server_port}")
+    with serving(Handler) as url:
+        issuer = FakeIssuer(url)
         issuer.publish()
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield issuer
-        finally:
-            server.shutdown()
-            thread.join()
+        yield issuer
 
 
 def encode_part(value: Any) -> str:

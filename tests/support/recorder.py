@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from tests.support.http_servers import Quiet, serving
 from tests.unit.policy.template import load_template
 
 ACCOUNT = "123456789012"
@@ -207,7 +207,7 @@ class Recorder:
         return ""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     recorder: Recorder
 
@@ -235,9 +235,6 @@ class _Handler(BaseHTTPRequestHandler):
             body = _join_chunks(body)
         self.recorder.objects[self._key()] = body
         self._reply(200, b"", "text/xml")
-
-    def log_message(self, *_: Any) -> None:
-        """Print nothing."""
 
     def _key(self) -> str:
         return unquote(urlsplit(self.path).path).lstrip("/").removeprefix(f"{BUCKET}/")
@@ -271,15 +268,8 @@ def record() -> Iterator[tuple[Recorder, str]]:
     """Serve an account on a port of this machine; yield it with its URL."""
     recorder = Recorder()
     handler = type("Handler", (_Handler,), {"recorder": recorder})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield recorder, f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(handler) as url:
+        yield recorder, url
 
 
 def _join_chunks(body: bytes) -> bytes:

@@ -32,6 +32,7 @@ from tests.integration.conftest import Away
 from tests.support import content_api
 from tests.support.accounts import FRIEND, PHONE, Account
 from tests.support.audits import Audit
+from tests.support.failures import Killed
 from tests.support.functions import handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
@@ -39,10 +40,6 @@ from tests.support.tables import ERASED, find_users
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
 MARKS = {"existence", "fence", "toggles", "latest", "earliest", "depth"}
-
-
-class Killed(BaseException):
-    """The process ends here."""
 
 
 @pytest.fixture

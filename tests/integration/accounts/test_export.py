@@ -22,6 +22,7 @@ from plaza.infra.runtime.settings import settings
 from plaza.reactions import FOLLOW, Target, sorted_lists
 from tests.support.accounts import BODY, PHONE, Account
 from tests.support.consumers import statements
+from tests.support.failures import failing
 from tests.support.plaza import World
 from tests.support.stores import explain
 from tests.support.user_rows import fill
@@ -113,12 +114,11 @@ def test_a_page_is_charged_by_the_sections_that_it_reads(plaza: World) -> None:
 
 
 def test_a_page_ends_where_its_charge_is_refused(plaza: World) -> None:
-    def refuse(tokens: int) -> None:
-        raise TooManyRequests("The rate limit is exceeded.", 1)
-
     before = statements()
     with pytest.raises(TooManyRequests):
-        export.read_page(USER, None, 100, refuse)
+        export.read_page(
+            USER, None, 100, failing(TooManyRequests("The rate limit is exceeded.", 1))
+        )
     assert statements() - before == export.SECTIONS_PER_TOKEN + 1, "one counts them"
 
 

@@ -23,6 +23,7 @@ from plaza.switches import redis_store
 from plaza.switches.model import Switches
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
+from tests.support.failures import failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sign_in_client import HOME, Reply, send, signed_in
@@ -260,11 +261,8 @@ def test_polls_and_screens_are_counted_with_one_round_trip_a_second(
 def test_polls_are_counted_later_while_redis_is_away(
     later: Callable[[float], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: object) -> None:
-        raise RedisDown("away")
-
     with monkeypatch.context() as patch:
-        patch.setattr(redis, "pipeline", fail)
+        patch.setattr(redis, "pipeline", failing(RedisDown("away")))
         for number in range(2 * MAX_SCREENS):
             count_poll("203.0.113.7", [f"post:{number}"])
     later(60)

@@ -134,7 +134,7 @@ def test_a_sign_in_with_a_code_has_the_role_user(plaza: World) -> None:
 # ---------------------------------------------------------------- refused codes
 
 
-def read_lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, object]]:
+def read_log(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, object]]:
     out = capsys.readouterr().out
     assert PHONE not in out
     assert HOME not in out
@@ -148,13 +148,13 @@ def test_refused_codes_are_recorded_with_hashes_of_phone_and_network(
     request_code()
     for _ in range(2):
         sign_in(wrong(read_code()))
-    first, second = read_lines(capsys, "code_refused")
+    first, second = read_log(capsys, "code_refused")
     assert len(str(first["phone_hash"])) == len(str(first["network_hash"])) == 16
     assert first["phone_hash"] == second["phone_hash"]
     forget_limits()
     request_code(OTHER, source="198.51.100.9")
     sign_in(wrong(read_code(OTHER)), OTHER, source="198.51.100.9")
-    [other] = read_lines(capsys, "code_refused")
+    [other] = read_log(capsys, "code_refused")
     assert other["phone_hash"] != first["phone_hash"]
     assert other["network_hash"] != first["network_hash"]
 
@@ -164,8 +164,8 @@ def test_a_limited_request_for_a_code_is_recorded_with_the_same_hashes(
 ) -> None:
     request_code()
     sign_in(wrong(read_code()))
-    [refused] = read_lines(capsys, "code_refused")
+    [refused] = read_log(capsys, "code_refused")
     assert request_code().status == 429
-    [limited] = read_lines(capsys, "attempt_limited")
+    [limited] = read_log(capsys, "attempt_limited")
     assert limited["phone_hash"] == refused["phone_hash"]
     assert limited["network_hash"] == refused["network_hash"]

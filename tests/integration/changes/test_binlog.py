@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import subprocess
@@ -27,6 +26,8 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.shops import mysql_shops, queries, queues, redis_store
 from plaza.shops.model import SHOP, ShopJobStep, ShopRefresh
 from tests.integration.conftest import Away
+from tests.support.failures import Killed, failing
+from tests.support.logs import read_log
 from tests.support.plaza import World, forget
 from tests.support.servers import copy_mysql
 from tests.support.shop_api import (
@@ -197,11 +198,7 @@ def test_a_run_continues_at_the_saved_position(followed: World) -> None:
 def test_a_run_killed_before_its_position_is_saved_projects_again(
     followed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Killed(BaseException):
-        """The process ends here."""
-
-    def die(*_: object) -> None:
-        raise Killed
+    die = failing(Killed)
 
     shop_id = create()
     name_of(shop_id)
@@ -444,8 +441,7 @@ def test_the_lag_is_reported_when_the_time_of_a_run_is_over(
     followed: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lags() -> list[float]:
-        events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        return [event["binlog_lag_s"] for event in events if event["event"] == "binlog_followed"]
+        return [line["binlog_lag_s"] for line in read_log(capsys, "binlog_followed")]
 
     for n in range(3):
         insert([(n + 1, FOOD, *BERLIN)])

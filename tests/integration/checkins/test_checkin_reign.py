@@ -14,6 +14,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections
 from plaza.infra.runtime import clock
 from tests.chaos.proxy import Proxy
+from tests.support.failures import failing
 from tests.support.plaza import World
 from tests.support.redis_pair import RedisPair, migrated, pair, proxy
 
@@ -142,10 +143,7 @@ def test_check_in_between_two_failovers_is_shown(
 def test_months_of_one_reign_are_hydrated_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(user_id: int, first: date) -> None:
-        raise AssertionError("read again")
-
-    monkeypatch.setattr(mysql_store, "read", fail)
+    monkeypatch.setattr(mysql_store, "read", failing(AssertionError("read again")))
     for month in (MONTH, previous_month(), MONTH):
         read_days(month)
     assert daily_checkin.check_in(USER).streak == 2

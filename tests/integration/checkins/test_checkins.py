@@ -28,6 +28,7 @@ from plaza.users import profiles
 from plaza.users import redis_store as user_store
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
+from tests.support.failures import failing
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys, own_client, redis_us
 from tests.support.plaza import World, decode
@@ -313,8 +314,7 @@ def test_a_check_in_that_sqs_refused_survives_the_loss_of_redis(
     assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
 
 
-def fail_insert(events: object) -> int:
-    raise MysqlDown("MySQL is down, simulated by a test")
+fail_insert = failing(MysqlDown("MySQL is down, simulated by a test"))
 
 
 def test_a_check_in_fails_until_it_has_a_second_copy(
@@ -676,9 +676,7 @@ def test_a_provisional_check_in_updates_a_redis_that_kept_its_data(
     insert_run("2026-11-20", 3)
     read_month()
     with monkeypatch.context() as patch:
-
-        def fail(*args: Any) -> Any:
-            raise RedisDown("Redis is down, simulated by a test")
+        fail = failing(RedisDown("Redis is down, simulated by a test"))
 
         patch.setattr(redis_store, "check_in", fail)
         assert daily_checkin.check_in(ADA).streak is None

@@ -39,13 +39,9 @@ from tests.support.content_api import (
     post,
     review,
 )
+from tests.support.failures import Killed, failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
-
-
-class Killed(BaseException):
-    """The process ends here."""
-
 
 # The steps of a write, as (module, name of the function that the process calls next).
 STEPS: list[tuple[Any, str]] = [
@@ -71,11 +67,8 @@ def die_before(
 ) -> bool:
     """Run ``work`` and end the process before ``step``; return False if it never got there."""
 
-    def die(*args: object, **options: object) -> object:
-        raise Killed
-
     with monkeypatch.context() as patch:
-        patch.setattr(*step, die)
+        patch.setattr(*step, failing(Killed))
         try:
             work()
         except Killed:
@@ -387,11 +380,8 @@ def test_a_comment_is_created_when_redis_fails_after_the_commit(
     world.queues.take("refreshes")
     world.queues.away = True
 
-    def unavailable(*args: object, **options: object) -> None:
-        raise RedisDown("by the test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "store_texts", unavailable)
+        patch.setattr(redis_store, "store_texts", failing(RedisDown("by the test")))
         reply = ask("POST", f"/posts/{post_id}/comments", COMMENT, user=7)
     assert reply.status == 201
     [line] = [

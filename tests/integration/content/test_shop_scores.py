@@ -12,11 +12,10 @@ from plaza.counters import shop_totals
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
-from plaza.reconciliation import orchestrator
-from plaza.reconciliation.model import RunReport
 from tests.integration.conftest import Away
 from tests.support.content_api import REVIEW, ask
 from tests.support.plaza import World
+from tests.support.reconciliations import run
 
 SHOP = 5
 
@@ -100,12 +99,6 @@ def test_while_mysql_is_unavailable_a_shop_is_shown_without_them(
     assert shown() == (0, 0, None)
 
 
-def run_reconciliation(world: World) -> RunReport:
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
-
-
 def damage(reviews: int, score: int) -> None:
     review(7, 5)
     mysql.write(
@@ -119,12 +112,12 @@ def damage(reviews: int, score: int) -> None:
 def test_drift_of_a_counter_is_found_and_repaired(shop: World, reviews: int, score: int) -> None:
     damage(reviews, score)
     assert shown()[:2] == (1 + reviews, 5 + score)
-    report = run_reconciliation(shop)
+    report = run(shop)
     assert report.reason_counts == {"counter": sum(1 for n in (reviews, score) if n)}
     assert report.is_resolved
     assert stored() == [(1, 5)]
     assert shown() == (1, 5, 5.0)
-    assert run_reconciliation(shop).differing == 0
+    assert run(shop).differing == 0
 
 
 def test_the_audit_reads_scores_and_numbers_of_reviews(

@@ -6,8 +6,7 @@ import json
 import runpy
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -15,6 +14,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cli.paths import CONTRACT, ROOT
+from tests.support.http_servers import Quiet, serving
 
 CANARY = runpy.run_path(str(ROOT / "deploy" / "canary" / "app.py"))
 run, CanaryError = CANARY["run"], CANARY["CanaryError"]
@@ -49,7 +49,7 @@ class Store:
         self.rotated += 1
 
 
-class Api(BaseHTTPRequestHandler):
+class Api(Quiet, BaseHTTPRequestHandler):
     """Answers as an API with one post does, unless ``answers`` has the method."""
 
     answers: ClassVar[Answers] = {}
@@ -78,18 +78,12 @@ class Api(BaseHTTPRequestHandler):
         if body is not None:
             self.wfile.write(json.dumps(body).encode())
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """A server on this machine."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Api)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with serving(Api) as url:
+        yield url
 
 
 Reported = list[Mapping[str, Any]]

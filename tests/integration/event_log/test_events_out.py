@@ -36,6 +36,7 @@ from tests.support import sales
 from tests.support.archives import s3
 from tests.support.consumers import deadlocks
 from tests.support.content_api import ask, comment, post
+from tests.support.failures import failing
 from tests.support.likes_log import like
 from tests.support.plaza import World
 from tests.support.routes import check_documented
@@ -454,11 +455,8 @@ def test_a_run_that_ends_between_write_and_deletion_loses_nothing(
     add_old(10, 1, 2, 3)
     add_old(0, 4)
 
-    def fail(*_: object) -> int:
-        raise ObjectsDown("ended, simulated by a test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_events, "delete", fail)
+        patch.setattr(mysql_events, "delete", failing(ObjectsDown("ended, simulated by a test")))
         with pytest.raises(ObjectsDown):
             archive_events.archive_events()
     assert left() == [1, 2, 3, 4]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import deque
@@ -61,7 +60,9 @@ from tests.integration.conftest import Away
 from tests.integration.flash_sales.test_order_lifecycle import raise_redis_down
 from tests.support import sales
 from tests.support.call_log import record_call
+from tests.support.failures import failing
 from tests.support.keyspace import delete_keys, find_keys, own_client
+from tests.support.logs import read_log
 from tests.support.plaza import World
 
 
@@ -310,12 +311,9 @@ def test_an_order_that_sqs_and_mysql_refused_is_returned_only_after_one_stored_i
 ) -> None:
     voucher = sales.offer()
 
-    def down(*_: object) -> None:
-        raise MysqlDown("down, simulated by a test")
-
     plaza.queues.away = True
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_orders, "spill", down)
+        patch.setattr(mysql_orders, "spill", failing(MysqlDown("down, simulated by a test")))
         for _ in range(2):
             with pytest.raises(MysqlDown):
                 place_order.place_order(voucher.id, 7)
@@ -332,11 +330,8 @@ def test_an_order_whose_first_request_ended_early_is_published_by_its_repeat(
 ) -> None:
     voucher = sales.offer()
 
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(place_order, "publish", interrupt)
+        patch.setattr(place_order, "publish", failing(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             place_order.place_order(voucher.id, 7)
     for _ in range(3):
@@ -476,7 +471,7 @@ def test_a_dead_letter_that_was_decided_before_is_not_counted(
     voucher = sales.offer(stock=3)
     for _ in range(2):
         persist.decide_dead_letters([OrderEvent(5, voucher.id, 7, 1)])
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = read_log(capsys)
     counted = [line["dead_orders_decided"] for line in lines if "dead_orders_decided" in line]
     assert counted == [1, 0]
 
@@ -883,11 +878,10 @@ def test_a_repeat_returns_the_order_after_writing_its_pointer_failed(
 ) -> None:
     voucher = sales.offer()
 
-    def down(*_: object) -> None:
-        raise RedisDown("down, simulated by a test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(redis_pointers, "write_pointer", down)
+        patch.setattr(
+            redis_pointers, "write_pointer", failing(RedisDown("down, simulated by a test"))
+        )
         with pytest.raises(RedisDown):
             place_order.place_order(voucher.id, 7)
     sales.check(voucher.id)

@@ -28,6 +28,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.runtime.process import clear_caches
 from tests.support.archives import BUCKET, s3
 from tests.support.call_log import record_call
+from tests.support.failures import failing
+from tests.support.logs import read_log
 from tests.support.plaza import World
 
 __all__ = ["s3"]
@@ -231,10 +233,8 @@ def test_nothing_is_deleted_unless_s3_has_what_was_written(
     monkeypatch.setattr(objects, "put", lambda key, body, kind: put(key, body[:-1] + b"x", kind))
     assert archive() == 0
     assert ids_in("archived_order") == set()
-    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["archives_corrupt"] for line in logged if line["event"] == "orders_archived"] == [
-        3
-    ]
+    [line] = read_log(capsys, "orders_archived")
+    assert line["archives_corrupt"] == 3
     monkeypatch.setattr(objects, "put", put)
     assert archive() == len(orders), "the objects are written again"
 
@@ -278,7 +278,7 @@ def test_a_corrupt_or_missing_object_is_reported_and_503(
     capsys.readouterr()
     with pytest.raises(ArchiveUnreadable):
         queries.read_order(id_in(7, 0), 101)
-    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = read_log(capsys)
     assert (line["event"], line["day"]) == ("archive_corrupt", "2026-07")
     s3.delete_object(Bucket=BUCKET, Key=first)
     clear_caches()
@@ -354,10 +354,7 @@ def test_while_the_archive_is_away_a_list_ends_before_it(
 ) -> None:
     archive()
 
-    def fail(*_: Any) -> Any:
-        raise objects.ObjectsDown("no S3")
-
-    monkeypatch.setattr(objects, "get", fail)
+    monkeypatch.setattr(objects, "get", failing(objects.ObjectsDown("no S3")))
     page, last = queries.list_orders(102, None, 10)
     assert ([view.order.id for view in page], last) == ([id_in(8, 2)], id_in(8, 2))
     with pytest.raises(objects.ObjectsDown):

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import NoReturn
 
 import pytest
 from pymysql.connections import Connection
@@ -53,6 +52,7 @@ from plaza.infra.runtime.process import clear_caches, reset_process
 from plaza.infra.runtime.settings import settings
 from tests.integration.conftest import Away
 from tests.support import sales
+from tests.support.failures import failing
 from tests.support.plaza import World
 
 
@@ -65,8 +65,7 @@ def buy(plaza: World, voucher_id: int, buyer_id: int) -> Order:
     return placed
 
 
-def raise_redis_down(*_: object, **__: object) -> NoReturn:
-    raise RedisDown("down, simulated by a test")
+raise_redis_down = failing(RedisDown("down, simulated by a test"))
 
 
 def check(voucher_id: int, stock: int, pending: int, sold: int) -> None:

@@ -30,6 +30,7 @@ from tests.support.content_api import (
     counting_work,
     post,
 )
+from tests.support.failures import failing
 from tests.support.plaza import World
 
 ME, ADA, EVE = 7, 8, 9
@@ -139,10 +140,9 @@ def test_a_list_is_complete_while_blocks_cannot_be_read(monkeypatch: pytest.Monk
     listed = comment(of, ADA)
     block()
 
-    def refuse(_: object) -> Any:
-        raise MysqlDown("MySQL is unavailable (simulated)")
-
-    monkeypatch.setattr(mysql_store, "read_blocked", refuse)
+    monkeypatch.setattr(
+        mysql_store, "read_blocked", failing(MysqlDown("MySQL is unavailable (simulated)"))
+    )
     items = ask("GET", f"/posts/{of}/comments", user=ME).body["items"]
     assert [item["id"] for item in items] == [listed]
 
@@ -161,11 +161,10 @@ def test_a_profile_says_whether_the_caller_blocks_its_user(
     unblock()
     assert read(ME) == {"following": False, "blocked": False}
 
-    def refuse(_: object) -> Any:
-        raise MysqlDown("MySQL is unavailable (simulated)")
-
     redis_store.delete(EVE)
-    monkeypatch.setattr(mysql_store, "read_blocked", refuse)
+    monkeypatch.setattr(
+        mysql_store, "read_blocked", failing(MysqlDown("MySQL is unavailable (simulated)"))
+    )
     assert read(EVE) == {"following": False, "blocked": None}
 
 
@@ -265,11 +264,8 @@ def test_the_refresh_repairs_a_block_whose_process_ended_after_the_commit(
         follow(followed, follower)
     assert saved(plaza) == set(BOTH)
 
-    def end(_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(block_user, "_drop_projections", end)
+        patch.setattr(block_user, "_drop_projections", failing(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             block_user.block(ADA, ME)
     assert follows() == set(BOTH), "not ended yet"

@@ -26,6 +26,7 @@ from plaza.reactions.model import TargetMissing
 from plaza.reactions.queues import REACTIONS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
+from tests.support.failures import failing
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
@@ -287,12 +288,9 @@ def test_repeated_and_late_events_do_not_release_claims_early(limit_5: World) ->
 def test_a_failed_acknowledgement_keeps_the_claims_until_it_is_repeated(
     limit_5: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RedisDown("by the test")
-
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
-        patch.setattr(redis_commits, "apply_all", fail)
+        patch.setattr(redis_commits, "apply_all", failing(RedisDown("by the test")))
         persist.save([REACTIONS.decode(str(f)) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []
@@ -327,11 +325,8 @@ def test_without_redis_the_limit_uses_the_total_in_mysql(limit_5: World, redis_a
 def test_a_failed_follow_releases_its_claim(
     limit_5: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: object) -> None:
-        raise error
-
     with monkeypatch.context() as patch:
-        patch.setattr(react, "react", fail)
+        patch.setattr(react, "react", failing(error))
         for user_id in range(11, 18):
             with pytest.raises(type(error)):
                 follows.follow(user_id, ME)

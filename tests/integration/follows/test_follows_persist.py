@@ -46,6 +46,7 @@ from tests.support.consumers import (
     save_at_once,
     statements,
 )
+from tests.support.failures import Killed, failing
 from tests.support.plaza import World, decode, read_event
 from tests.support.stores import (
     add_users,
@@ -276,14 +277,10 @@ def test_a_redelivery_completes_a_consumer_killed_after_its_commit(
     react.react(FOLLOW, user(8), 7, True)
     events = published(plaza)
 
-    class Killed(BaseException):
-        pass
-
-    def die(*_: object) -> None:
-        raise Killed
-
     with monkeypatch.context() as patch:
-        patch.setattr(redis_commits if dies_in == "apply_all" else counters, dies_in, die)
+        patch.setattr(
+            redis_commits if dies_in == "apply_all" else counters, dies_in, failing(Killed)
+        )
         with pytest.raises(Killed):
             persist.save(events)
     assert in_mysql(7, 8) == [(0, 1), (1, 0)]
@@ -380,11 +377,10 @@ def test_totals_that_mysql_does_not_return_after_the_commit_are_projected_later(
 ) -> None:
     counters.read_users([7, 8])
 
-    def fail(_: object) -> None:
-        raise mysql.MysqlDown("unavailable in this test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(counters, "refresh_projections", fail)
+        patch.setattr(
+            counters, "refresh_projections", failing(mysql.MysqlDown("unavailable in this test"))
+        )
         persist.save([follow(7, 8)])
     assert in_redis(7, 8) == {7: UserCounter(), 8: UserCounter()}
     for body in plaza.queues.take("acknowledgements"):
@@ -421,11 +417,8 @@ def test_a_queued_acknowledgement_releases_the_claims_of_stored_follows(
         react.react(FOLLOW, user(user_id), 7, True)
     first, second = published(plaza)
 
-    def fail(*_: object) -> None:
-        raise RedisDown("by the test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(counters, "project_users", fail)
+        patch.setattr(counters, "project_users", failing(RedisDown("by the test")))
         persist.save([first])
     assert claims(7) == {"user:8", "user:9"}
     plaza.queues.drain()
@@ -459,11 +452,8 @@ def test_follows_that_the_queue_refuses_are_sent_by_the_sweeper(plaza: World) ->
 def test_follows_that_neither_queue_nor_mysql_takes_are_saved_again(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(queue: str, body: str) -> None:
-        raise MysqlDown("MySQL is down (simulated)")
-
     plaza.queues.away = True
-    monkeypatch.setattr(persist, "spill", refuse)
+    monkeypatch.setattr(persist, "spill", failing(MysqlDown("MySQL is down (simulated)")))
     with pytest.raises(MysqlDown):
         persist.save([follow(7, 8)])
 

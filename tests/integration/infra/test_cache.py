@@ -31,6 +31,7 @@ from plaza.infra.runtime.codec import TEXT
 from plaza.infra.runtime.settings import settings
 from plaza.reactions import Target
 from tests.integration.conftest import Away
+from tests.support.failures import failing
 from tests.support.plaza import World
 
 KEY = key_of("shop:5", "page")
@@ -140,11 +141,8 @@ def test_an_expired_lock_does_not_unlock_its_new_owner(plaza: World) -> None:
 
 
 def test_the_lock_is_released_when_a_load_fails(plaza: World) -> None:
-    def fail() -> CacheEntry[str]:
-        raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):
-        cache.load_single_flight(NEVER_STALE, KEY, TEXT, fail)
+        cache.load_single_flight(NEVER_STALE, KEY, TEXT, failing(ZeroDivisionError))
     assert cache.load_single_flight(NEVER_STALE, KEY, TEXT, lambda: CacheEntry(1, "x")).value == "x"
 
 

@@ -17,6 +17,7 @@ from plaza.infra.redis import connections, redis, replicas
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.codec import TEXT
 from tests.support.call_log import record_call
+from tests.support.failures import failing
 from tests.support.plaza import World
 
 KEY = key_of("user:7", "counters")
@@ -147,10 +148,12 @@ def test_a_long_value_has_a_run_of_its_own(plaza: World, monkeypatch: pytest.Mon
 
 
 def test_a_value_that_redis_does_not_store_is_returned(plaza: World) -> None:
-    def refuse(values: dict[int, str], *, create: bool) -> None:
-        raise RedisDown("unavailable", may_have_run=False)
-
-    result = projections.read_through([7], lambda _: {}, lambda _: {7: "a value"}, refuse)
+    result = projections.read_through(
+        [7],
+        lambda _: {},
+        lambda _: {7: "a value"},
+        failing(RedisDown("unavailable", may_have_run=False)),
+    )
     assert result == {7: "a value"}
 
 

@@ -16,6 +16,7 @@ from plaza.infra.queues.retries import RetryPolicy
 from plaza.infra.runtime import settings
 from plaza.infra.runtime.errors import Unavailable
 from tests.support.batches import consume
+from tests.support.failures import failing
 
 
 class Sqs:
@@ -84,8 +85,7 @@ def read(body: str) -> str:
     return body
 
 
-def fail_by_outage(batch: list[str]) -> None:
-    raise Unavailable("the store is down")
+fail_by_outage = failing(Unavailable("the store is down"))
 
 
 def attributes_of(record: dict[str, Any]) -> dict[str, str]:
@@ -154,14 +154,13 @@ def test_a_message_that_crashes_its_consumers_goes_to_the_dlq(sqs: Sqs) -> None:
 
 
 def test_a_redriven_message_has_no_attempts_and_keeps_its_first_sent_time(sqs: Sqs) -> None:
-    def fail(batch: list[str]) -> None:
-        raise ValueError("a poison message")
-
     sqs_client.send("work", "a")
     records = sqs.receive()
     sent_ms = records[0]["attributes"]["SentTimestamp"]
     once = RetryPolicy(max_attempts=1)
-    assert consume({"Records": records}, "work", read, fail, once) == {"batchItemFailures": []}
+    assert consume(
+        {"Records": records}, "work", read, failing(ValueError("a poison message")), once
+    ) == {"batchItemFailures": []}
     sqs.delete(records)
     [dead] = sqs_client.receive("work_dlq", 30)
     assert dead.attributes["attempts"] == "1"

@@ -32,6 +32,7 @@ from tests.integration.conftest import Away
 from tests.support import sales
 from tests.support.functions import handler
 from tests.support.keyspace import find_keys
+from tests.support.logs import read_log
 from tests.support.plaza import World, forget
 from tests.support.stores import add_users, insert_rows, set_age_of_sorted_reactions
 
@@ -47,10 +48,6 @@ def run(verb: str, **arguments: object) -> dict[str, Any]:
     sent = json.dumps(handler("ops/operate")(event, None), default=str)  # as Lambda does
     result: dict[str, Any] = json.loads(sent)
     return result
-
-
-def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 # ---------------------------------------------------------------- what is refused
@@ -109,7 +106,7 @@ def test_each_run_has_two_lines_with_the_caller(
     with pytest.raises(UserMissing):
         run("set-role", user_id=8, role="admin")
     handler("ops/operate")({"verb": "counts", "caller": "local:ada"}, None)
-    recorded = [line for line in lines(capsys) if line.get("event", "").startswith("verb_")]
+    recorded = [line for line in read_log(capsys) if line.get("event", "").startswith("verb_")]
     assert [(line["event"], line["verb"], line["caller"]) for line in recorded] == [
         ("verb_began", "set-role", CALLER),
         ("verb_ended", "set-role", CALLER),

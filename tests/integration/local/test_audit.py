@@ -47,11 +47,6 @@ REVIEW = Target("review", 70)
 
 
 @pytest.fixture
-def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
-    return Audit(redis_url, mysql_url)
-
-
-@pytest.fixture
 def people(plaza: World) -> World:
     """Users 1 to 4; user 1 wrote a post that 2 and 3 like, 4 commented on; 2 and 3 follow 1."""
     for user_id in range(1, 5):

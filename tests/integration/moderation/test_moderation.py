@@ -27,6 +27,7 @@ from tests.support.content_api import (
     post,
     review,
 )
+from tests.support.failures import failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 
@@ -304,11 +305,8 @@ def test_the_refresh_repairs_what_hiding_left_in_redis(
     post_id = post()
     plaza.queues.drain()
 
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr(commands, "_project", end)
+        patch.setattr(commands, "_project", failing(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             commands.hide(Target("post", int(post_id)), ADMIN)
     as_another_process()

@@ -18,6 +18,7 @@ from plaza.infra.runtime import clock, dependencies
 from plaza.operations import breakers
 from plaza.operations.breakers import BreakerReport
 from tests.integration.conftest import Away
+from tests.support.failures import failing
 from tests.support.functions import authorization, event, handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -30,12 +31,9 @@ def mysql_fails(plaza: World) -> Iterator[Callable[[], None]]:
     """``mysql_fails()`` makes MySQL fail until the breaker of this process opens."""
 
     def fail() -> None:
-        def lose() -> None:
-            raise OSError("lost, simulated by a test")
-
         while mysql.MYSQL.state == "closed":
             with pytest.raises(MysqlDown):
-                mysql.MYSQL.call(lose)
+                mysql.MYSQL.call(failing(OSError("lost, simulated by a test")))
 
     yield fail
     mysql.MYSQL.breaker.close()

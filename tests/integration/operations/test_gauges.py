@@ -29,6 +29,7 @@ from plaza.reconciliation.gauges import audit_active, read_newest_run
 from tests.integration.conftest import Away
 from tests.support import sales
 from tests.support.consumers import statements
+from tests.support.failures import failing
 from tests.support.functions import authorization, event, handler
 from tests.support.plaza import World
 from tests.support.stores import add_users
@@ -95,10 +96,10 @@ def test_a_total_is_shown_as_its_increase_a_minute(at: Callable[[int], None]) ->
 def test_a_gauge_whose_store_is_unavailable_is_left_out(
     at: Callable[[int], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail() -> dict[str, float]:
-        raise RedisDown("down, simulated by a test")
-
-    assert gauges.take_sample([fail, fixed(outboxes=1)]) == 1
+    assert (
+        gauges.take_sample([failing(RedisDown("down, simulated by a test")), fixed(outboxes=1)])
+        == 1
+    )
     assert series(1) == {"outboxes": [1]}
     [line] = [li for li in capsys.readouterr().out.splitlines() if "gauges_unavailable" in li]
     assert json.loads(line)["meter"] == "fail"

@@ -21,6 +21,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 from tests.support.batches import consume
 from tests.support.functions import authorization, event, handler
+from tests.support.logs import read_log
 from tests.support.plaza import World
 
 EVENT = REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5))
@@ -64,11 +65,6 @@ def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
         sqs_client, "receive", lambda queue, visibility_s: receive(queue, visibility_s, wait_s=0)
     )
     return result
-
-
-def lines(capsys: pytest.CaptureFixture[str], of: str) -> list[dict[str, Any]]:
-    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in logged if line["event"] == of]
 
 
 # ---------------------------------------------------------------- queues and dead letters
@@ -151,7 +147,7 @@ def test_listed_dead_letters_stay_in_the_dlq(sqs: Sqs, capsys: pytest.CaptureFix
     assert letters[0].receives == 3
     assert len(queue_admin.list_dead_letters("reactions", 5, operator_id="1")) == 5
     assert len(sqs.take("reactions_dlq")) == 12
-    assert [line["operator_id"] for line in lines(capsys, "dead_letters_listed")] == ["1"] * 4
+    assert [line["operator_id"] for line in read_log(capsys, "dead_letters_listed")] == ["1"] * 4
 
 
 def test_a_dlq_with_a_consumer_is_neither_listed_nor_redriven(sqs: Sqs) -> None:
@@ -182,7 +178,7 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
     for message in back:
         assert set(message["MessageAttributes"]) == {"request_id", FIRST_SENT}
         assert message["MessageAttributes"]["request_id"]["StringValue"] == f"r{message['Body']}"
-    [line] = lines(capsys, "messages_redriven")
+    [line] = read_log(capsys, "messages_redriven")
     assert (line["operator_id"], line["queue"], line["redriven"]) == ("9", "reactions", 23)
     again = queue_admin.redrive("reactions", operator_id="9")
     assert (again.moved, again.remaining) == (0, 0)
@@ -251,7 +247,7 @@ def test_a_purge_deletes_the_chosen_and_reports_the_missing(
     left = {m["Body"] for m in sqs.take("reactions_dlq")}
     assert left == {str(n) for n in range(25)} - {"3", "24"}, "none is hidden"
     assert sqs.take("reactions") == []
-    [line] = lines(capsys, "messages_purged")
+    [line] = read_log(capsys, "messages_purged")
     assert (line["operator_id"], line["purged"]) == ("9", 2)
     assert sorted(line["ids"]) == sorted([ids[3], ids[24]])
     with pytest.raises(DlqHasConsumer):
@@ -325,7 +321,7 @@ def test_a_redrive_that_sqs_interrupts_logs_what_was_moved(
     monkeypatch.setattr(sqs_client, "move", fail_later)
     with pytest.raises(QueueDown):
         queue_admin.redrive("reactions", operator_id="9")
-    [line] = lines(capsys, "messages_redriven")
+    [line] = read_log(capsys, "messages_redriven")
     assert line["redriven"] == len(sqs.take("reactions")) == 10
     assert sum(sqs_client.measure("reactions_dlq")) == 15
 

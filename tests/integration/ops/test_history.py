@@ -22,6 +22,7 @@ from plaza.reactions.model import Count
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
 from tests.support.consumers import statements
+from tests.support.failures import Killed, failing
 from tests.support.plaza import World
 from tests.support.stores import add_users, counter, keys, meta, received, rows, total, wait_for
 
@@ -55,11 +56,6 @@ def people(plaza: World) -> World:
     plaza.add(A, B, author_id=99)
     mysql.write("INSERT INTO user_counter (user_id, posts_total) VALUES (99, 2)")
     return plaza
-
-
-@pytest.fixture
-def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
-    return Audit(redis_url, mysql_url)
 
 
 @pytest.fixture
@@ -176,10 +172,6 @@ def test_a_file_that_does_not_exist_is_reported(people: World, tmp_path: Path) -
         import_file(tmp_path / "none.csv", LIKES, tmp_path)
 
 
-class Killed(BaseException):
-    """The process ends here."""
-
-
 @pytest.mark.parametrize("at", ["commit", "acknowledge", "position"])
 @pytest.mark.parametrize("loaded", [True, False])
 def test_an_interrupted_import_continues(
@@ -231,11 +223,8 @@ def test_an_outage_of_redis_ends_the_import_and_loses_nothing(
     """Given a batch that MySQL stored and Redis did not get."""
     react.hydrate([(LIKE, A)])
 
-    def refuse(*args: object) -> None:
-        raise RedisDown("Redis is unavailable.")
-
     with monkeypatch.context() as patch:
-        patch.setattr(persist, "acknowledge", refuse)
+        patch.setattr(persist, "acknowledge", failing(RedisDown("Redis is unavailable.")))
         with pytest.raises(CommandError, match="run the command again to continue"):
             store()
     assert total(A) == 0

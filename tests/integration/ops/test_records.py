@@ -18,6 +18,7 @@ from plaza.infra.mysql import mysql
 from plaza.users import sign_up
 from tests.support.audits import Audit
 from tests.support.content_api import ask, comment, post
+from tests.support.failures import Killed
 from tests.support.plaza import World
 
 AT = "2020-01-01T00:00:00Z"
@@ -35,11 +36,6 @@ COMMENTS = [
     {"id": 22, "post_id": 7, "author_id": 12, "created_at": AT, "body": "Thanks"},
     {"id": 23, "post_id": 9, "author_id": 12, "created_at": AT, "body": "Good"},
 ]
-
-
-@pytest.fixture
-def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
-    return Audit(redis_url, mysql_url)
 
 
 def store(tmp_path: Path, what: str, rows: list[dict[str, Any]], **options: Any) -> RecordReport:
@@ -116,9 +112,6 @@ def test_an_interrupted_import_continues(
     file = tmp_path / "posts.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in POSTS))
     before, calls = import_texts.import_texts, []
-
-    class Killed(BaseException):
-        pass
 
     def kill(texts: Any) -> list[int]:
         result = before(texts)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from plaza.flash_sales import redis_sales
@@ -27,6 +25,7 @@ from tests.support.consumers import BASE_US, make_event
 from tests.support.content_api import ask, counting_work
 from tests.support.keyspace import find_keys
 from tests.support.likes_log import add_reviews
+from tests.support.logs import read_log
 from tests.support.plaza import World, decode
 
 POST, OTHER, REVIEW, SHOP = Target("post", 11), Target("post", 12), Target("review", 1), 5
@@ -156,8 +155,7 @@ def test_a_deploy_of_other_code_starts_a_run(
     stored.queues.drain()
     monkeypatch.setattr(start_preheat, "preheat_settings", lambda: PreheatSettings("layer:2"))
     assert [start_preheat.start_after_change() for _ in range(2)] == [1, 0]
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    causes = [line["cause"] for line in lines if line["event"] == "preheat_started"]
+    causes = [line["cause"] for line in read_log(capsys, "preheat_started")]
     assert causes == ["failover", "deploy"]
 
 
@@ -213,10 +211,8 @@ def test_another_reign_starts_a_run_once(
     stored.queues.drain()
     empty()
     assert start_preheat.start_after_change() == 1, "Redis lost its data"
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["cause"] for line in lines if line["event"] == "preheat_started"] == [
-        "failover"
-    ] * 3
+    causes = [line["cause"] for line in read_log(capsys, "preheat_started")]
+    assert causes == ["failover"] * 3
 
 
 def test_a_failover_that_sqs_does_not_take_is_found_by_the_next_run(stored: World) -> None:

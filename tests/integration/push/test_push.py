@@ -36,6 +36,7 @@ from tests.support import sales
 from tests.support.bells import OWNER, bell, check_bells, display, mark, turn_off, turn_on
 from tests.support.consumers import make_event, statements
 from tests.support.content_api import ask, comment, post
+from tests.support.failures import Killed, failing
 from tests.support.functions import handler
 from tests.support.plaza import World, decode
 from tests.support.push_service import (
@@ -216,16 +217,10 @@ def test_a_ring_after_the_round_was_read_is_pushed_by_the_next_one(
 def test_a_process_that_ends_before_the_position_is_stored_pushes_again(
     world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill(*_: object) -> None:
-        raise Killed
-
     like(7)
     [body] = world.queues.take(PUSHES)
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_store, "raise_positions", kill)
+        patch.setattr(mysql_store, "raise_positions", failing(Killed))
         with pytest.raises(Killed):
             prepare_pushes.prepare([decode(PUSHES, body)])
     world.queues.messages[PUSHES].append(body)
@@ -237,15 +232,9 @@ def test_a_process_that_ends_before_the_position_is_stored_pushes_again(
 def test_a_consumer_that_ends_before_the_announcement_announces_when_it_is_repeated(
     world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Killed(BaseException):
-        pass
-
-    def kill(*_: object) -> None:
-        raise Killed
-
     event = make_event(7, at=next(_times), target=POST)
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.push.announce.announce_rings", kill)
+        patch.setattr("plaza.push.announce.announce_rings", failing(Killed))
         with pytest.raises(Killed):
             persist.save([event])
     assert bell() == (1, 1)

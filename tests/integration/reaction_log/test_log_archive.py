@@ -48,7 +48,9 @@ from tests.support.archives import (
     s3,
 )
 from tests.support.consumers import consumer, deadlocks, end, go
+from tests.support.failures import Killed, failing
 from tests.support.functions import event, handler
+from tests.support.logs import read_log
 from tests.support.plaza import World, forget
 from tests.support.servers import MYSQLD
 
@@ -462,10 +464,6 @@ def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
 # ---------------------------------------------------------------- kills, overlaps, no S3
 
 
-class Killed(BaseException):
-    """Simulates the end of the process."""
-
-
 STORAGE = (
     (s3_archive, "put_part"),
     (s3_archive, "put_progress"),
@@ -540,11 +538,8 @@ def test_without_s3_nothing_is_dropped(
     persist.save([log_event(1, at(10)), log_event(1, at(0))])
     roll_up()
 
-    def refuse(*args: Any) -> Any:
-        raise ObjectsDown("S3 is unavailable (set by a test)")
-
     with monkeypatch.context() as now:
-        now.setattr(objects, away, refuse)
+        now.setattr(objects, away, failing(ObjectsDown("S3 is unavailable (set by a test)")))
         with pytest.raises(ObjectsDown):
             maintain()
     assert days_in_mysql() == [10, 0]
@@ -562,12 +557,9 @@ def test_the_next_run_resumes_one_that_was_out_of_time(
     put = s3_archive.put_part
 
     def put_one(*args: Any) -> Any:
-        monkeypatch.setattr(maintenance, "_check_time", out_of_time)
+        monkeypatch.setattr(maintenance, "_check_time", failing(maintenance._OutOfTime))
         written.append(args[1])
         return put(*args)
-
-    def out_of_time(deadline: Deadline) -> None:
-        raise maintenance._OutOfTime
 
     in_time = maintenance._check_time
     monkeypatch.setattr(s3_archive, "put_part", put_one)
@@ -742,7 +734,7 @@ def test_a_damaged_archive_is_reported_and_written_again_before_the_drop(
         assert (result.corrupt, days_in_mysql()) == (0, [0])
         return
     assert (result.corrupt, result.dropped, days_in_mysql()) == (1, 0, [10, 0])
-    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    logged = read_log(capsys)
     [corrupt] = [line for line in logged if line["event"] == "archive_corrupt"]
     assert key in corrupt["what"]
     assert [line["archives_corrupt"] for line in logged if line["event"] == "log_maintained"] == [1]

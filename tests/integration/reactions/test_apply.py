@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -31,6 +29,7 @@ from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
 from plaza.reactions.settings import reaction_settings
 from tests.support.keyspace import find_keys, redis_us
+from tests.support.logs import read_log
 from tests.support.plaza import World, decode
 from tests.support.stores import (
     POST,
@@ -50,11 +49,6 @@ from tests.support.stores import (
 SetUp = Callable[..., None]
 COMMENT = Target("comment", 5)
 GAP_US = 1_000_000  # as in commits.inc.lua
-
-
-def read_events(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
-    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in documents if line["event"] == event]
 
 
 def ahead() -> dict[int, str]:
@@ -359,7 +353,7 @@ def test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox(
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 4, 3)
     assert outbox() == {7: (1, version, 0)}
     assert (ahead(), "blocked" in meta()) == ({}, False)
-    [line] = read_events(capsys, "targets_resynced")
+    [line] = read_log(capsys, "targets_resynced")
     assert line["resynced"] == 1
 
 

@@ -107,22 +107,20 @@ def test_reactions_outside_of_the_page_keep_it(large_post: World) -> None:
     assert work.statements == 0
 
 
-def test_an_unlike_removes_an_actor_from_the_page(large_post: World) -> None:
+@pytest.mark.parametrize(
+    ("actor", "on", "at", "first"),
+    [
+        pytest.param(2, False, 1_000, [1, 3, 4], id="an unlike removes the actor"),
+        pytest.param(2, True, 1_000, [1, 3, 4], id="a repeated like moves the actor to the end"),
+        pytest.param(501, True, 0, [501, 1, 2], id="a late like is listed by its version"),
+    ],
+)
+def test_a_change_of_a_cached_page(
+    large_post: World, actor: int, on: bool, at: int, first: list[int]
+) -> None:
     page()
-    save(2, False, BASE_US + 1_000)
-    assert page(3) == [1, 3, 4]
-
-
-def test_a_repeated_like_moves_an_actor_to_the_end(large_post: World) -> None:
-    page()
-    save(2, True, BASE_US + 1_000)
-    assert page(3) == [1, 3, 4]
-
-
-def test_a_late_like_is_listed_by_its_version(large_post: World) -> None:
-    page()
-    save(501, True, BASE_US)
-    assert page(3) == [501, 1, 2]
+    save(actor, on, BASE_US + at)
+    assert page(3) == first
 
 
 def test_a_late_unlike_of_an_actor_outside_of_the_page_keeps_it(large_post: World) -> None:

@@ -18,14 +18,11 @@ from plaza.infra.redis import masters
 from plaza.infra.redis.masters import Master
 from plaza.reaction_log import mysql_log
 from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
+from tests.support.failures import Killed, failing
 from tests.support.plaza import World
 
 POST = Target("post", 1)
 FailOver = Callable[[], None]
-
-
-class Killed(BaseException):
-    """Simulates the end of the process."""
 
 
 @pytest.fixture
@@ -131,11 +128,8 @@ def test_the_next_run_repeats_a_killed_one(
     like(plaza, 1, 2)
     fail_over()
 
-    def killed(*_: Any) -> None:
-        raise Killed
-
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_failover_progress, name, killed)
+        patch.setattr(mysql_failover_progress, name, failing(Killed))
         with pytest.raises(Killed):
             failover_recovery.acknowledge_after_failover()
     plaza.queues.take(queues.ACKNOWLEDGEMENTS)

@@ -75,9 +75,6 @@ def all_likes(draw: st.DrawFn, tied: bool) -> Likes:
     return Likes(saved, unliked, new)
 
 
-TEN_TIES = Likes(dict.fromkeys(range(1, 11), 2) | {11: 3, 12: 1}, set(), [])
-
-
 @settings(
     max_examples=80,
     deadline=None,

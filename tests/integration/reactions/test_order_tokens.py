@@ -18,6 +18,7 @@ from plaza.reactions.model import Commit, Count
 from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_commits import apply_all
 from tests.support.consumers import make_event
+from tests.support.failures import failing
 from tests.support.plaza import World
 from tests.support.stores import POST, gate, insert_rows, keys, meta, outbox, put
 
@@ -172,10 +173,7 @@ def test_totals_have_no_token_while_the_switch_is_off() -> None:
 def test_totals_of_mysql_have_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
     insert_rows([(POST, 7, 1, 10)])
 
-    def away(*_: object) -> None:
-        raise RedisDown("away in a test")
-
-    monkeypatch.setattr(queries, "_read_counts_in_redis", away)
+    monkeypatch.setattr(queries, "_read_counts_in_redis", failing(RedisDown("away in a test")))
     assert read() == Count(1, True, None)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -29,6 +28,7 @@ from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
 from tests.support.keyspace import redis_us
+from tests.support.logs import read_log
 from tests.support.plaza import Sent, World, forget, read_event
 from tests.support.stores import (
     POST,
@@ -291,8 +291,7 @@ def test_the_lead_of_versions_over_the_clock_is_measured(
     put(total=1, n=1, newest=[(1, redis_us() + 3_600_000_000)])
     react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [line] = [line for line in lines if line["event"] == "queue_clock_measured"]
+    [line] = read_log(capsys, "queue_clock_measured")
     assert line["version_lead_max_s"] == pytest.approx(3_600, abs=30)
 
 
@@ -540,7 +539,6 @@ def test_a_log_line_about_an_outage_has_its_cause(
     plaza.add(POST)
     with redis_away():
         react.react(LIKE, POST, 7, True)
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [line] = [line for line in lines if line["event"] == "provisional_accepted"]
+    [line] = read_log(capsys, "provisional_accepted")
     assert (line["provisional"], line["error"]) == (1, "RedisDown")
     assert "refused" in line["caused_by"]

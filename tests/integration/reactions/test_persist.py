@@ -46,6 +46,7 @@ from tests.support.consumers import (
     save_at_once,
     statements,
 )
+from tests.support.failures import Killed, failing
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World, decode
 from tests.support.stores import (
@@ -546,14 +547,8 @@ def test_a_redelivered_batch_applies_the_commit_that_redis_missed(
     react.react(LIKE, POST, 1, True)
     batch = [REACTIONS.decode(str(body)) for body in plaza.queues.take("reactions")]
 
-    class Killed(BaseException):
-        pass
-
-    def die(_: object) -> None:
-        raise Killed
-
     with monkeypatch.context() as patch:
-        patch.setattr(persist, "acknowledge", die)
+        patch.setattr(persist, "acknowledge", failing(Killed))
         with pytest.raises(Killed):
             persist.save(batch)
     assert (counter(), set(outbox()), meta()["db_version"]) == (1, {1}, 0)
@@ -579,8 +574,7 @@ def test_queued_commits_are_applied_in_any_order(plaza: World) -> None:
     assert "blocked" not in meta()
 
 
-def raise_redis_down(_: object) -> None:
-    raise RedisDown("unavailable in this test")
+raise_redis_down = failing(RedisDown("unavailable in this test"))
 
 
 def test_acknowledging_keys_again_applies_the_present_rows(plaza: World) -> None:
@@ -627,10 +621,7 @@ def test_a_commit_of_a_target_without_readers_does_not_load_it(plaza: World) -> 
 
 def test_a_resync_needs_redis_only(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(error: Exception) -> None:
-        def hydrate(*_: object, wait_s: float) -> None:
-            raise error
-
-        monkeypatch.setattr(persist, "hydrate", hydrate)
+        monkeypatch.setattr(persist, "hydrate", failing(error))
         persist.resync([], [(LIKE, POST)])
 
     fail(MysqlDown("unavailable"))
@@ -644,10 +635,7 @@ def test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit(
     plaza.add(POST)
     counters.read_users([99])
 
-    def fail(_: object) -> None:
-        raise MysqlDown("unavailable")
-
-    monkeypatch.setattr(counters, "refresh_projections", fail)
+    monkeypatch.setattr(counters, "refresh_projections", failing(MysqlDown("unavailable")))
     persist.save([make_event(7, at=1)])
     [message] = plaza.queues.take(ACKNOWLEDGEMENTS)
     assert decode(ACKNOWLEDGEMENTS, message).commits[0].rows == [(7, BASE_US + 1, True)]

@@ -15,6 +15,7 @@ from plaza.reactions.queues import REACTIONS
 from plaza.reactions.react import react
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.functions import event, handler
+from tests.support.logs import read_log
 from tests.support.plaza import World
 
 POST = Target("post", 11)
@@ -134,7 +135,7 @@ def test_the_acknowledgement_lag_is_recorded_for_changed_rows(
     capsys.readouterr()
     began_s = time.time()
     save({"Records": records}, None)
-    [acknowledged] = read_events(capsys, "reactions_acknowledged")
+    [acknowledged] = read_log(capsys, "reactions_acknowledged")
     oldest_s = time.time() - events[0].effective_version_us / 1e6
     assert (
         0
@@ -147,7 +148,7 @@ def test_the_acknowledgement_lag_is_recorded_for_changed_rows(
         >= began_s - events[0].effective_version_us / 1e6 - 0.01
     )
     save({"Records": records}, None)  # a repeated batch changes no rows
-    assert read_events(capsys, "reactions_acknowledged") == []
+    assert read_log(capsys, "reactions_acknowledged") == []
 
 
 def test_the_maximum_of_the_lag_is_that_of_the_oldest_reaction(
@@ -158,11 +159,6 @@ def test_the_maximum_of_the_lag_is_that_of_the_oldest_reaction(
     bodies = [make_body(actor, version) for actor, version in enumerate(versions_us, 1)]
     records = [batch(body, None)["Records"][0] | {"messageId": body} for body in bodies]
     handler("queue/save_reactions")({"Records": records}, None)
-    [acknowledged] = read_events(capsys, "reactions_acknowledged")
+    [acknowledged] = read_log(capsys, "reactions_acknowledged")
     assert acknowledged["acknowledge_lag_max_s"] == pytest.approx(100, abs=20)
     assert acknowledged["acknowledge_lag_p50_s"] == pytest.approx(50, abs=20)
-
-
-def read_events(capsys: pytest.CaptureFixture[str], name: str) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in lines if line["event"] == name]

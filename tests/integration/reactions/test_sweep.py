@@ -20,7 +20,9 @@ from plaza.reactions.model import ReactionEvent
 from plaza.reactions.redis_outbox import SweptTarget
 from tests.integration.conftest import Away
 from tests.integration.reactions.test_gate import gate_call
+from tests.support.failures import failing
 from tests.support.keyspace import redis_us
+from tests.support.logs import read_log
 from tests.support.plaza import World, read_event
 from tests.support.stores import (
     POST,
@@ -84,8 +86,7 @@ def sweep_every_minute(minutes: int) -> list[int]:
 
 def read_ages(capsys: pytest.CaptureFixture[str]) -> list[float]:
     """Return outbox_age_s of the sweeps since the last call."""
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line["outbox_age_s"] for line in lines if line["event"] == "outbox_swept"]
+    return [line["outbox_age_s"] for line in read_log(capsys, "outbox_swept")]
 
 
 # ---------------------------------------------------------------- one target
@@ -161,10 +162,7 @@ def test_entries_of_a_sweep_that_was_killed_stay_due(
 
 
 def raiser(error: BaseException) -> Callable[..., int]:
-    def fail(*_: object) -> int:
-        raise error
-
-    return fail
+    return failing(error)
 
 
 def test_entries_that_the_queue_did_not_accept_stay_due(

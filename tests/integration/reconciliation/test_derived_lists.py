@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import count_round_trips
 from plaza import counters
 from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
@@ -19,11 +18,11 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, queries, react
 from plaza.reactions.redis_keys import list_keys
-from plaza.reconciliation import RunReport, derived_lists, orchestrator, run_steps
+from plaza.reconciliation import derived_lists, run_steps
 from plaza.reconciliation.derived_lists import LISTS
 from plaza.users import cards
-from tests.support.consumers import statements
 from tests.support.plaza import World
+from tests.support.reconciliations import count_cost, findings_of, run
 from tests.support.stores import add_users
 
 USER, AUTHOR, STAR = 2, 1, 4
@@ -94,17 +93,6 @@ def read_all(user_id: int = USER) -> list[Any]:
     return [feed, reacted, [(month.days, month.streak) for month in months]]
 
 
-def run(world: World) -> RunReport:
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
-
-
-def found(report: RunReport) -> set[tuple[str, str, str]]:
-    findings = (example.finding for example in report.examples)
-    return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
-
-
 def newest(kind: Kind) -> str:
     return list_keys(kind.name, USER)[0]
 
@@ -172,7 +160,7 @@ def test_damage_is_found_and_readers_get_what_mysql_has(name: str, world: World)
     redis.execute(*command)
     report = run(world)
     owner = STAR if what == "star-posts" else USER
-    assert found(report) == {("list", what, f"user:{owner}")}
+    assert findings_of(report) == {("list", what, f"user:{owner}")}
     assert (report.repaired, report.is_resolved) == (1, True)
     assert read_all() == right
     assert run(world).differing == 0
@@ -188,7 +176,7 @@ def test_damage_is_found_and_readers_get_what_mysql_has(name: str, world: World)
 def test_a_row_that_is_gone_is_gone_from_its_list(world: World, what: str, statement: str) -> None:
     mysql.write(statement)
     report = run(world)
-    assert ("list", what, f"user:{USER}") in found(report)
+    assert ("list", what, f"user:{USER}") in findings_of(report)
     assert report.is_resolved
     before = read_all()
     redis.execute("FLUSHALL")
@@ -242,13 +230,7 @@ def test_lists_of_another_reign_are_left_out(world: World) -> None:
 
 
 def test_more_users_cost_no_more_round_trips_and_statements(world: World) -> None:
-    def count() -> tuple[int, int]:
-        before = statements()
-        with count_round_trips() as trips:
-            assert run(world).differing == 0
-        return trips.sent, statements() - before
-
-    few = count()
+    few = count_cost(world)
     add_users(*range(20, 38))
     for user_id in range(20, 38):
         react.react(LIKE, Target("post", 7), user_id, True)
@@ -256,7 +238,7 @@ def test_more_users_cost_no_more_round_trips_and_statements(world: World) -> Non
     for user_id in range(20, 38):
         read_all(user_id)
     world.queues.drain()
-    many = count()
+    many = count_cost(world)
     nodes = len(redis.nodes())  # each may have keys of many users, and scans
     assert many[0] <= (few[0] + 2) * nodes
     assert many[1] <= few[1] + 4, "the marks of what changed"

@@ -12,9 +12,10 @@ from plaza.infra.mysql import mysql
 from plaza.reactions import Target, persist, rankings
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.recommendations import mysql_hours, post_hours, post_rankings, vote_roll_up
-from plaza.reconciliation import RunReport, orchestrator, run_steps
+from plaza.reconciliation import run_steps
 from tests.support.consumers import statements
 from tests.support.plaza import World
+from tests.support.reconciliations import findings_of, run
 from tests.support.stores import add_users
 
 POST, OTHER = Target("post", 7), Target("post", 8)
@@ -52,19 +53,8 @@ def world(plaza: World) -> World:
     return plaza
 
 
-def run(world: World) -> RunReport:
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
-
-
 def read_hours() -> tuple[Any, ...]:
     return tuple(mysql.fetch_all("SELECT hour, post_id, net FROM post_hour WHERE net <> 0"))
-
-
-def found(report: RunReport) -> set[tuple[str, str, str]]:
-    findings = (example.finding for example in report.examples)
-    return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
 
 
 DAMAGES = {
@@ -89,7 +79,7 @@ def test_damage_is_found_and_the_hours_are_those_of_the_log(name: str, world: Wo
     mysql.write(DAMAGES[name])
     assert read_hours() != right
     report = run(world)
-    assert found(report) == {("hours", "hours", "post:7")}
+    assert findings_of(report) == {("hours", "hours", "post:7")}
     assert (report.repaired, report.is_resolved) == (1, True)
     assert read_hours() == right
     assert run(world).differing == 0
@@ -138,7 +128,7 @@ def test_ranges_of_any_size_compare_the_same(
 ) -> None:
     monkeypatch.setattr(mysql_hours, "MAX_EVENTS", events)
     mysql.write("UPDATE post_hour SET net = net + 1")
-    assert found(run(world)) == {("hours", "hours", f"post:{n}") for n in (7, 8)}
+    assert findings_of(run(world)) == {("hours", "hours", f"post:{n}") for n in (7, 8)}
     assert run(world).differing == 0
 
 
@@ -149,7 +139,7 @@ def test_only_yesterday_is_compared_whole_if_days_are_large(
     mysql.write("UPDATE post_hour SET net = net + 1 WHERE hour < %s", (YESTERDAY_H - 30,))
     assert run(world).differing == 0
     mysql.write(f"UPDATE post_hour SET net = net + 1 {OF_POST} AND hour = {YESTERDAY_H}")
-    assert found(run(world)) == {("hours", "hours", "post:7")}
+    assert findings_of(run(world)) == {("hours", "hours", "post:7")}
 
 
 def test_more_posts_cost_no_more_statements(world: World) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from local.audit.compare import AuditReport, compare
-from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
 from plaza.counters import mysql_store, redis_store
 from plaza.infra.mysql import mysql
@@ -39,7 +37,6 @@ from plaza.reactions import (
 from plaza.reactions.model import Count, ReactionKey
 from plaza.recommendations import vote_roll_up
 from plaza.reconciliation import (
-    RunReport,
     mysql_counts,
     mysql_runs,
     orchestrator,
@@ -49,10 +46,14 @@ from plaza.reconciliation import (
 from plaza.reconciliation.model import MAX_ID, Tally
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.integration.conftest import Away
+from tests.support.audits import Audit
 from tests.support.consumers import statements
+from tests.support.failures import Killed
 from tests.support.functions import ask, authorization, event, handler
 from tests.support.keyspace import find_keys
+from tests.support.logs import read_log
 from tests.support.plaza import World
+from tests.support.reconciliations import findings_of, run
 from tests.support.stores import add_users, counter, keys, meta, outbox, put_totals, recent
 
 POST, OTHER_POST, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
@@ -60,12 +61,6 @@ AUTHOR = 1
 LIKERS = range(2, 12)
 SetUp = Callable[..., None]
 Damage = Callable[[], object]
-
-
-@pytest.fixture
-def audit(redis_url: str, mysql_url: str) -> Callable[[], AuditReport]:
-    """The audit, which shares no code with the reconciliation."""
-    return lambda: compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
 
 
 @pytest.fixture
@@ -111,21 +106,6 @@ def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
         mysql.run_in_transaction(lambda c: counters.add_to_content(c, on_post))
 
 
-def run(world: World) -> RunReport:
-    """Execute a whole run, repairs included, and return its report."""
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
-
-
-def reasons(report: RunReport) -> set[tuple[str, str, str]]:
-    """Return (reason, what, target) of each finding."""
-    return {
-        (e.finding.reason, e.finding.subject.what, str(e.finding.subject.target))
-        for e in report.examples
-    }
-
-
 def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
     return keys(target, kind).meta
 
@@ -133,7 +113,7 @@ def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
 # ---------------------------------------------------------------- no drift
 
 
-def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Callable[[], AuditReport]) -> None:
+def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Audit) -> None:
     report = run(crowd)
     assert (report.differing, report.repaired, report.reason_counts, report.examples) == (
         0,
@@ -438,13 +418,11 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_drift_is_found_by_reason_and_repaired(
-    name: str, crowd: World, audit: Callable[[], AuditReport]
-) -> None:
+def test_drift_is_found_by_reason_and_repaired(name: str, crowd: World, audit: Audit) -> None:
     damage, expected = DAMAGES[name]
     damage()
     report = run(crowd)
-    assert reasons(report) == expected
+    assert findings_of(report) == expected
     assert report.repaired == report.differing == len(expected)
     assert sum(report.reason_counts.values()) == len(expected)
     assert report.is_resolved
@@ -473,7 +451,7 @@ def sorted_targets() -> list[tuple[str, int]]:
 
 
 def test_a_run_fills_the_lists_that_large_targets_lack(
-    crowd: World, audit: Callable[[], AuditReport], monkeypatch: pytest.MonkeyPatch
+    crowd: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 9)
     assert sorted_targets() == []
@@ -490,14 +468,12 @@ def test_a_run_fills_the_lists_that_large_targets_lack(
 def test_a_corrected_counter_keeps_its_sorted_list(crowd: World) -> None:
     assert sorted_lists.sort_list(LIKE, POST, Deadline.in_s(60)) is None
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
-    assert ("counter", "like", "post:7") in reasons(run(crowd))
+    assert ("counter", "like", "post:7") in findings_of(run(crowd))
     assert sorted_targets() == [tuple(POST)]
     assert counter(POST) == 10
 
 
-def test_the_audit_finds_a_wrong_sorted_list(
-    crowd: World, audit: Callable[[], AuditReport]
-) -> None:
+def test_the_audit_finds_a_wrong_sorted_list(crowd: World, audit: Audit) -> None:
     damage_list("DELETE FROM sorted_reaction WHERE actor_id = 3")()
     assert [str(d) for d in audit().differences] == [
         "like post:7: 1 entries of its sorted list are wrong"
@@ -508,7 +484,7 @@ def test_the_audit_finds_a_wrong_sorted_list(
 
 
 def test_a_target_with_an_outbox_is_repaired_and_keeps_its_outbox(
-    crowd: World, audit: Callable[[], AuditReport]
+    crowd: World, audit: Audit
 ) -> None:
     react.react(LIKE, POST, 1, True)
     events = crowd.queues.take(queues.REACTIONS)
@@ -516,7 +492,7 @@ def test_a_target_with_an_outbox_is_repaired_and_keeps_its_outbox(
     report = run(crowd)
     assert (report.differing, report.tally.skipped) == (0, 0)
     redis.execute("HSET", meta_of(), "base", 99)
-    assert reasons(run(crowd)) == {("total", "like", "post:7")}
+    assert findings_of(run(crowd)) == {("total", "like", "post:7")}
     assert outbox(POST) == before
     assert queries.read_counts([(LIKE, POST)], 1) == ([Count(11, True)], True)
     assert run(crowd).differing == 0
@@ -623,7 +599,7 @@ def damage_all() -> None:
 
 
 def test_small_steps_find_the_same_drift_as_one_large_step(
-    crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Callable[[], AuditReport]
+    crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Audit
 ) -> None:
     clean = run(crowd)
     small_steps(monkeypatch)
@@ -634,7 +610,7 @@ def test_small_steps_find_the_same_drift_as_one_large_step(
     assert again.tally.cached >= clean.tally.cached, "SCAN may return a key twice"
     damage_all()
     report = run(crowd)
-    assert report.differing == report.repaired == len(reasons(report)) > 8
+    assert report.differing == report.repaired == len(findings_of(report)) > 8
     assert run(crowd).differing == 0
     assert audit().clean
 
@@ -786,12 +762,8 @@ def test_votes_whose_events_are_not_rolled_up_are_no_drift(crowd: World) -> None
 def test_votes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
     crowd.add(Target("review", 10), author_id=2)
     mysql.write("UPDATE content SET votes = 5 WHERE content_id = 10")
-    assert reasons(run(crowd)) == {("votes", "votes", "review:10")}
+    assert findings_of(run(crowd)) == {("votes", "votes", "review:10")}
     assert run(crowd).differing == 0
-
-
-class Killed(BaseException):
-    """Simulates the end of the process."""
 
 
 @contextlib.contextmanager
@@ -831,9 +803,7 @@ def deliver(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_call_does_not_change_the_result_of_a_run(
-    crowd: World, audit: Callable[[], AuditReport]
-) -> None:
+def test_a_kill_at_any_call_does_not_change_the_result_of_a_run(crowd: World, audit: Audit) -> None:
     for _ in range(2):  # the first repair creates the missing counter
         damage_all()
         expected = run(crowd)
@@ -997,7 +967,7 @@ def test_the_end_of_a_run_is_one_log_line_with_its_findings(
 ) -> None:
     damage_all()
     run(crowd)
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    lines = read_log(capsys)
     [line] = [line for line in lines if line["event"] == "reconciliation_ended"]
     assert line["drift_found"] == sum(line["reason_counts"].values()) > 5
     assert line["relations_compared"] == 18

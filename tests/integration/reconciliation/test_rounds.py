@@ -23,6 +23,7 @@ from plaza.reconciliation import (
 from plaza.reconciliation.model import MAX_HASTE, MAX_ID
 from plaza.reconciliation.queues import COMPARISONS
 from tests.support.plaza import World
+from tests.support.reconciliations import run
 from tests.support.stores import add_users
 
 AUTHOR, FAN = 1, 2
@@ -45,13 +46,6 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
         (reaction_log.read_log_head(),),
     )
     return plaza
-
-
-def run(world: World) -> RunReport:
-    """Execute a whole run, repairs included, and return its report."""
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
 
 
 def run_tomorrow(world: World) -> RunReport:

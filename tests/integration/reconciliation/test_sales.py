@@ -10,10 +10,11 @@ from plaza.flash_sales import cancel_order, inspection, place_order, redis_keys,
 from plaza.flash_sales.model import NotReady, Voucher
 from plaza.flash_sales.queues import ORDERS
 from plaza.infra.redis import redis
-from plaza.reconciliation import RunReport, orchestrator, run_steps
+from plaza.reconciliation import run_steps
 from tests.support import sales
 from tests.support.consumers import statements
 from tests.support.plaza import World
+from tests.support.reconciliations import findings_of, run
 from tests.support.stores import add_users
 
 UNITS, BUYERS = 6, (2, 3, 4)
@@ -44,17 +45,6 @@ def order_unit(world: World, voucher: Voucher, buyer: int, *, decided: bool = Tr
     raise AssertionError("the sale is not loaded")
 
 
-def run(world: World) -> RunReport:
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
-
-
-def found(report: RunReport) -> set[tuple[str, str, str]]:
-    findings = (example.finding for example in report.examples)
-    return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
-
-
 def change(voucher: Voucher, field: str, value: int | str) -> None:
     redis.execute("HSET", redis_keys.state_key(voucher.id), field, value)
 
@@ -82,7 +72,7 @@ def test_damage_is_found_and_the_sale_sells_what_mysql_has(
         change(voucher, field, value)
     sales.change_counts(voucher.id, **counted)
     report = run(plaza)
-    assert found(report) == {("list", "sale", f"voucher:{voucher.id}")}
+    assert findings_of(report) == {("list", "sale", f"voucher:{voucher.id}")}
     assert (report.repaired, report.is_resolved) == (1, True)
     left = sales.stock(voucher.id)
     order_unit(plaza, voucher, 9)

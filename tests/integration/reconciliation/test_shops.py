@@ -7,18 +7,17 @@ from typing import Any
 
 import pytest
 
-from bench.round_trips import count_round_trips
 from plaza.flash_sales import filter_build
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.derived.id_filter import IdFilter
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reconciliation import RunReport, orchestrator, run_steps
+from plaza.reconciliation import run_steps
 from plaza.shops import cells, redis_store
 from plaza.shops.model import FILTER, PLACES, Place, ShopJobStep
 from tests.support import sales
-from tests.support.consumers import statements
 from tests.support.plaza import World
+from tests.support.reconciliations import count_cost, findings_of, run
 from tests.support.shop_api import BERLIN, FOOD, add_types, ask, build, insert, refresh
 
 X, Y = BERLIN
@@ -70,17 +69,6 @@ def voucher_ids() -> list[int]:
     return [voucher_id for (voucher_id,) in mysql.fetch_all("SELECT id FROM voucher ORDER BY id")]
 
 
-def run(world: World) -> RunReport:
-    run_id = orchestrator.start()
-    world.queues.drain()
-    return orchestrator.read_report(run_id)
-
-
-def found(report: RunReport) -> set[tuple[str, str, str]]:
-    findings = (example.finding for example in report.examples)
-    return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
-
-
 def change_record(change: Callable[[list[str]], list[str]]) -> object:
     parts = redis.execute("HGET", PLACED, SHOP).split(";")
     return redis.execute("HSET", PLACED, SHOP, ";".join(change(parts)))
@@ -124,7 +112,7 @@ def test_damage_of_a_place_is_found_and_readers_get_what_mysql_has(name: str, wo
     assert run(world).differing == 0
     DAMAGES[name]()
     report = run(world)
-    assert found(report) == {("list", "shop", f"shop:{SHOP}")}
+    assert findings_of(report) == {("list", "shop", f"shop:{SHOP}")}
     assert (report.repaired, report.is_resolved) == (1, True)
     assert read_nearby() == right
     assert run(world).differing == 0
@@ -138,7 +126,7 @@ def test_a_deleted_shop_that_is_still_there_is_removed(world: World) -> None:
     key = redis_store.placed_key(DELETED)
     version, move, _ = redis.execute("HGET", key, DELETED).split(";")
     redis.execute("HSET", key, DELETED, f"{version};{move};{CELL}")
-    assert found(run(world)) == {("list", "shop", f"shop:{DELETED}")}
+    assert findings_of(run(world)) == {("list", "shop", f"shop:{DELETED}")}
     assert redis.execute("ZSCORE", ALL, DELETED) is None
     assert run(world).differing == 0
 
@@ -149,7 +137,7 @@ def test_ids_that_the_filter_of_shops_denies_are_found_and_added(world: World) -
     shops = (5, SHOP, NEIGHBOUR, FAR, WITHOUT_PLACE, DELETED)
     assert read_denied() == sorted(shops)
     report = run(world)
-    assert found(report) == {("list", "shop", f"shop:{shop_id}") for shop_id in shops}
+    assert findings_of(report) == {("list", "shop", f"shop:{shop_id}") for shop_id in shops}
     assert report.is_resolved
     assert (read_denied(), run(world).differing) == ([], 0)
 
@@ -158,7 +146,7 @@ def test_ids_that_the_filter_of_vouchers_denies_are_found_and_added(world: World
     empty(VOUCHER_IDS)
     assert read_denied() == voucher_ids()
     report = run(world)
-    assert found(report) == {("list", "voucher", f"voucher:{each}") for each in voucher_ids()}
+    assert findings_of(report) == {("list", "voucher", f"voucher:{each}") for each in voucher_ids()}
     assert report.is_resolved
     assert (read_denied(), run(world).differing) == ([], 0)
 
@@ -192,7 +180,7 @@ def test_pages_of_any_size_compare_the_same(
     empty(VOUCHER_IDS)
     redis.execute("ZREM", ALL, SHOP, NEIGHBOUR)
     report = run(world)
-    assert {what for _, what, _ in found(report)} == {"shop", "voucher"}
+    assert {what for _, what, _ in findings_of(report)} == {"shop", "voucher"}
     assert (report.differing, report.is_resolved) == (2 + VOUCHERS, True)
 
 
@@ -203,17 +191,11 @@ def test_scores_are_those_of_redis() -> None:
 
 
 def test_more_shops_cost_no_more_round_trips_and_statements(world: World) -> None:
-    def count() -> tuple[int, int]:
-        before = statements()
-        with count_round_trips() as trips:
-            assert run(world).differing == 0
-        return trips.sent, statements() - before
-
-    few = count()
+    few = count_cost(world)
     insert([(100 + n, FOOD, X + n / 1_000, Y) for n in range(60)])
     refresh(*range(100, 160))
     world.queues.drain()
-    many = count()
+    many = count_cost(world)
     nodes = len(redis.nodes())
     assert many[0] <= (few[0] + 4) * nodes
     assert many[1] <= few[1] + 2

@@ -12,6 +12,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import errors, redis
 from plaza.infra.runtime.process import reset_process
 from plaza.shops import redis_store
+from tests.support.failures import failing
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -88,10 +89,9 @@ def test_without_a_binlog_its_follower_does_nothing(
     monkeypatch.setenv("PLAZA_BINLOG", binlog)
     reset_process()
 
-    def refuse() -> None:
-        raise AssertionError("MySQL may have no binlog")
-
-    monkeypatch.setattr("plaza.infra.mysql.binlog.read_end", refuse)
+    monkeypatch.setattr(
+        "plaza.infra.mysql.binlog.read_end", failing(AssertionError("MySQL may have no binlog"))
+    )
     assert handler("schedule/follow_binlog")(event("follow_binlog.schedule"), None) == {}
     run = read_runs()["follow_binlog"]
     assert (run.error, run.result) == (None, {}), "it ran, and is not behind"
@@ -102,10 +102,7 @@ def test_a_drop_without_redis_is_retried(shop: World, monkeypatch: pytest.Monkey
     hidden = []
     monkeypatch.setattr("plaza.infra.queues.processor._hide", lambda queue, _: hidden.append(queue))
 
-    def down(*_: object, **__: object) -> None:
-        raise errors.RedisDown("by the test")
-
-    monkeypatch.setattr(redis, "run_all", down)
+    monkeypatch.setattr(redis, "run_all", failing(errors.RedisDown("by the test")))
     batch = event("drop_cached.batch")
     [failure] = handler("queue/drop_cached")(batch, None)["batchItemFailures"]
     assert failure["itemIdentifier"] == batch["Records"][0]["messageId"]

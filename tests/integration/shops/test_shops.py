@@ -18,6 +18,7 @@ from plaza.shops import refresh as shops_refresh
 from plaza.shops.model import FILTER, REMOVED_VERSION, SHOP, ShopJobStep, ShopMissing
 from tests.integration.conftest import Away
 from tests.support.content_api import as_another_process, counting_work
+from tests.support.failures import Killed, failing
 from tests.support.plaza import World
 from tests.support.shop_api import (
     BERLIN,
@@ -245,14 +246,8 @@ def test_the_announcement_projects_a_write_that_crashed_after_its_commit(
     ask("GET", f"/shops/{shop_id}")
     types.queues.messages.clear()
 
-    class Killed(BaseException):
-        """The process ends here."""
-
-    def die(*_: object) -> None:
-        raise Killed
-
     with monkeypatch.context() as patch:
-        patch.setattr(dies_at, die)
+        patch.setattr(dies_at, failing(Killed))
         with pytest.raises(Killed):
             write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup", "type_id": str(SPA)})
     types.queues.drain()
@@ -270,11 +265,8 @@ def test_a_write_succeeds_without_redis(
     shop_id = create()
     ask("GET", f"/shops/{shop_id}")
 
-    def down(*_: object) -> None:
-        raise RedisDown("by the test")
-
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.infra.derived.projections.drop_all", down)
+        patch.setattr("plaza.infra.derived.projections.drop_all", failing(RedisDown("by the test")))
         changed = write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
         assert changed.status == 200
         assert "projection_delayed" in capsys.readouterr().out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -39,6 +38,7 @@ from tests.integration.auth.test_rate_limits import empty
 from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
+from tests.support.logs import read_log
 from tests.support.plaza import World
 from tests.support.sign_in_client import HOME, Reply, read_code, request_code, send, sign_in
 from tests.support.stores import POST
@@ -88,11 +88,6 @@ def count_trips(call: Callable[[], Any]) -> int:
 
 def identify() -> None:
     caller_identity.identify(None, HOME, "GET /shop-types")
-
-
-def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
-    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in logged if line["event"] == event]
 
 
 # ---------------------------------------------------------------- changes
@@ -344,7 +339,7 @@ def test_without_mysql_the_last_known_switches_hold(
             later(MAX_AGE_S)
             identify()
             assert current() == READ_ONLY
-        assert len(lines(capsys, "switches_unread")) == 1, "one process tries, every 10 s"
+        assert len(read_log(capsys, "switches_unread")) == 1, "one process tries, every 10 s"
         be_new_process()
         identify()
         assert current() == READ_ONLY, "Redis has them"
@@ -368,7 +363,7 @@ def test_switches_that_cannot_be_read_are_recorded_and_change_nothing(
         (document,),
     )
     assert refresh.read() == Switches()
-    [line] = lines(capsys, "switches_unread")
+    [line] = read_log(capsys, "switches_unread")
     assert line["switches_unread"] == 1
 
 
@@ -500,13 +495,13 @@ def test_a_sample_of_the_successful_requests_is_logged(
     capsys.readouterr()
     for _ in range(30):
         send("GET", "/openapi.json", folder="api/system")
-    logged = lines(capsys, "request_served")
+    logged = read_log(capsys, "request_served")
     assert len(logged) < 10
     assert all(line["sample_rate"] == 0.001 for line in logged)
     empty(anonymous_bucket(HOME))
     for _ in range(5):
         assert send("GET", "/openapi.json", folder="api/system").status == 429
-    assert len(lines(capsys, "request_served")) == 5, "a line with a metric is always written"
+    assert len(read_log(capsys, "request_served")) == 5, "a line with a metric is always written"
 
 
 @pytest.mark.parametrize(
@@ -525,7 +520,7 @@ def test_the_setting_of_a_deployment_and_the_switch_lower_the_share_that_is_logg
     capsys.readouterr()
     for _ in range(30):
         assert send("GET", "/openapi.json", folder="api/system").status == 200
-    logged = lines(capsys, "request_served")
+    logged = read_log(capsys, "request_served")
     assert len(logged) < 10
     assert all(line["sample_rate"] == rate for line in logged)
 
@@ -545,7 +540,7 @@ def test_errors_and_what_operators_change_are_always_logged(
         assert send(method, path, sent, token=token, folder="api/operations").status == status
     assert send("GET", "/nothing", folder="api/system").status == 404
     assert ops("GET", "").status == 200, "which reads only"
-    logged = lines(capsys, "request_served")
+    logged = read_log(capsys, "request_served")
     assert [line["status"] for line in logged] == [200, 403, 403, 404]
     assert not any("sample_rate" in line for line in logged)
 
@@ -557,7 +552,7 @@ def test_a_stopped_request_is_counted_and_is_no_server_error(
     token = new_session.open_session(7)
     capsys.readouterr()
     send("PUT", f"/posts/{POST.id}/likes/me", token=token, folder="api/reactions")
-    [line] = lines(capsys, "request_served")
+    [line] = read_log(capsys, "request_served")
     assert (line["status"], line["requests_switched_off"]) == (503, 1)
     assert "server_errors" not in line
     assert "error" not in line

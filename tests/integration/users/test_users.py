@@ -20,6 +20,7 @@ from plaza.targets.queues import REFRESHES
 from plaza.users import Card, UserMissing, cards, mysql_users, profiles, redis_store
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
+from tests.support.failures import failing
 from tests.support.functions import ask, authorization, event, handler
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
@@ -262,11 +263,8 @@ def test_the_announcement_projects_a_change_that_redis_missed(
     """Given a change whose projection failed after the commit."""
     cards.read_cards([ADA])
 
-    def fail(*_: object, **__: object) -> None:
-        raise RedisDown("down, simulated by a test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "store_cards", fail)
+        patch.setattr(redis_store, "store_cards", failing(RedisDown("down, simulated by a test")))
         assert profiles.change_profile(ADA, {"nickname": "Countess"}).card.nickname == "Countess"
     assert read_card()[0] == "Ada", "Redis has the old card"
     people.queues.drain()

@@ -30,6 +30,7 @@ from plaza.webhooks.model import (
     WebhookMissing,
 )
 from plaza.webhooks.queues import DELIVERIES, WEBHOOKS
+from tests.support.failures import failing
 from tests.support.plaza import World, decode, forget
 from tests.support.receiver import Receiver, is_signed, receiving
 from tests.support.stores import add_users
@@ -208,8 +209,7 @@ class _Ended(BaseException):
     """The process is killed."""
 
 
-def _end(*_: object, **__: object) -> Any:
-    raise _Ended
+_end = failing(_Ended)
 
 
 def _end_after(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -279,11 +279,8 @@ def test_a_queue_that_refuses_does_not_keep_the_lease(
     make(receiver)
     do_like(1)
 
-    def refuse(*_: object, **__: object) -> None:
-        raise QueueDown("down, simulated by a test")
-
     with monkeypatch.context() as patch:
-        patch.setattr(WEBHOOKS, "send", refuse)
+        patch.setattr(WEBHOOKS, "send", failing(QueueDown("down, simulated by a test")))
         assert dispatch_events.dispatch_due() == 0
     run(plaza)
     assert actors(receiver) == ["1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.chaos.faults import Fault, Step, inject_both
+from tests.support.failures import failing
 
 FOR_S = 0.04
 
@@ -28,11 +29,10 @@ def test_second_fault_starts_and_ends_a_quarter_later() -> None:
 def test_both_faults_are_undone_once_when_one_fails() -> None:
     completed: list[str] = []
 
-    def fail() -> None:
-        raise OSError("it can't be done")
-
     with pytest.raises(OSError, match="can't be done"):
         inject_both(
-            fault("a", completed), fault("b", completed)._replace(steps=[Step(fail)]), FOR_S
+            fault("a", completed),
+            fault("b", completed)._replace(steps=[Step(failing(OSError("it can't be done")))]),
+            FOR_S,
         )
     assert completed == ["a 0", "a undone", "b undone"]

@@ -17,6 +17,7 @@ import ops.__main__
 import tools.__main__
 from cli.commands import add_command, add_number, import_late, make_parser, run
 from cli.paths import ROOT, CommandError
+from tests.support.failures import failing
 
 PROGRAMS = {
     "deploy": deploy.__main__.build_parser,
@@ -97,10 +98,7 @@ def test_the_result_is_the_exit_status(result: int | None, status: int) -> None:
 def test_an_error_ends_a_command(
     error: BaseException, status: int, printed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def act(args: argparse.Namespace) -> int:
-        raise error
-
-    assert run(parser_of(act), ["act"]) == status
+    assert run(parser_of(failing(error)), ["act"]) == status
     assert capsys.readouterr().err == printed
 
 

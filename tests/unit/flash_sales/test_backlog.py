@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NoReturn
 
 import pytest
 
@@ -12,6 +11,7 @@ from plaza.flash_sales.model import OrderEvent
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.process import clear_caches
+from tests.support.failures import failing
 
 
 @pytest.fixture(autouse=True)
@@ -24,14 +24,10 @@ def empty_caches() -> Iterator[None]:
 def test_the_backlog_is_not_read_right_after_sqs_refused_an_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(queue: str, body: str, delay_s: int) -> NoReturn:
-        raise QueueDown("SQS is down, simulated by a test")
-
-    def fail(queue: str) -> NoReturn:
-        raise AssertionError("SQS was polled right after a failure")
-
-    monkeypatch.setattr(sqs, "send", refuse)
-    monkeypatch.setattr(sqs, "measure", fail)
+    monkeypatch.setattr(sqs, "send", failing(QueueDown("SQS is down, simulated by a test")))
+    monkeypatch.setattr(
+        sqs, "measure", failing(AssertionError("SQS was polled right after a failure"))
+    )
     stored: list[OrderEvent] = []
     monkeypatch.setattr(mysql_orders, "spill", stored.append)
     assert not place_order.publish(OrderEvent(1 << 40, 7, 8, 1))

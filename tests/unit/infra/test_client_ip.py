@@ -14,6 +14,7 @@ from plaza.infra.http.client_ip import read_client_ip
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Forbidden
 from plaza.infra.runtime.process import reset_process
+from tests.support.failures import failing
 from tests.unit.infra.test_settings import GOOD, set_only
 
 CLOUDFRONT, VIEWER = "130.176.0.1", "198.51.100.7"
@@ -126,9 +127,6 @@ def test_a_secrets_manager_outage_raises_secrets_down(
 ) -> None:
     guard("require")
 
-    def away(_: str) -> str:
-        raise SecretsDown("Secrets Manager is unavailable")
-
-    monkeypatch.setattr(secrets, "_fetch", away)
+    monkeypatch.setattr(secrets, "_fetch", failing(SecretsDown("Secrets Manager is unavailable")))
     with pytest.raises(SecretsDown):
         read_client_ip(request(x_viewer_ip=VIEWER, x_origin_secret=CURRENT))

@@ -10,6 +10,7 @@ from urllib.error import URLError
 import pytest
 
 from plaza.infra.aws import custom_resource
+from tests.support.failures import failing
 
 EVENT = {
     "RequestType": "Create",
@@ -35,8 +36,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return answers
 
 
-def fail() -> dict[str, Any]:
-    raise ValueError("the column exists" + "!" * 1000)
+fail = failing(ValueError("the column exists" + "!" * 1000))
 
 
 def test_the_result_is_the_answer(sent: list[dict[str, Any]]) -> None:
@@ -83,9 +83,6 @@ def test_an_operator_sees_the_error_itself(sent: list[dict[str, Any]]) -> None:
 
 
 def test_an_answer_that_can_not_be_sent_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(request: Any, timeout: float) -> Any:
-        raise URLError("refused")
-
-    monkeypatch.setattr(custom_resource, "urlopen", refuse)
+    monkeypatch.setattr(custom_resource, "urlopen", failing(URLError("refused")))
     with pytest.raises(OSError, match="refused"):
         custom_resource.serve(EVENT, dict)

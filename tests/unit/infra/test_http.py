@@ -34,6 +34,8 @@ from plaza.infra.runtime.errors import (
     Unavailable,
 )
 from plaza.infra.runtime.settings import BadSettings
+from tests.support.failures import failing
+from tests.support.logs import read_log
 
 ids = st.integers(-MAX_ID, MAX_ID)
 
@@ -555,7 +557,7 @@ def test_each_request_is_one_line_without_fields_of_the_last(
 ) -> None:
     request("GET", "/broken")
     request("GET", "/things/7")
-    _, second = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    _, second = read_log(capsys)
     assert second["status"] == 200
     assert "error" not in second
 
@@ -625,11 +627,8 @@ def test_a_response_that_shared_caches_may_keep_has_no_rate_limit_of_its_caller(
 def test_a_caller_that_cannot_be_identified_is_a_problem(
     error: Exception, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: object) -> Caller:
-        raise error
-
     request("GET", "/things/7")
-    app.identify = fail
+    app.identify = failing(error)
     event = {"routeKey": "GET /things/{thing_id}", "rawPath": "/things/7", "headers": {}}
     response = app.resolve(event | {"requestContext": {"http": {"sourceIp": "::1"}}}, None)
     assert (response["statusCode"], app.caller) == (status, Caller())

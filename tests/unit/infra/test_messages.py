@@ -11,6 +11,7 @@ from plaza.infra.queues.messages import InvalidMessage, MessageCodec, message_co
 from plaza.infra.runtime import codec
 from plaza.infra.runtime.codec import Meta, Struct
 from plaza.infra.runtime.errors import UnknownProtocol
+from tests.support.failures import failing
 
 
 class Body(Struct, frozen=True):
@@ -80,9 +81,6 @@ def test_an_error_of_a_rule_is_raised_as_it_is(monkeypatch: pytest.MonkeyPatch) 
     class Mismatch(InvalidMessage):
         """A rule that a value breaks."""
 
-    def refuse(_: Body) -> Body:
-        raise Mismatch("not possible")
-
-    unpack: Callable[[Body], Body] = refuse
+    unpack: Callable[[Body], Body] = failing(Mismatch("not possible"))
     with pytest.raises(Mismatch, match="not possible"):
         message_codec("work", Body, unpack).decode('{"protocol":2,"actor_id":7}')

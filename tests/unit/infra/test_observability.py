@@ -25,6 +25,7 @@ from plaza.infra.runtime.observability import (
     metrics,
     record,
 )
+from tests.support.logs import read_log
 from tests.unit.policy.modules import LAYER
 
 Lines = Callable[[], list[dict[str, Any]]]
@@ -32,7 +33,7 @@ Lines = Callable[[], list[dict[str, Any]]]
 
 @pytest.fixture
 def lines(capsys: pytest.CaptureFixture[str]) -> Lines:
-    return lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return lambda: read_log(capsys)
 
 
 @pytest.fixture(autouse=True)

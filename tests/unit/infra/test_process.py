@@ -13,6 +13,7 @@ from plaza.infra.runtime.process import (
     on_reset,
     reset_process,
 )
+from tests.support.failures import failing
 
 
 class Clock:
@@ -204,8 +205,7 @@ def test_none_is_a_value() -> None:
 def test_a_failed_load_is_repeated() -> None:
     cache: LocalCache[str, int] = LocalCache(10)
 
-    def fail() -> int:
-        raise OSError("unreachable")
+    fail = failing(OSError("unreachable"))
 
     for _ in range(2):
         with pytest.raises(OSError, match="unreachable"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from plaza.infra.queues.queue import Queue
 from plaza.infra.queues.retries import RetryPolicy, at_step
 from plaza.infra.runtime import codec
 from plaza.infra.runtime.errors import Unavailable
+from tests.support.logs import read_log
 from tests.unit.infra.test_queues import (
     UNREACHABLE,
     FakeSqs,
@@ -67,7 +67,7 @@ def test_the_lines_of_a_consumer_have_the_context_of_its_function(
 ) -> None:
     work.consumer(lambda batch: None)
     process(work, batch_of("a"))
-    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = read_log(capsys)
     assert line["event"] == "batch_consumed"
     assert line["function_request_id"] == CONTEXT.aws_request_id
 

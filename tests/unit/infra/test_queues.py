@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +25,8 @@ from plaza.infra.runtime import settings
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import Busy, Unavailable, UnknownProtocol
 from tests.support.batches import consume
+from tests.support.failures import failing
+from tests.support.logs import read_log
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://sqs")
@@ -157,11 +158,6 @@ def failures(response: Any) -> list[str]:
     return [failure["itemIdentifier"] for failure in response["batchItemFailures"]]
 
 
-def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
-    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in documents if line["event"] == event]
-
-
 # ---------------------------------------------------------------- success
 
 
@@ -202,7 +198,7 @@ def test_an_invalid_message_is_dead_lettered_alone_and_at_once(
     [message] = sqs.sent
     assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "unreadable")
     assert attributes_of(message) == {"cause": "unreadable body", "message_id": "id-1"}
-    [line] = lines(capsys, "message_dead_lettered")
+    [line] = read_log(capsys, "message_dead_lettered")
     assert (line["dead_lettered"], line["detail"]) == (1, "unreadable body")
 
 
@@ -219,7 +215,7 @@ def test_an_invalid_message_that_the_dlq_refuses_is_delivered_again(
     response = consume(batch_of("a", "unreadable"), "work", read, store.save)
     assert failures(response) == ["id-1"]
     assert store.saved == ["a"]
-    assert lines(capsys, "dead_letter_failed")
+    assert read_log(capsys, "dead_letter_failed")
 
 
 def test_a_cause_has_1_to_256_characters(sqs: FakeSqs, store: Store) -> None:
@@ -304,7 +300,7 @@ def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     assert attributes_of(message)["first_sent_ms"] == str(int(began_s * 1000))
     assert attributes_of(message)["cause"] == "the store is down"
     assert "attempts" not in attributes_of(message)
-    *_, line = lines(capsys, "batch_failed")
+    *_, line = read_log(capsys, "batch_failed")
     assert line["retries_exhausted"] == 1
     assert line["longest_wait_s"] >= 12 * 3_600
 
@@ -352,13 +348,12 @@ def test_a_message_that_fails_by_its_own_error_has_five_attempts(
     assert delays_s == [5, 30, 120, 600]
     assert attributes_of(message)["cause"] == "a poison message"
     assert attributes_of(message)["message_id"] == "id-0"
-    *_, line = lines(capsys, "batch_failed")
+    *_, line = read_log(capsys, "batch_failed")
     assert (line["attempts"], line["retries_exhausted"]) == (5, 1)
 
 
 def test_a_message_for_locked_rows_is_retried_within_seconds(sqs: FakeSqs) -> None:
-    def locked(batch: list[str]) -> None:
-        raise Busy("the rows are locked")
+    locked = failing(Busy("the rows are locked"))
 
     for receives in range(1, 5):
         assert failures(consume(batch_of("a", receives=receives), "work", read, locked)) == ["id-0"]
@@ -379,14 +374,14 @@ def test_a_message_that_cannot_be_sent_again_stays_in_its_queue(
     assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
     sqs.fails_with = UNREACHABLE
     assert failures(consume(batch_of("poison"), "work", read, store.save)) == ["id-0"]
-    assert lines(capsys, "move_failed")
+    assert read_log(capsys, "move_failed")
 
 
 def test_a_message_sent_again_is_not_counted_as_consumed(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     consume(batch_of("good", "poison"), "work", read, store.save)
-    [line] = lines(capsys, "batch_consumed")
+    [line] = read_log(capsys, "batch_consumed")
     assert line["batch_size"] == 1
 
 
@@ -408,7 +403,7 @@ def test_a_failed_batch_is_logged_with_its_cause(
 ) -> None:
     store.is_down = True
     consume(batch_of("a", "b", "c", receives=[1, 2, 3]), "work", read, store.save)
-    [line] = lines(capsys, "batch_failed")
+    [line] = read_log(capsys, "batch_failed")
     assert (line["messages_failed"], line["retries_exhausted"], line["receives"]) == (3, 0, 3)
     assert (line["queue"], line["error"]) == ("work", "Unavailable")
 
@@ -428,7 +423,7 @@ def test_a_failed_batch_is_reported_although_hiding_fails(
     response = consume(batch_of(*"abcdefghijklmnopqrstuvwxyz"), "work", read, store.save)
     assert len(failures(response)) == 26
     assert sqs.calls == 1, "after one failure no other call is made"
-    assert lines(capsys, "back_off_failed")
+    assert read_log(capsys, "back_off_failed")
 
 
 def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(sqs: FakeSqs, store: Store) -> None:
@@ -481,11 +476,10 @@ def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(
 def test_all_messages_of_a_batch_that_is_invalid_are_sent_on(sqs: FakeSqs) -> None:
     """Given so many invalid messages that some are never alone."""
 
-    def refuse(batch: list[str]) -> None:
-        raise InvalidMessage("an invalid message")
-
     bodies = [f"message {i}" for i in range(1_000)]
-    response = consume(batch_of(*bodies), "work", read, refuse)
+    response = consume(
+        batch_of(*bodies), "work", read, failing(InvalidMessage("an invalid message"))
+    )
     assert failures(response) == []
     assert sorted(message["MessageBody"] for message in sqs.sent) == sorted(bodies)
 
@@ -576,12 +570,12 @@ def test_a_message_with_a_passing_refusal_is_sent_once_more(
     monkeypatch.setattr(sqs, "send_message_batch", busy_once)
     assert sqs_client.send_all("work", ["a"]) == 1
     assert calls == [["a"], ["a"]]
-    assert not lines(capsys, "messages_refused")
+    assert not read_log(capsys, "messages_refused")
 
 
 def test_refused_messages_are_recorded(sqs: FakeSqs, capsys: pytest.CaptureFixture[str]) -> None:
     assert sqs_client.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
-    [line] = lines(capsys, "messages_refused")
+    [line] = read_log(capsys, "messages_refused")
     assert (line["messages_refused"], line["queue"], line["codes"]) == (
         2,
         "work",
@@ -734,7 +728,7 @@ def test_a_message_of_an_unknown_protocol_is_delivered_again(
     assert saved == ["a", "b"]
     assert sqs.sent == [], "nothing is dead-lettered"
     assert sqs.hidden == {"handle-1": RetryPolicy().back_off_s[1]}
-    [line] = lines(capsys, "batch_failed")
+    [line] = read_log(capsys, "batch_failed")
     assert (line["messages_failed"], line["error"]) == (1, "UnknownProtocol")
 
 
@@ -755,11 +749,11 @@ def test_a_malformed_first_sent_time_is_ignored(sqs: FakeSqs, forged: str) -> No
 def test_a_dead_letter_keeps_the_time_it_was_first_sent(
     sqs: FakeSqs, attributes: dict[str, str]
 ) -> None:
-    def refuse(body: str) -> str:
-        raise InvalidMessage("unreadable body")
-
     consume(
-        sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, lambda _: None
+        sent_at(1234 if not attributes else 9_999, **attributes),
+        "work",
+        failing(InvalidMessage("unreadable body")),
+        lambda _: None,
     )
     [dead] = sqs.sent
     assert dead["QueueUrl"] == URLS["work_dlq"]

@@ -21,6 +21,8 @@ from plaza.infra.runtime import settings
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import begin_request, current_request_id, end_request, record
 from tests.support.batches import consume
+from tests.support.failures import failing
+from tests.support.logs import read_log
 
 GATEWAY_ID = "JKJaXmPLvHcESHA="  # in the form of API Gateway
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
@@ -109,22 +111,18 @@ def get_thing(thing_id: Id) -> dict[str, str | None]:
     return {"id": current_request_id()}
 
 
-def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
 def test_all_lines_and_the_response_of_a_request_have_its_id(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     response = app.resolve(event("my-request-1"), None)
     assert json.loads(response["body"]) == {"id": "my-request-1"}
     assert response["headers"]["x-request-id"] == "my-request-1"
-    result = lines(capsys)
+    result = read_log(capsys)
     assert [line["event"] for line in result] == ["thing_read", "request_served"]
     assert {line["correlation_id"] for line in result} == {"my-request-1"}
     assert (result[1]["caller_id"], result[1]["thing_id"]) == ("9", "7")
     record("something_else")
-    [line] = lines(capsys)
+    [line] = read_log(capsys)
     assert "correlation_id" not in line
 
 
@@ -141,13 +139,13 @@ def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str])
     for response in responses:
         headers = {name.lower(): value for name, value in response["headers"].items()}
         assert (headers["x-request-id"], headers["content-type"]) == ("my-request-2", PROBLEM)
-    served = [line for line in lines(capsys) if line["event"] == "request_served"]
+    served = [line for line in read_log(capsys) if line["event"] == "request_served"]
     assert [line["correlation_id"] for line in served] == ["my-request-2"] * 3
 
 
 def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
     app.resolve(event(None, pathParameters={"thing_id": "+8613800138000", "a": "1\n2"}), None)
-    line = lines(capsys)[-1]
+    line = read_log(capsys)[-1]
     assert "8613800138000" not in json.dumps(line)
     assert "a" not in line
 
@@ -156,7 +154,7 @@ def test_the_id_of_the_caller_and_of_the_path_are_separate_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     app.resolve(event(None, pathParameters={"user_id": "5"}), None)
-    line = lines(capsys)[-1]
+    line = read_log(capsys)[-1]
     assert (line["caller_id"], line["user_id"]) == ("9", "5")
 
 
@@ -266,7 +264,7 @@ def test_a_forged_request_id_attribute_is_ignored(
     rendered = sql.render_request_id(received.request_id)
     assert rendered == "NULL" or rendered == f"'{received.request_id}'"
     assert not set(rendered[1:-1]) & set("'\"\\%; \n\r\x00<>{}")
-    [line] = lines(capsys)
+    [line] = read_log(capsys)
     assert line.get("request_ids", [received.request_id]) == [received.request_id]
 
 
@@ -289,7 +287,7 @@ def test_a_batch_is_recorded_with_its_size_lag_and_request_ids(
         message("unreadable", "id-3", 99_000),
     ]
     consume({"Records": records}, "work", read, lambda _: None)
-    dead_lettered, consumed = lines(capsys)
+    dead_lettered, consumed = read_log(capsys)
     assert dead_lettered["event"] == "message_dead_lettered"
     assert dead_lettered["request_ids"] == ["id-3"]
     assert consumed["event"] == "batch_consumed"
@@ -307,7 +305,7 @@ def test_a_failed_batch_is_recorded_with_its_request_ids(
 
     records = [message("a", "id-1"), message("poison", "id-2")]
     consume({"Records": records}, "work", read, save)
-    failed, consumed = lines(capsys)
+    failed, consumed = read_log(capsys)
     assert (failed["event"], failed["request_ids"]) == ("batch_failed", ["id-2"])
     assert (consumed["request_ids"], consumed["batch_size"]) == (["id-1"], 1)
 
@@ -315,11 +313,10 @@ def test_a_failed_batch_is_recorded_with_its_request_ids(
 def test_a_batch_that_failed_whole_has_no_lag(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_: list[Event]) -> None:
-        raise Unavailable("the store is down")
-
-    consume({"Records": [message("a", "id-1")]}, "work", read, fail)
-    assert [line["event"] for line in lines(capsys)] == ["batch_failed"]
+    consume(
+        {"Records": [message("a", "id-1")]}, "work", read, failing(Unavailable("the store is down"))
+    )
+    assert [line["event"] for line in read_log(capsys)] == ["batch_failed"]
 
 
 # ---------------------------------------------------------------- breakers
@@ -333,18 +330,15 @@ def test_a_batch_that_failed_whole_has_no_lag(
 def test_a_breaker_records_when_it_opens_and_closes(
     breaker: Any, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail() -> None:
-        raise OSError("unreachable")
-
     breaker.close()
     capsys.readouterr()
     for _ in range(breaker.fail_max):
         with pytest.raises(OSError, match="unreachable"):
-            breaker.call(fail)
+            breaker.call(failing(OSError("unreachable")))
     breaker.half_open()
     breaker.close()
     breaker.close()
-    opened, closed = lines(capsys)
+    opened, closed = read_log(capsys)
     assert (opened["event"], opened["state"]) == ("breaker_state_changed", "open")
     assert opened[f"{name}_breaker_open"] == 1
     assert (closed["state"], closed[f"{name}_breaker_open"]) == ("closed", 0)

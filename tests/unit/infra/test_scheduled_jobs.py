@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plaza.infra.jobs.scheduled_jobs import run_jobs
+from tests.support.failures import failing
 
 
 def test_each_run_begins_with_another_job() -> None:
@@ -26,14 +27,13 @@ def test_a_failed_job_is_recorded_and_the_others_run(
 ) -> None:
     ran: list[str] = []
 
-    def fail() -> int:
-        raise ZeroDivisionError("an error of the test")
-
     def work() -> int:
         ran.append("work")
         return 1
 
     with pytest.raises(ZeroDivisionError):
-        run_jobs({"first": fail, "second": work}, run=0)
+        run_jobs(
+            {"first": failing(ZeroDivisionError("an error of the test")), "second": work}, run=0
+        )
     assert ran == ["work"]
     assert '"job":"first"' in capsys.readouterr().out

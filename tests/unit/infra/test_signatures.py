@@ -15,6 +15,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.process import clear_caches, reset_process
 from plaza.infra.runtime.settings import BadSettings
+from tests.support.failures import failing
 from tests.unit.infra.test_settings import GOOD, set_only
 
 
@@ -87,12 +88,9 @@ def test_forged_signatures_fetch_the_secret_once_a_minute(
 def test_a_forged_signature_loses_no_key_while_secrets_manager_is_unavailable(
     store: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_: str) -> str:
-        raise SecretsDown("Secrets Manager is unavailable")
-
     store("one")
     signature = sign("cursor", "a")
-    monkeypatch.setattr(secrets, "_fetch", fail)
+    monkeypatch.setattr(secrets, "_fetch", failing(SecretsDown("Secrets Manager is unavailable")))
     with pytest.raises(SecretsDown):
         is_signed("cursor", "a", "forged")
     assert is_signed("cursor", "a", signature)

@@ -88,6 +88,21 @@ def run_compare(
     return compare(mysql_state, redis_state, NOTHING_QUEUED | depths)
 
 
+def texts_of(
+    mysql_state: MysqlState, redis_state: RedisState, **depths: tuple[int, int]
+) -> list[str]:
+    report = run_compare(mysql_state, redis_state, **depths)
+    return [str(difference) for difference in report.differences]
+
+
+def subjects_of(mysql_state: MysqlState, redis_state: RedisState) -> list[str]:
+    return [d.subject for d in run_compare(mysql_state, redis_state).differences]
+
+
+def details_of(mysql_state: MysqlState, redis_state: RedisState) -> list[str]:
+    return [d.details for d in run_compare(mysql_state, redis_state).differences]
+
+
 def replace(counter: UserCounter, **totals: int) -> UserCounter:
     fields = {name: getattr(counter, name) for name in (*USER_COLUMNS, "version")}
     return UserCounter(**{**fields, **totals})
@@ -180,9 +195,7 @@ def test_total_in_redis_without_rows_is_drift() -> None:
 
 def test_rows_without_a_counter_are_drift(mysql_state: MysqlState) -> None:
     mysql_state.totals.clear()
-    assert [
-        difference.subject for difference in run_compare(mysql_state, RedisState()).differences
-    ] == [
+    assert subjects_of(mysql_state, RedisState()) == [
         "follow user:9",
         "like post:7",
         "comments of post:7",
@@ -191,23 +204,19 @@ def test_rows_without_a_counter_are_drift(mysql_state: MysqlState) -> None:
 
 def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(mysql_state: MysqlState) -> None:
     set_total(mysql_state, AUTHOR, "like_total", 1)
-    assert [d.subject for d in run_compare(mysql_state, RedisState()).differences] == [
-        "like user:9"
-    ]
+    assert subjects_of(mysql_state, RedisState()) == ["like user:9"]
 
 
 def test_rows_of_an_unknown_kind_are_drift(mysql_state: MysqlState) -> None:
     mysql_state.on["applause", POST] = {1: 400}
-    assert [d.subject for d in run_compare(mysql_state, RedisState()).differences] == [
-        "applause post:7"
-    ]
+    assert subjects_of(mysql_state, RedisState()) == ["applause post:7"]
 
 
 def test_wrong_actors_are_found_behind_a_correct_total(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
     redis_state.hot[LIKES].recent = {1: 100, 3: 200}
-    assert [d.details for d in run_compare(mysql_state, redis_state).differences] == [
+    assert details_of(mysql_state, redis_state) == [
         "in Redis and not in the rows: 3",
         "in the rows and not in Redis: 2",
     ]
@@ -241,9 +250,7 @@ def test_each_counter_of_a_user_must_equal_its_rows(
 
 def test_user_with_rows_and_without_a_counter_is_found(mysql_state: MysqlState) -> None:
     del mysql_state.users[9]
-    assert [
-        str(difference) for difference in run_compare(mysql_state, RedisState()).differences
-    ] == [
+    assert texts_of(mysql_state, RedisState()) == [
         "followers of user 9: counter 0, rows 1",
         "posts of user 9: counter 0, rows 1",
         "likes received of user 9: counter 0, rows 2",
@@ -282,9 +289,7 @@ def test_likes_of_unknown_content_count_for_no_author_and_are_reported(
 def test_a_removed_like_of_unknown_content_is_reported(mysql_state: MysqlState) -> None:
     mysql_state.on.pop(LIKES)
     mysql_state.off["like", Target("review", 5)] = {1: 100}
-    assert "like review:5: rows 1, the target does not exist" in [
-        str(difference) for difference in run_compare(mysql_state, RedisState()).differences
-    ]
+    assert "like review:5: rows 1, the target does not exist" in texts_of(mysql_state, RedisState())
 
 
 @pytest.mark.parametrize(("rows", "counter"), [(0, 1), (1, 0), (2, 1)])
@@ -302,9 +307,7 @@ def test_comments_of_a_post_must_equal_the_live_ones(
 
 def test_comments_of_a_post_without_a_counter_are_found(mysql_state: MysqlState) -> None:
     mysql_state.comments[11] = 1
-    assert [str(d) for d in run_compare(mysql_state, RedisState()).differences] == [
-        "comments of post:11: counter 0, rows 1"
-    ]
+    assert texts_of(mysql_state, RedisState()) == ["comments of post:11: counter 0, rows 1"]
 
 
 def test_user_that_differs_between_redis_and_mysql_is_a_difference(
@@ -343,7 +346,7 @@ def test_version_newer_than_in_mysql_is_a_difference(
 ) -> None:
     redis_state.users[9] = redis_state.users[9]._replace(version=5)
     redis_state.comments[7] = redis_state.comments[7]._replace(version=4)
-    assert [d.subject for d in run_compare(mysql_state, redis_state).differences] == [
+    assert subjects_of(mysql_state, redis_state) == [
         "counters of user 9",
         "comments of post:7",
     ]
@@ -484,7 +487,7 @@ def test_outbox_entry_based_on_another_state_is_a_difference(
 ) -> None:
     wait_for(redis_state, 2, OutboxEntry(True, 300, False))
     wait_for(redis_state, 3, OutboxEntry(True, 301, True))
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
+    assert texts_of(mysql_state, redis_state) == [
         "like post:7: pending with another base than the rows: 2, 3"
     ]
 
@@ -531,7 +534,7 @@ def test_target_in_redis_is_compared_with_its_version_in_mysql(
     assert run_compare(mysql_state, redis_state, **busy).differences == []
     redis_state.hot[LIKES].base = 3
     redis_state.hot[LIKES].recent = {1: 100, 4: 200}
-    assert [str(d) for d in run_compare(mysql_state, redis_state, **busy).differences] == [
+    assert texts_of(mysql_state, redis_state, **busy) == [
         "like post:7: Redis 3 @2, 1 since, counter 3, rows 3",
         "like post:7: in Redis and not in the rows: 4",
         "like post:7: in the rows and not in Redis: 2",
@@ -543,9 +546,7 @@ def test_outdated_target_is_a_difference_when_all_is_quiet(
 ) -> None:
     commit(mysql_state, 3, 300)
     redis_state.users.clear()
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
-        "like post:7: Redis @2, MySQL @3"
-    ]
+    assert texts_of(mysql_state, redis_state) == ["like post:7: Redis @2, MySQL @3"]
 
 
 def test_outdated_target_is_skipped_without_the_log(
@@ -577,9 +578,7 @@ def test_another_version_of_an_actor_is_a_difference(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
     redis_state.hot[LIKES].recent[2] = 199
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
-        "like post:7: at another version in Redis: 2"
-    ]
+    assert texts_of(mysql_state, redis_state) == ["like post:7: at another version in Redis: 2"]
 
 
 def test_active_actor_missing_in_the_filter_is_a_difference(
@@ -590,15 +589,13 @@ def test_active_actor_missing_in_the_filter_is_a_difference(
     assert run_compare(mysql_state, redis_state).clean, "a filter without its seal is not used"
     seal = b"\x80"
     likes.bloom = bytes(131_072 // 8) + seal
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
+    assert texts_of(mysql_state, redis_state) == [
         "like post:7: in the rows and denied by the filter: 1"
     ]
     likes.bloom = b"\xff" * (131_072 // 8) + seal
     assert run_compare(mysql_state, redis_state).clean
     likes.floor_us = 99
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
-        "like post:7: in the rows and not in Redis: 1"
-    ]
+    assert texts_of(mysql_state, redis_state) == ["like post:7: in the rows and not in Redis: 1"]
 
 
 def test_logged_changes_that_differ_from_the_rows_are_drift(mysql_state: MysqlState) -> None:
@@ -650,9 +647,7 @@ def test_values_of_unknown_form_are_a_difference(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
     redis_state.hot[LIKES] = TargetState(unreadable="protocol 3")
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
-        "like post:7: unreadable: protocol 3"
-    ]
+    assert texts_of(mysql_state, redis_state) == ["like post:7: unreadable: protocol 3"]
 
 
 def test_target_that_changes_too_fast_is_skipped(
@@ -670,7 +665,7 @@ def test_spilled_messages_are_pending_if_the_sweeper_sends_them(
     report = run_compare(mysql_state, redis_state)
     assert (report.quiet, report.clean, report.differences) == (False, False, [])
     mysql_state.spilled = {"orders": 2}
-    assert [str(d) for d in run_compare(mysql_state, redis_state).differences] == [
+    assert texts_of(mysql_state, redis_state) == [
         "queue orders: 2 spilled, and no sweep sends them"
     ]
 

@@ -8,6 +8,7 @@ from pymysql.err import OperationalError
 
 from local.stack import logs
 from local.stack.stack import Stack
+from tests.support.failures import failing
 
 
 def write(directory: Path, function: str, text: str) -> None:
@@ -45,10 +46,7 @@ def test_line_may_concern_one_request_or_several() -> None:
 def test_lines_of_one_millisecond_are_printed_while_mysql_is_down(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OperationalError(2003, "Connection refused")
-
-    monkeypatch.setattr(logs, "find_rows", refuse)
+    monkeypatch.setattr(logs, "find_rows", failing(OperationalError(2003, "Connection refused")))
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     line = f'{{"correlation_id":"my-id-01","timestamp":"{now}","event":"%s"}}'
     write(tmp_path, "Greeter", f"{line % 'a'}\n{line % 'b'}\n")

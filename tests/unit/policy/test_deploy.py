@@ -34,6 +34,7 @@ from deploy.parts import (
     make_stack_policy,
 )
 from deploy.preflight import count_reserved
+from tests.support.failures import failing
 from tests.unit.policy.template import load_template
 
 MADE_BY_DEPLOY = {"Environment", "OriginSecretVersion"}
@@ -444,11 +445,8 @@ def test_a_misspelled_parameter_is_refused_before_anything_is_deployed() -> None
 
 
 def test_without_a_terminal_the_missing_parameter_is_named() -> None:
-    def closed(question: str) -> str:
-        raise EOFError
-
     with pytest.raises(DeployError, match="add AlarmEmail="):
-        deploy.deploy("staging", {}, FakeAccount(), closed)  # type: ignore[arg-type]
+        deploy.deploy("staging", {}, FakeAccount(), failing(EOFError))  # type: ignore[arg-type]
 
 
 def test_no_parameter_is_a_secret_so_that_none_can_be_written_into_a_file() -> None:

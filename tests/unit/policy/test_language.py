@@ -253,7 +253,7 @@ def test_retired_words_do_not_come_back_in_prose() -> None:
     pattern = re.compile(rf"\b(?:{'|'.join(PROSE)})\b", re.IGNORECASE)
     texts = [
         file
-        for file in [*sources(".py", ".lua"), *scripts(), CONTRACT, *documents()]
+        for file in [*sources(".py", ".lua", ".diff"), *scripts(), CONTRACT, *documents()]
         if file.name not in (SELF, "test_contract.py")
     ]
     assert [

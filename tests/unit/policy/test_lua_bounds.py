@@ -26,9 +26,6 @@ COMMAND = re.compile(r"\bcall\(\s*'(\w+)'")
 BOUND = re.compile(r"^  Bounded by: ([^\n]+(?:\n {14}[^\n]+)*)\n\n", re.MULTILINE)
 MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
 
-# file -> why it has no bound. Add none: a new script states its bound.
-KNOWN: dict[str, str] = {}
-
 
 def name_of(file: Path) -> str:
     """Return a name such as ``shops/search_near.lua``."""

@@ -1,4 +1,4 @@
-"""The lists of mutants fit the code that they mutate, and docs/mutants.md fits the lists."""
+"""Mutants fit the code that they mutate, and docs/mutants.md has all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from cli.paths import LAYER, ROOT
 from tests.mutants import report
 from tests.mutants.catalog import load_mutants
 from tests.mutants.mutant import Mutant
+from tests.mutants.nearest import OF_FILES, OF_MUTANTS
 
 PLAZA = LAYER / "plaza"
 MODULES = (
@@ -44,7 +45,10 @@ def test_each_mutant_has_a_name_and_a_change_of_its_own() -> None:
 
 
 def test_the_nearest_tests_exist() -> None:
-    for path in set(chain.from_iterable(mutant.tests for mutant in load_mutants())):
+    mutants = load_mutants()
+    assert {mutant.file for mutant in mutants} == OF_FILES.keys()
+    assert {mutant.name for mutant in mutants} >= OF_MUTANTS.keys()
+    for path in set(chain.from_iterable(mutant.tests for mutant in mutants)):
         file, _, name = path.partition("::")
         assert (ROOT / file).is_file(), path
         assert f"def {name}(" in (ROOT / file).read_text() if name else True, path
@@ -60,5 +64,5 @@ def test_all_scripts_and_the_modules_of_consumers_have_mutants() -> None:
     assert scripts - WITHOUT_RULES | set(MODULES) <= files
 
 
-def test_the_page_has_the_tables_of_the_lists() -> None:
+def test_the_page_has_all_mutants() -> None:
     assert report.read() == report.render(load_mutants()), "run `make mutants`"

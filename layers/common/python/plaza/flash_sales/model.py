@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from plaza.infra.queues.messages import InvalidMessage
-from plaza.infra.runtime.codec import MAX_VERSION
 from plaza.infra.runtime.errors import Conflict, Gone, NotFound, TooManyRequests, Unavailable
 
-MAX_GENERATION = MAX_VERSION
 MAX_STOCK = 10_000_000
 BUYERS_PER_BUCKET = 64  # on average: Redis encodes such hashes compactly; few keys
 MAX_BUCKETS = 2**14

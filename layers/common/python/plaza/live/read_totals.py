@@ -12,7 +12,6 @@ from plaza.reactions import KINDS, Target, queries
 MAX_TARGETS = 50
 MAX_LOADED = 10  # targets that one request loads into Redis; MySQL has the totals of the others
 
-_FIELDS = {"like": "likes", "collect": "collects", "follow": "followers"}
 _hot_comments: HotReads[int, int] = HotReads(counters.comments_key)
 
 
@@ -32,8 +31,7 @@ def read_totals(targets: Sequence[Target]) -> list[dict[str, Any]]:
         target: {"type": target.type, "id": str(target.id)} for target in targets
     }
     for (kind, target), count in zip(pairs, counts, strict=True):
-        field = _FIELDS[kind.name]
-        items[target] |= {field: count.total, f"{field}_at": count.at}
+        items[target] |= {kind.field: count.total, f"{kind.field}_at": count.at}
     for post_id in posts:
         items[Target("post", post_id)]["comments"] = comments.get(post_id, 0)
     return [items[target] for target in targets]

@@ -69,6 +69,11 @@ class Kind:
     rings: bool = True
 
     @property
+    def field(self) -> str:
+        """Return the field of the API that has the total: likes, collects, followers."""
+        return self.received.removesuffix("_total").removesuffix("_received")
+
+    @property
     def sorted(self) -> str:
         """Return the column of content_counter up to whose version the sorted list is kept."""
         return self.total.replace("_total", "_sorted")

@@ -1,1 +1,0 @@
-"""Mutants, a module for the files that are tested together."""
