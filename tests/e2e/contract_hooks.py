@@ -248,8 +248,10 @@ def _restore_switches() -> None:
 
 
 def _is_signed_in(case: schemathesis.Case[Any]) -> bool:
-    """Return whether a case has the session or the key of the caller of all cases."""
-    return bool(case.headers) and case.headers.get("Authorization") in _callers
+    """Return whether a case has the session or the key of the caller of all cases; a key has no
+    session to end."""
+    is_caller = bool(case.headers) and case.headers.get("Authorization") in _callers
+    return is_caller and not case.operation.path.startswith("/auth/")
 
 
 @atexit.register

@@ -166,10 +166,11 @@ def create_passkey(request: PasskeyRequest) -> tuple[PasskeyResponse, int]:
     if request.code is not None:
         by = request.code
     else:
-        by = passkey_sign_in.EnrollingCaller(require_caller(app), _token())
+        caller_id = require_caller(app)
         if app.caller.role == "user":
             raise Forbidden("A passkey without a code requires a role other than user.")
         require_fresh_sign_in(app.caller)
+        by = passkey_sign_in.EnrollingCaller(caller_id, _token())
     enrolled = passkey_sign_in.enroll(request.to_new(), request.name, by, app.client_ip)
     return PasskeyResponse.of(enrolled), 201
 

@@ -85,6 +85,12 @@ def test_a_server_likes_for_a_user(plaza: World, key: str) -> None:
     assert actors == [(USER,), (OTHER,)]
 
 
+def test_a_key_enrolls_no_passkey(key: str) -> None:
+    body = {"name": "Laptop", "client_data": "AAAA", "attestation": "AAAA"}
+    refused = send("POST", "/passkeys", body, token=key, headers={"plaza-user": str(USER)})
+    assert (refused.status, refused.problem) == (403, "forbidden")
+
+
 def test_an_identity_gets_its_user_at_its_first_act(plaza: World, key: str) -> None:
     acts_for = f"{ISSUER}|ann|x"
     assert ask(key, READ, acts_for) == Caller(None, "user", key_id=id_of(key))
