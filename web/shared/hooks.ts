@@ -66,7 +66,6 @@ export interface Loaded<T> {
 /** Lists and objects that were read, by key: a page that is opened again shows them at once. */
 const cache = new Map<string, unknown>();
 const MAX_CACHED = 200;
-const EMPTY_PAGES = 8;
 onLeave(() => cache.clear());
 
 function remember(key: string, value: unknown): void {
@@ -156,15 +155,9 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
     setError(undefined);
     try {
       const { query = {} } = input as { query?: object };
-      const read = async (cursor: string | undefined) => {
-        const options = { ...input, query: { ...query, cursor }, signal } as unknown as never;
-        return (await plaza.get(path, ...([options] as never))) as Read<ItemOf<P>>;
-      };
-      let page = await read(before?.next ?? undefined);
-      // A page may be empty though more follow, because a request does a bounded part of the work.
-      for (let tries = 0; page.items.length === 0 && page.next !== null && tries < EMPTY_PAGES; tries++) {
-        page = await read(page.next);
-      }
+      const cursor = before?.next ?? undefined;
+      const options = { ...input, query: { ...query, cursor }, signal } as unknown as never;
+      const page = (await plaza.get(path, ...([options] as never))) as Read<ItemOf<P>>;
       keep({ items: [...(before?.items ?? []), ...page.items], next: page.next });
     } catch (reason) {
       if (!signal.aborted) setError(reason);
