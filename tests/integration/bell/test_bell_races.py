@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -149,18 +150,12 @@ def test_no_deadlock_and_nothing_is_lost(mysql_url: str) -> None:
     check_bells()
 
 
-@pytest.mark.parametrize("cut", ["lock_bells", "read_around", "store_groups", "raise_bells"])
-def test_a_consumer_that_ends_between_statements_leaves_nothing(
-    cut: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given a process that ends after one of the bell's statements, and the redelivered batch."""
+class Killed(BaseException):
+    """The end of a process."""
 
-    class Killed(BaseException):
-        pass
 
-    persist.save([make_event(1, True, 1, POSTS[0])])
-    events = [make_event(2, True, 2, POSTS[0]), make_event(1, False, 3, POSTS[0])]
-    before = bell(author_of(POSTS[0]))
+def end_after(cut: str, work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run ``work`` in a process that ends after a statement of the bell."""
     statement = getattr(bell_store, cut)
 
     def run_and_end(*args: object) -> None:
@@ -170,12 +165,91 @@ def test_a_consumer_that_ends_between_statements_leaves_nothing(
     with monkeypatch.context() as patch:
         patch.setattr(bell_store, cut, run_and_end)
         with pytest.raises(Killed):
-            persist.save(events)
+            work()
+
+
+@pytest.mark.parametrize("cut", ["lock_bells", "read_around", "store_groups", "raise_bells"])
+def test_a_consumer_that_ends_between_statements_leaves_nothing(
+    cut: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that ends after one of the bell's statements, and the redelivered batch."""
+
+    persist.save([make_event(1, True, 1, POSTS[0])])
+    events = [make_event(2, True, 2, POSTS[0]), make_event(1, False, 3, POSTS[0])]
+    before = bell(author_of(POSTS[0]))
+    end_after(cut, partial(persist.save, events), monkeypatch)
     assert bell(author_of(POSTS[0])) == before
     check_bells()
     persist.save(events)
     persist.save(events)
     assert bell(author_of(POSTS[0])) == (2, 1)
+    check_bells()
+
+
+def run(work: Callable[[Cursor, random.Random], None], seed: int = 3) -> None:
+    mysql.run_in_transaction(lambda cursor: work(cursor, random.Random(seed)))
+
+
+def delete_rung(cursor: Cursor, rng: random.Random) -> None:
+    """Delete the comment that rang."""
+    cursor.execute("SELECT content_id FROM content WHERE bell_position > 0")
+    [(comment_id,)] = cursor.fetchall()
+    stored = mysql_store.lock(cursor, Target("comment", comment_id))
+    assert stored
+    commands._delete(cursor, stored.text)
+
+
+def read_all() -> list[list[tuple[object, ...]]]:
+    return [
+        mysql.fetch_all("SELECT * FROM bell ORDER BY user_id"),
+        mysql.fetch_all("SELECT * FROM bell_group ORDER BY user_id, kind, subject_id"),
+        mysql.fetch_all("SELECT content_id, bell_position, deleted_at FROM content ORDER BY 1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("list", "store_groups"),
+        ("mark", "store_groups"),
+        ("mark", "raise_bells"),
+        ("erase", "delete_groups"),
+        ("erase", "raise_bells"),
+        ("clear", "store_groups"),
+        ("clear", "raise_bells"),
+        ("comment", "try_lock_bell"),
+        ("comment", "store_groups"),
+        ("comment", "raise_bells"),
+        ("delete", "store_groups"),
+        ("delete", "raise_bells"),
+        ("refresh", "store_groups"),
+        ("refresh", "raise_bells"),
+    ],
+)
+def test_what_ends_between_statements_leaves_nothing_and_can_be_repeated(
+    name: str, cut: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given likes of all posts, a comment that waits for the refresh and one that rang."""
+    run(write_comment)
+    persist.save([make_event(actor, True, actor, post) for post in POSTS for actor in (1, 2)])
+    run(write_comment, seed=4)
+    author = author_of(POSTS[0])
+    version = list_groups.list_groups(author, None, 20, is_displayed=True).state.version
+    persist.save([make_event(3, True, 50, post) for post in POSTS])
+    works: dict[str, Callable[[], object]] = {
+        "list": lambda: list_groups.list_groups(author, None, 20, is_displayed=True),
+        "mark": lambda: mark_read.mark_read(author, version),
+        "erase": lambda: erasure.erase(author, Deadline.in_s(5)),
+        "clear": lambda: moves.clear([(*POSTS[0], author)]),
+        "comment": lambda: run(write_comment, seed=5),
+        "delete": lambda: run(delete_rung),
+        "refresh": lambda: run(ring_pending),
+    }
+    before = read_all()
+    end_after(cut, works[name], monkeypatch)
+    assert read_all() == before
+    works[name]()
+    assert read_all() != before
     check_bells()
 
 
