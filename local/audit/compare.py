@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from local.audit.bells import BellCount
 from local.audit.checkins import find_wrong_calendars
 from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
@@ -46,7 +47,7 @@ class AuditReport:
     rows; ``others``: number of other differences. ``queued``, ``spilled`` and ``dead``: messages by
     queue. ``moving``: targets that changed during each read and were not compared. ``totals``: by
     kind of reaction; ``counters``: of comments and of users, by name. ``sold`` units and
-    ``checkins`` days are counted in MySQL.
+    ``checkins`` days are counted in MySQL, as are ``bells``.
     """
 
     targets: int
@@ -65,6 +66,7 @@ class AuditReport:
     vouchers: int = 0
     sold: int = 0
     checkins: int = 0
+    bells: BellCount = field(default_factory=BellCount)
     spilled: Mapping[str, int] = field(default_factory=dict)
     moving: int = 0
 
@@ -106,6 +108,7 @@ class AuditReport:
             "vouchers": self.vouchers,
             "sold": self.sold,
             "checkins": self.checkins,
+            "bells": self.bells._asdict(),
             "differences": [str(difference) for difference in self.differences[:20]],
         }
 
@@ -181,6 +184,7 @@ def compare(
         vouchers=len(record.vouchers),
         sold=sum(voucher.sold for voucher in record.vouchers.values()),
         checkins=sum(map(len, record.days.values())),
+        bells=record.bells,
         spilled=record.spilled,
         moving=sum(hot.moving for hot in cache.hot.values()),
     )

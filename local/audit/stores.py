@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import SSCursor
 
-from local.audit.bells import find_wrong_bells
+from local.audit.bells import BellCount, count_bells, find_wrong_bells
 from local.audit.checkins import Calendar, CheckinKeys, read_calendars, read_days
 from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
@@ -114,7 +114,7 @@ class MysqlState:
     shop, and the counters of both. ``log``: number of distinct events. ``rolled_up_differences``:
     votes of reviews and hours of posts that are not their likes, checked only if the whole log is
     rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
-    ``bell_differences``: bells that are not what their rows say.
+    ``bells``: their sums; ``bell_differences``: bells that are not what their rows say.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -137,6 +137,7 @@ class MysqlState:
     vouchers: dict[int, VoucherRow] = field(default_factory=dict)
     orders: OrderRecord = field(default_factory=OrderRecord)
     days: dict[int, set[date]] = field(default_factory=dict)
+    bells: BellCount = field(default_factory=BellCount)
     bell_differences: list[Difference] = field(default_factory=list)
 
     def total(self, target: Target, column: str) -> int:
@@ -351,6 +352,7 @@ def read_mysql_state(
         record.vouchers = read_vouchers(cursor)
         record.orders = read_orders(cursor)
         record.days = read_days(cursor)
+        record.bells = count_bells(cursor)
         record.bell_differences = [Difference(*wrong) for wrong in find_wrong_bells(cursor)]
         cursor.execute("ROLLBACK")
     return record
