@@ -146,6 +146,29 @@ def test_many_events_of_many_owners_are_counted() -> None:
     assert bell(203)[1] == len([post for post in posts if post.id % 7 == 3])
 
 
+def test_a_batch_changes_each_bell_by_its_own_groups(plaza: World) -> None:
+    """Given owners who get two groups, lose one, get one and lose one, and keep their number."""
+    two, less, both, same = range(201, 205)
+    posts = [Target("post", 600 + number) for number in range(7)]
+    for target, owner in zip(posts, (two, two, less, both, both, same, OWNER), strict=True):
+        plaza.add(target, author_id=owner)
+    first, second, lost, kept, added, again, other = posts
+    persist.save(
+        [make_event(7, at=1, target=target) for target in (lost, kept, again, first, other)]
+    )
+    persist.save([make_event(7, on=False, at=2, target=first)])
+    assert [bell(owner) for owner in (two, less, both, same)] == [(2, 0), (1, 1), (1, 1), (1, 1)]
+    persist.save(
+        [
+            *(make_event(8, at=3, target=target) for target in (first, second, added, again)),
+            *(make_event(7, on=False, at=3, target=target) for target in (lost, kept)),
+        ]
+    )
+    assert [bell(owner) for owner in (two, less, both, same)] == [(3, 2), (2, 0), (2, 1), (2, 1)]
+    assert bell(OWNER) == (1, 1)
+    check_bells()
+
+
 # ---------------------------------------------------------------- silence
 
 
