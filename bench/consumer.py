@@ -65,7 +65,7 @@ Reaction = tuple[Kind, Target, int]
 
 class Race(NamedTuple):
     """Events a second row by row, of a bulk upsert of the rows and of one that is exact; the parts
-    of the consumer, its CPU and that of the exact upsert; seconds of the function around it."""
+    of the consumer, its CPU and the CPU of the exact upsert; seconds of the function around it."""
 
     events: int
     common: float

@@ -2,8 +2,8 @@
 the consumer.
 
 Counters come first: their locks order the transactions of a target, and rows of the log have the
-versions. It neither reads the rows before nor owners, and tells nobody: it trusts that every event
-is new and changes the total.
+versions. It neither reads the rows before nor owners, and notifies no other process: it trusts that
+every event is new and changes the total.
 """
 
 from collections import Counter

@@ -97,7 +97,7 @@ def _open_session(user_id: int, role: str) -> str:
 
 @cache
 def _make_key() -> str:
-    """Return a key of a server with all scopes, in place of those of earlier runs."""
+    """Return a key of a server with all scopes, in place of keys of earlier runs."""
     with use_stack(_stack()):
         from plaza.auth import operate_server_keys as keys
         from plaza.auth.server_keys import MAX_REQUESTS_PER_S, SCOPES
@@ -216,7 +216,7 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
 
 _statuses: Counter[int] = Counter()
 _wrong: Counter[str] = Counter()
-"""Responses that the contract does not have; those of outages; and those to a caller whose session
+"""Responses that the contract does not have, of outages, and to a caller whose session
 ended, because a run without one shows nothing."""
 
 

@@ -87,9 +87,9 @@ def fuzz(stack: Stack, role: str, options: argparse.Namespace) -> Outcome:
             IDS: json.dumps(ids),
             COUNTS: counts.name,
         }
-        done = subprocess.run(command, env=env, cwd=ROOT, check=False)
+        completed = subprocess.run(command, env=env, cwd=ROOT, check=False)
         statuses, wrong = json.load(counts)
-    return Outcome(Counter(statuses), Counter(wrong), done.returncode == 0 and not wrong)
+    return Outcome(Counter(statuses), Counter(wrong), completed.returncode == 0 and not wrong)
 
 
 def format_row(role: str, outcome: Outcome) -> list[str]:

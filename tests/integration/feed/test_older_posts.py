@@ -103,8 +103,8 @@ def test_a_page_looks_up_as_many_followees_as_one_part_has(
 def test_a_page_without_posts_continues_where_it_began(in_parts: World) -> None:
     for _ in range(2):
         assert queries.read_feed(ME, BELOW, 20) == ([], BELOW)
-    found, _ = read_on(BELOW)
-    assert found == list(range(89, 89 - len(found), -1))
+    listed, _ = read_on(BELOW)
+    assert listed == list(range(89, 89 - len(listed), -1))
 
 
 def test_a_first_page_without_an_inbox_continues_in_parts(in_parts: World) -> None:
@@ -113,8 +113,8 @@ def test_a_first_page_without_an_inbox_continues_in_parts(in_parts: World) -> No
     assert page.items == []
     assert page.last is not None
     assert page.last.is_valid
-    found, _ = read_on(page.last)
-    assert found == expected_feed(ME)[: len(found)]
+    listed, _ = read_on(page.last)
+    assert listed == expected_feed(ME)[: len(listed)]
     redis.execute("FLUSHALL")
     assert ids(scroll(ME, 20, short=True)) == expected_feed(ME)
 
@@ -143,8 +143,8 @@ def test_a_reader_who_jumps_up_and_down_gets_the_posts_of_each_place(in_parts: W
     for _ in range(40):
         start = rng.randrange(len(expected) - 3)
         post = expected[start]
-        found, _ = read_on(ListPosition(BASE_US + post // 3, post), 2)
-        assert found == expected[start + 1 : start + 1 + len(found)]
+        listed, _ = read_on(ListPosition(BASE_US + post // 3, post), 2)
+        assert listed == expected[start + 1 : start + 1 + len(listed)]
 
 
 # ---------------------------------------------------------------- meanwhile
@@ -159,9 +159,9 @@ def test_posts_of_followees_meanwhile_neither_repeat_nor_hide_older_ones(in_part
         post_id = next(new)
         insert_posts([(post_id, OTHERS[post_id % 20], clock.now_us())])
 
-    found = ids(scroll(ME, 3, post, short=True))
-    assert len(found) == len(set(found))
-    assert [n for n in found if n < 1_000] == before
+    listed = ids(scroll(ME, 3, post, short=True))
+    assert len(listed) == len(set(listed))
+    assert [n for n in listed if n < 1_000] == before
 
 
 def test_an_author_unfollowed_between_pages_is_hidden_on_the_next(in_parts: World) -> None:
@@ -170,8 +170,8 @@ def test_an_author_unfollowed_between_pages_is_hidden_on_the_next(in_parts: Worl
     react.react(FOLLOW, Target("user", author), ME, False)
     rest: list[int] = []
     while after is not None:
-        found, after = read_on(after, 5)
-        rest += found
+        listed, after = read_on(after, 5)
+        rest += listed
     assert rest
     assert all(OTHERS[n % 20] != author for n in rest)
     assert rest == [n for n in expected_feed(ME) if n < first[-1] and OTHERS[n % 20] != author]
@@ -183,8 +183,8 @@ def test_an_author_followed_between_pages_appears_with_old_posts(in_parts: World
     read_on(BELOW, 5)
     react.react(FOLLOW, Target("user", 8), ME, True)
     in_parts.queues.drain()
-    found = [n for n in ids(scroll(ME, 5, short=True)) if n > 3_000]
-    assert found == [3_001, 3_002, 3_003]
+    listed = [n for n in ids(scroll(ME, 5, short=True)) if n > 3_000]
+    assert listed == [3_001, 3_002, 3_003]
 
 
 def test_a_part_that_was_read_before_a_follow_and_kept_after_it_is_not_used(
@@ -208,11 +208,11 @@ def test_a_part_that_was_read_before_a_follow_and_kept_after_it_is_not_used(
 def test_more_followees_than_parts_were_made_for_begin_again(in_parts: World) -> None:
     queries.read_feed(ME, BELOW, 20)
     insert_follows([(ME, other) for other in range(31, 40)])
-    found, after = read_on(BELOW)
+    listed, after = read_on(BELOW)
     while after is not None:
         more, after = read_on(after)
-        found += more
-    assert found == [n for n in expected_feed(ME) if (BASE_US + n // 3, n) < BELOW]
+        listed += more
+    assert listed == [n for n in expected_feed(ME) if (BASE_US + n // 3, n) < BELOW]
 
 
 def test_a_deleted_post_is_not_shown_from_what_was_kept(world: World) -> None:
@@ -349,12 +349,12 @@ def test_cursors_and_keys_of_the_version_before_are_read(in_parts: World) -> Non
     redis.execute("HSET", older.removesuffix("older") + "depth", "window", 2, "end_us", 9)
     redis.execute("HSET", older, "0", "[1]", "1", "{}", "later", "x", "generation", "5")
     last_of_a_page = ListPosition(BASE_US + 20, 61)
-    found, after = read_on(last_of_a_page)
+    listed, after = read_on(last_of_a_page)
     while after is not None:
         assert after.is_valid, "the version before accepts it"
         more, after = read_on(after)
-        found += more
-    assert found == list(range(60, 0, -1))
+        listed += more
+    assert listed == list(range(60, 0, -1))
 
 
 def test_without_redis_a_page_looks_up_all_followees(

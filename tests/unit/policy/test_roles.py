@@ -20,7 +20,7 @@ BEYOND_A_USER = {
     r"|/ops/(posts|comments|reviews)/\{\w+\}/hidden",
     "sales": rf"{_PASSKEYS}|/shop-types.*|/shops.*|/vouchers.*|/ops/(vouchers|reach)",
     "operator": rf"{_PASSKEYS}|/ops/(audit|breakers|erasures|health|keys|lag|queues.*|reach"
-    r"|reconciliations|series|sweeps|switches.*|vouchers)|/users/\{user_id\}/sessions",
+    r"|reconciliations|series|server-keys.*|sweeps|switches.*|vouchers)|/users/\{user_id\}/sessions",
 }
 """Role -> paths, by the work that it is for. Only an admin may do everything."""
 

@@ -3,7 +3,7 @@ Redis for the pages that follow.
 
 To find the next posts, MySQL looks up each followee once. A page looks up MAX_SEEKS followees at
 most, so it can be short, or empty, for a reader of more; the next page continues with the parts
-that were kept (docs/decisions/0094-read-older-posts-in-parts.md).
+that were kept (docs/decisions/0089-read-older-posts-in-parts.md).
 """
 
 from __future__ import annotations
@@ -158,11 +158,11 @@ def _extend(
         return part._replace(top=top, bottom=OLDEST, entries=kept)
     end_us = min(part.bottom.created_us, clock.now_us())
     begin_us = max(0, end_us - part.window_us)
-    found = mysql_store.read_window(author_ids, part.bottom, begin_us, count)
-    if len(found) == count:
-        bottom = found[-1].position
+    entries = mysql_store.read_window(author_ids, part.bottom, begin_us, count)
+    if len(entries) == count:
+        bottom = entries[-1].position
         window_us = max(_MIN_WINDOW_US, 2 * (end_us - bottom.created_us))
     else:
         bottom = ListPosition(begin_us, MAX_ID) if begin_us else OLDEST
-        window_us = part.window_us * (_GROWTH if len(found) * _GROWTH < count else 1)
-    return part._replace(top=top, bottom=bottom, window_us=window_us, entries=kept + found)
+        window_us = part.window_us * (_GROWTH if len(entries) * _GROWTH < count else 1)
+    return part._replace(top=top, bottom=bottom, window_us=window_us, entries=kept + entries)
