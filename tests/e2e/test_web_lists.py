@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 
 import pytest
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.e2e.browser import has_any, needs_browser
 from tests.e2e.client import Client, wait_until
@@ -97,6 +97,32 @@ def test_the_feed_says_how_many_posts_are_new_and_a_click_shows_them(
     wait_for_news(page, "1 new post")
     page.get_by_role("link", name="Feed").click()  # where the reader is already
     expect(page.get_by_role("link", name="The fifth")).to_be_visible()
+
+
+def test_an_empty_page_that_more_follow_is_read_on(
+    open_app: OpenApp, author: tuple[int, Client], user: Callable[[int], Client]
+) -> None:
+    author_id, client = author
+    reader_id = next(_ids)
+    reader = user(reader_id)
+    reader("PUT", f"/users/{author_id}/followers/me")
+    write(client, "The first")
+    write(client, "The second")
+    wait_until("both are in the feed", lambda: len(reader("GET", "/feed").json["items"]) == 2)
+    empty = {"items": [], "next": reader("GET", "/feed?limit=1").json["next"]}
+    page = open_app("/shops", reader_id).page
+
+    def answer(sent: Route) -> None:
+        if "cursor=" in sent.request.url:
+            sent.continue_()
+        else:
+            sent.fulfill(json=empty, headers={"access-control-allow-origin": "*"})
+
+    page.route("**/feed?*", answer)
+    page.route("**/feed", answer)
+    page.get_by_role("link", name="Feed").click()
+    expect(page.get_by_role("link", name="The first")).to_be_visible()
+    expect(page.get_by_role("link", name="The second")).to_have_count(0)
 
 
 def test_a_feed_is_not_checked_while_it_is_hidden(open_app: OpenApp) -> None:

@@ -129,6 +129,8 @@ interface Read<Item> {
   next: string | null;
 }
 
+const MAX_READS = 5; // a page may be empty although more follow
+
 /**
  * Reads a list page by page. `input` has the parameters of the list. Back and Forward show the items
  * that the entry of the history had; another visit shows the last ones, and reads the first page again.
@@ -155,9 +157,15 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
     setError(undefined);
     try {
       const { query = {} } = input as { query?: object };
-      const cursor = before?.next ?? undefined;
-      const options = { ...input, query: { ...query, cursor }, signal } as unknown as never;
-      const page = (await plaza.get(path, ...([options] as never))) as Read<ItemOf<P>>;
+      let page: Read<ItemOf<P>> = { items: [], next: before?.next ?? null };
+      for (
+        let reads = 0;
+        reads === 0 || (page.items.length === 0 && page.next !== null && reads < MAX_READS);
+        reads++
+      ) {
+        const options = { ...input, query: { ...query, cursor: page.next ?? undefined }, signal } as unknown as never;
+        page = (await plaza.get(path, ...([options] as never))) as Read<ItemOf<P>>;
+      }
       keep({ items: [...(before?.items ?? []), ...page.items], next: page.next });
     } catch (reason) {
       if (!signal.aborted) setError(reason);
