@@ -45,6 +45,7 @@ NAMES = re.compile(
 )
 """What is written in Latin letters in every language."""
 SEEN = """(others) => {
+  // The label of a sale, .run, has its title.
   const texts = [document.title];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const ofUsers =
@@ -53,7 +54,7 @@ SEEN = """(others) => {
     if (!node.parentElement.closest(ofUsers)) texts.push(node.data);
   for (const name of ["aria-label", "title", "placeholder", "alt"])
     for (const element of document.querySelectorAll(`[${name}]`))
-      if (!element.closest(ofUsers)) texts.push(element.getAttribute(name));
+      if (!element.closest(ofUsers) && !element.matches(".run")) texts.push(element.getAttribute(name));
   return texts;
 }"""
 
