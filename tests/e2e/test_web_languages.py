@@ -54,7 +54,8 @@ SEEN = """(others) => {
     if (!node.parentElement.closest(ofUsers)) texts.push(node.data);
   for (const name of ["aria-label", "title", "placeholder", "alt"])
     for (const element of document.querySelectorAll(`[${name}]`))
-      if (!element.closest(ofUsers) && !element.matches(".run")) texts.push(element.getAttribute(name));
+      if (!element.matches(".run") && !element.closest(ofUsers))
+        texts.push(element.getAttribute(name));
   return texts;
 }"""
 

@@ -39,7 +39,7 @@ from tests.support.plaza import World, forget
 from tests.support.tables import ERASED, find_users
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
-MARKS = {"existence", "fence", "toggles", "latest", "earliest", "depth"}
+MARKS = {"existence", "fence", "toggles", "latest", "earliest", "older"}
 
 
 @pytest.fixture
@@ -104,6 +104,8 @@ def require_erased(plaza: World, account: Account, audit: Audit) -> None:
     for name, key in of_user.items():
         assert name.rpartition(":")[2] in MARKS or ":claim:" in name, name
         assert 0 < redis.execute("TTL", key) <= 3600, name
+        if name.endswith(":older"):
+            assert redis.execute("HKEYS", key) == ["generation"], "no part"
     texts = [redis.execute("HGET", key, "value") for key in find_keys("*:text")]
     assert [text for text in texts if text != "deleted" and str(user_id) in text] == []
     assert [bodies for bodies in plaza.queues.messages.values() if bodies] == []

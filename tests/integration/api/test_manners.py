@@ -40,7 +40,7 @@ def sign_in(route: Route | None = None) -> str:
 @pytest.mark.parametrize("route", DECLARED, ids=lambda route: route.name)
 def test_an_unknown_query_parameter_is_400(plaza: World, route: Route) -> None:
     names = {"{queue}": "orders_dlq", "{subscription_id}": "0" * 64}
-    names |= {"{passkey_id}": "0" * 32, "{session_id}": "0" * 32}
+    names |= {"{passkey_id}": "0" * 32, "{session_id}": "0" * 32, "{key_id}": "0" * 16}
     ids = next((value for name, value in names.items() if name in route.path), "11")
     reply = route.call(f"Bearer {sign_in(route)}", query="Limit=1&verbose=", ids=ids)
     assert (reply.status, reply.problem) == (400, "invalid-request"), reply.body

@@ -41,8 +41,8 @@ class ServerKeyRequest(RequestModel):
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
     requests_per_s: Annotated[
         int,
-        ACCEPT_INTEGRAL_FLOAT,
         Field(ge=1, le=MAX_REQUESTS_PER_S, description="Limit of the key, for all users together."),
+        ACCEPT_INTEGRAL_FLOAT,
     ]
 
 

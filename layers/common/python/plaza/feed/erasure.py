@@ -7,6 +7,7 @@ from plaza.feed.model import INBOX, POSTS, Timeline
 
 
 def erase(user_id: int) -> None:
-    """Drop the inbox and the posts of a user. The inboxes of others lose the posts when these are
-    deleted. One round trip. Raises RedisDown."""
+    """Drop the inbox, older posts of it and the posts of a user. The inboxes of others lose the
+    posts when these are deleted. Two round trips. Raises RedisDown."""
     redis_store.drop([Timeline(INBOX, user_id), Timeline(POSTS, user_id)])
+    redis_store.drop_older(user_id)

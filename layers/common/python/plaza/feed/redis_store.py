@@ -158,6 +158,11 @@ def store_older(user_id: int, number: int, part: OlderPart) -> None:
     redis.pipeline([("HSET", key, number, OLDER_PART.encode(part)), ("EXPIRE", key, OLDER_TTL_S)])
 
 
+def drop_older(user_id: int) -> None:
+    """Delete the parts of a reader. One round trip. Raises RedisDown."""
+    redis.execute("UNLINK", older_key(user_id))
+
+
 def mark_follows(user_ids: Iterable[int]) -> set[int]:
     """Invalidate the parts that are kept for readers whose follows changed; return the readers that
     have an inbox. One round trip. Raises RedisDown.
