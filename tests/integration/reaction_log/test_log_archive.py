@@ -149,6 +149,8 @@ def append(cursor: Cursor, event: ReactionEvent) -> None:
     [change] = replay({}, [event])
     commit = Commit(change.kind, change.target, 1, change.delta, True, [])
     mysql_reactions.append_log(cursor, [change], [commit])
+    connection: Any = cursor.connection
+    connection.receive()
 
 
 def test_the_table_lock_blocks_writers_until_it_is_released(s3: Any, mysql_url: str) -> None:

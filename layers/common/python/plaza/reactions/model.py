@@ -343,7 +343,7 @@ def replay(
         target = Target(target_type, target_id)
         state = CounterChange(target, KINDS[kind])
         changes.append(state)
-        last_actor, last_us = 0, 0
+        last_actor, last_us = -1, 0
         for actor_id, at_us, event in sorted(of_target, key=itemgetter(0, 1)):
             if actor_id != last_actor:
                 if len(state.actors) == MAX_ROWS:
