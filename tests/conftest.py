@@ -31,10 +31,7 @@ os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests fi
 
 
 # Three processes run the end-to-end tests on the stack: these, those in a browser, and the others.
-BESIDE = tuple(
-    f"tests/e2e/test_{name}.py"
-    for name in ("adopt", "canary", "contract", "documents", "kept_data", "push", "tutorial")
-)
+BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("canary", "contract", "kept_data"))
 PAGES = ("tests/e2e/test_web_", "tests/e2e/test_hour")
 NICENESS = 5
 LONG = ("tests/faults/", "tests/model/", "tests/versions/")
