@@ -33,7 +33,7 @@ _TOKEN = re.compile(r"\b[0-9a-f]{16,}\b")
 _DIGITS = re.compile(r"\d+")
 # Columns that count writes, or name the run or request of a write: a sweep or a retry has another
 # request or none.
-_UNCOMPARED = re.compile(r"(\w+_)?version|seq|run_id|epoch|generation|request_id")
+_UNCOMPARED = re.compile(r"(\w+_)?(version|seq)|run_id|epoch|generation|request_id")
 # Tables with a row for each acceptance, which may happen twice.
 _JOURNAL = "_log"
 # About the system, not about users.
