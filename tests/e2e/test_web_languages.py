@@ -49,7 +49,8 @@ SEEN = """(others) => {
   const texts = [document.title];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   const ofUsers =
-    ".list.people, article, .post, .user, noscript, option, datalist, script, style, code" + others;
+    ".list.people, article, .post, .user, noscript, option, datalist, script, style, code,"
+    + " .runbook" + others;
   for (let node; (node = walker.nextNode()); )
     if (!node.parentElement.closest(ofUsers)) texts.push(node.data);
   for (const name of ["aria-label", "title", "placeholder", "alt"])
