@@ -740,7 +740,7 @@ class Run:
             return
         masters = self.masters
         # A process that names the reign before a promotion does not know of it for up to 1 s
-        # (docs/limits.md): its replies are those of a master that was deposed.
+        # (docs/limits.md): it replies as a master that was deposed.
         is_of_master = not masters or (
             masters.connect()[0] is masters.master and masters.master.reign in command
         )
