@@ -294,10 +294,14 @@ def _limit_references(text: str) -> str:
     return ",".join(limited if len({*given}) < len(given) else dict.fromkeys(limited))
 
 
+# Python takes more characters for spaces than the patterns of JSON Schema do.
+_SEEN = rf"{VISIBLE}|[\x1c-\x1f\x85]"
+
+
 def _make_visible(name: str, value: Any) -> Any:
     """Return ``value``, or letters if it is a text that the server refuses."""
     check = check_line if name in LINES else check_text if name in TEXTS else None
-    if check is None or not isinstance(value, str) or not re.search(VISIBLE, value):
+    if check is None or not isinstance(value, str) or not re.search(_SEEN, value):
         return value
     try:
         return check(value)
