@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
 
-from plaza.auth.server_keys import MAX_REQUESTS_PER_S, NAME_PATTERN
+from plaza.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S, NAME_PATTERN
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 
 ServerKeyId = Annotated[
     str,
     Path(
-        pattern=r"^[A-Za-z0-9]{16}$",
+        pattern=f"^{KEY_ID_PATTERN}$",
         description="Id of a key, as `GET /ops/server-keys` lists it.",
     ),
 ]

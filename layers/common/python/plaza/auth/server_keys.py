@@ -18,6 +18,7 @@ from plaza.infra.runtime.errors import Conflict
 
 SCOPES = frozenset({"read", "act", "moderate", "events"})
 NAME_PATTERN = r"[a-z][a-z-]{0,31}"
+KEY_ID_PATTERN = r"[A-Za-z0-9]{16}"
 MAX_REQUESTS_PER_S = 10_000
 BURST = 5
 """A key may send so many seconds' requests at once."""
@@ -49,7 +50,7 @@ EVENTS = "GET /ops/events"
 """The route of what happened to all users, which a key reads for none of them."""
 
 _ID_CHARS = string.ascii_letters + string.digits
-_BEARER = re.compile(r"bearer +sk_([A-Za-z0-9]{16})_([A-Za-z0-9_-]{43})", re.IGNORECASE)
+_BEARER = re.compile(rf"bearer +sk_({KEY_ID_PATTERN})_([A-Za-z0-9_-]{{43}})", re.IGNORECASE)
 
 
 class TooManyServerKeys(Conflict):

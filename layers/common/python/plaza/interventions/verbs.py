@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from plaza.accounts import request_erasure as erasures
 from plaza.auth import new_session, operate_passkeys, operate_server_keys, session_end
-from plaza.auth.server_keys import MAX_REQUESTS_PER_S
+from plaza.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S
 from plaza.changes import position
 from plaza.checkins import gauges as checkin_gauges
 from plaza.flash_sales import inspection
@@ -247,7 +247,7 @@ def make_server_key(
 
 
 @verb
-def end_server_key(*, key_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9]{16}$")]) -> Result:
+def end_server_key(*, key_id: Annotated[str, Field(pattern=f"^{KEY_ID_PATTERN}$")]) -> Result:
     """End a key of a server. It is refused within a minute."""
     operate_server_keys.end_server_key(key_id, operator_id=OPERATOR)
     return {"key_id": key_id, "ended": True}
