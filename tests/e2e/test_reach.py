@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.e2e.client import Client
 
 ADMIN = 5_820_001
@@ -11,6 +13,7 @@ AUTHOR = 5_820_002
 POST = {"kind": "note", "title": "Soup", "body": "With dumplings."}
 
 
+@pytest.mark.alone
 def test_anonymous_ids_are_visitors_of_a_post_and_of_the_site(
     base_url: str, anonymous: Client, sign_in: Callable[..., str]
 ) -> None:
@@ -24,7 +27,7 @@ def test_anonymous_ids_are_visitors_of_a_post_and_of_the_site(
         headers = {} if visitor_id is None else {"x-visitor-id": visitor_id}
         return int(anonymous("GET", path, headers=headers).json["viewers"])
 
-    view()  # the network, which other tests may have used
+    view()  # the network, which tests before may have used
     before = visitors()
     ids = [anonymous("POST", "/visitors").json["visitor_id"] for _ in range(3)]
     assert [view(item) for item in [*ids, *ids, f"{ids[0][:-1]}!"]] == [2, 3, 4, 4, 4, 4, 4]
