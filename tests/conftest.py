@@ -1,26 +1,17 @@
-"""How processes share the tests and the stack, and the table after the tests."""
+"""The order of the tests, and the table after them."""
 
 import gc
 import os
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import botocore.session
 import pytest
 from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
-from xdist import is_xdist_controller, is_xdist_worker
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from cli.paths import LAYER, ROOT
-from local.stack.processes import Process
-from tests.e2e.stack_process import start_ahead, stop_ahead
 from tests.support.servers import IS_CLUSTER
-
-AHEAD = pytest.StashKey[Process]()
-E2E = ROOT / "tests" / "e2e"
 
 # Each client has a session of its own; reading the models of services again takes 0.1 s.
 botocore.session.create_loader = cache(botocore.session.create_loader)
@@ -30,54 +21,35 @@ settings.load_profile("plaza")
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
-# Three processes run the end-to-end tests on the stack: these, those in a browser, and the others.
-BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("canary", "contract", "kept_data"))
-PAGES = ("tests/e2e/test_web_", "tests/e2e/test_hour")
-NICENESS = 5
-LONG = ("tests/faults/", "tests/model/", "tests/versions/")
-
-
-class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process, and the end-to-end tests in three that share the stack.
-
-    The tests of models are long, so each goes to the process that is free.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith("tests/model/"):
-            return nodeid
-        if nodeid.startswith("tests/e2e/"):
-            if nodeid.startswith(BESIDE):
-                return "beside"
-            return "pages" if nodeid.startswith(PAGES) else "stack"
-        return nodeid.partition("::")[0]
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
-    """What xdist asks for a scheduler with."""
-    return ByFile(config, log)
+# In this order, and each before shorter ones of its kind, so that no process is left with a long
+# one at the end.
+E2E = "tests/e2e/"
+LONG = (
+    *(f"{E2E}test_{name}.py" for name in ("contract", "kept_data", "runbooks")),
+    *(f"tests/{name}/" for name in ("versions", "faults", "model")),
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the longest tests begin first, so that no process is left with one at the end. Those that
-    use the stack alone come after those that share it."""
-    items.sort(key=rank)
+    """Order the files. Tests of the stack that need it quiet, and those that take parts of it away,
+    come after its others: what they meet or leave may refuse a request."""
+    ranks = {item.path: 0 for item in items}
+    for item in items:
+        ranks[item.path] = max(ranks[item.path], rank(item))
+
+    def place(item: pytest.Item) -> tuple[bool, int, int, str, int]:
+        is_e2e = item.nodeid.startswith(E2E)
+        long = next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
+        return not is_e2e, ranks[item.path], long, str(item.path), rank(item)
+
+    items.sort(key=place)
 
 
 def rank(item: pytest.Item) -> int:
-    """Return the rank of a test among the others, 0 for the first."""
-    if item.nodeid.startswith(BESIDE):
+    """Return 2 for a test that takes a part of the stack away, 1 for one that needs it quiet."""
+    if item.get_closest_marker("outage"):
         return 2
-    if item.nodeid.startswith("tests/e2e/"):
-        return 1 if item.get_closest_marker("alone") else 0
-    return 3 if item.nodeid.startswith(LONG) else 4
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the processes that use the stack, which mostly wait, run before the others, which
-    compute."""
-    if is_xdist_worker(item.session) and not item.nodeid.startswith("tests/e2e/"):
-        os.nice(max(0, NICENESS - os.nice(0)))
+    return 1 if item.get_closest_marker("quiet") else 0
 
 
 @pytest.fixture(autouse=True)
@@ -100,21 +72,6 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-
-
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start the stack of the end-to-end tests while the processes collect them."""
-    config = session.config
-    directories = [Path(arg.partition("::")[0]).resolve() for arg in config.args]
-    if is_xdist_controller(session) and any(map(E2E.is_relative_to, directories)):
-        directory = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        config.stash[AHEAD] = start_ahead(directory)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End the stack."""
-    if (process := session.config.stash.get(AHEAD, None)) is not None:
-        stop_ahead(process)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -1,4 +1,5 @@
-"""The whole stack, once per run: the template, deployed to an emulator on this machine."""
+"""The whole stack, once in each process of the tests: the template, deployed to an emulator on this
+machine."""
 
 import functools
 import os
@@ -6,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count, islice
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,29 +18,17 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 from tests.e2e.client import Client
-from tests.e2e.stack_locks import lock, turn
-from tests.e2e.stack_process import add_content, attach, run_stack
+from tests.e2e.stack_runner import add_content, run_stack
 
 OpenApp = Callable[..., AppPage]
-WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")  # gw2
-_ids = count(6_000_001 + 10_000 * int(WORKER.removeprefix("gw") or 0))
-
-
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory that the processes of this run share."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if WORKER else own
+_ids = count(6_000_001)
 
 
 @pytest.fixture(scope="session")
 def stack(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared: Path
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Stack]:
-    """A running stack with the demo's first post: the one that started ahead, or a new one."""
-    if (ahead := attach(shared)) is not None:
-        yield ahead
-        return
+    """A running stack with the demo's first post, which no other process uses."""
     directory = tmp_path_factory.mktemp("stack")
     capture = request.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
@@ -49,11 +37,16 @@ def stack(
         yield started
 
 
-@pytest.fixture(autouse=True)
-def turn_on_the_stack(request: pytest.FixtureRequest, shared: Path) -> Iterator[None]:
-    """Let tests that are marked ``alone`` run without tests of other processes."""
-    with turn(shared, alone=request.node.get_closest_marker("alone") is not None):
-        yield
+@pytest.fixture(scope="module", autouse=True)
+def _settings_of_the_stack_end_with_the_file() -> Iterator[None]:
+    """An audit reads the settings of the stack into this process, which may run other tests."""
+    before = dict(os.environ)
+    yield
+    from plaza.infra.runtime.process import reset_process
+
+    os.environ.clear()
+    os.environ.update(before)
+    reset_process()
 
 
 @pytest.fixture(scope="session")
@@ -122,18 +115,17 @@ def sign_in(tokens: Tokens) -> Callable[..., str]:
 
 
 @pytest.fixture
-def dead_reactions(stack: Stack, shared: Path) -> Iterator[Callable[..., None]]:
-    """``dead_reactions(body, request_id=...)`` puts a message into the DLQ of reactions, which no
-    other process uses during the test, and which is purged after it."""
+def dead_reactions(stack: Stack) -> Iterator[Callable[..., None]]:
+    """``dead_reactions(body, request_id=...)`` puts a message into the DLQ of reactions, which is
+    purged after the test."""
     sqs, url = stack.connect("sqs"), stack.queues["reactions_dlq"]
 
     def put(body: str, **attributes: str) -> None:
         typed = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
         sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=typed)
 
-    with lock(shared / "reactions_dlq"):
-        yield put
-        sqs.purge_queue(QueueUrl=url)
+    yield put
+    sqs.purge_queue(QueueUrl=url)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ LIKES = 600
 LAG_S = 3
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_every_answer_is_right_during_a_burst_with_a_late_consumer(
     stack: Stack, record_property: Callable[[str, object], None]
 ) -> None:

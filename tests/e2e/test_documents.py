@@ -18,7 +18,7 @@ from cli.paths import LAYER, ROOT, CommandError
 from local.stack.parts import describe_environment
 from local.stack.stack import Stack
 from tests.e2e.client import Client, wait_until
-from tests.e2e.stack_process import DEMO_POST
+from tests.e2e.stack_runner import DEMO_POST
 from tools.node import find_node
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

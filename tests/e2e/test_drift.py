@@ -14,9 +14,9 @@ from local.stack.stack import Stack
 from plaza.reactions import LIKE, Target
 from plaza.reactions.redis_keys import keys_of
 from tests.e2e.client import Client, wait_until
-from tests.e2e.stack_process import AUTHOR
+from tests.e2e.stack_runner import AUTHOR
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = [pytest.mark.quiet, pytest.mark.slow]
 
 
 def drift(stack: Stack) -> tuple[int, dict[str, Any]]:

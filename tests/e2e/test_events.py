@@ -20,12 +20,11 @@ from local.stack.ports import free_port
 from local.stack.stack import Stack
 from local.stack.status import count_messages
 from tests.e2e.client import wait_until
-from tests.e2e.stack_locks import turn
 from tests.support.routes import check_documented
 from tools import samples, shared_events
 from tools.samples import LocalCallers
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 # test_log_archive invokes it: later, rows of past days would stay in the partition of today.
 ELSEWHERE = "maintain_log.schedule"
 NAMES = [
@@ -34,13 +33,6 @@ NAMES = [
     if name not in LocalCallers.unavailable and name != ELSEWHERE
 ]
 ADMIN, ADA = 5_900_001, 5_900_002
-
-
-@pytest.fixture(scope="module", autouse=True)
-def turn_on_the_stack(shared: Path) -> Iterator[None]:
-    """One turn for all samples: to wait for the other processes before each took five minutes."""
-    with turn(shared, alone=True):
-        yield
 
 
 def write_events(stack: Stack, *options: str) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from local.stack.stack import Stack
 SCREENS, SECONDS, POLL_S = 300, 10, 1
 
 
-@pytest.mark.alone
+@pytest.mark.outage
 def test_no_screen_goes_back_and_all_show_what_mysql_has_after_each_event(
     stack: Stack, record_property: Callable[[str, object], None]
 ) -> None:

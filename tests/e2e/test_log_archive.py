@@ -17,7 +17,7 @@ from local.stack.stack import Stack
 from plaza.infra.derived import ids
 from tests.e2e.client import Client, wait_until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.quiet
 FIRST = 5_360_001
 DAY_US = 86_400_000_000
 TIMEOUT_S = 120  # many functions start at the same time

@@ -15,7 +15,7 @@ from local.stack.servers import Server
 from local.stack.stack import Stack
 from tests.e2e.client import Client, Reply, problem, read_like_totals, wait_until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.outage
 
 
 @pytest.fixture

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 from tests.e2e.client import Client
 
 ADMIN = 5_820_001
@@ -13,7 +11,6 @@ AUTHOR = 5_820_002
 POST = {"kind": "note", "title": "Soup", "body": "With dumplings."}
 
 
-@pytest.mark.alone
 def test_anonymous_ids_are_visitors_of_a_post_and_of_the_site(
     base_url: str, anonymous: Client, sign_in: Callable[..., str]
 ) -> None:

@@ -29,7 +29,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 from plaza.reactions.redis_rankings import built_at_key
 from tests.e2e.client import Client, wait_until
-from tests.e2e.stack_process import DEMO_POST
+from tests.e2e.stack_runner import DEMO_POST
 
 RUNBOOKS = ROOT / "docs" / "runbooks"
 OPERATOR, USER, LEAVER = 5_920_001, 5_920_002, 5_920_003
@@ -421,7 +421,7 @@ def test_each_runbook_with_commands_has_a_case() -> None:
     assert names - set(ELSEWHERE) == set(CASES)
 
 
-@pytest.mark.alone
+@pytest.mark.outage
 @pytest.mark.parametrize("name", CASES)
 def test_the_commands_of_a_runbook_run_under_its_fault(
     world: World, sign_in: Callable[..., str], tmp_path: Path, name: str
@@ -442,7 +442,7 @@ def test_the_commands_of_a_runbook_run_under_its_fault(
 # ---------------------------------------------------------------- other commands in an outage
 
 
-@pytest.mark.alone
+@pytest.mark.outage
 @pytest.mark.parametrize("part", ["redis", "mysql"])
 def test_commands_of_operators_do_not_need_the_part_that_is_down(
     world: World, tmp_path: Path, part: str

@@ -15,7 +15,7 @@ from tests.e2e.client import Client, Reply, problem, read_like_totals, wait_unti
 from tests.e2e.test_auth import ask_for_code, code_on, newcomer, use_code
 from tests.e2e.test_flash_sale import offer
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.outage
 ADMIN, ADA = 5_400_001, 5_400_002
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones."}
 NORMAL = {

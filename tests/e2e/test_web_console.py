@@ -73,7 +73,7 @@ def wait_until_breakers_are_closed(operator: Client) -> None:
     wait_until("all breakers are closed", are_closed, timeout_s=90)
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     open_console: Callable[..., AppPage],
     operator: Client,
@@ -106,7 +106,7 @@ def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     app.check_accessibility()
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_drift_is_shown_until_a_reconciliation_repairs_it(
     open_console: Callable[..., AppPage],
     user: Callable[[int], Client],
@@ -200,7 +200,7 @@ def test_a_sale_shows_what_became_of_its_units(
     expect(sale).to_have_count(0)
 
 
-@pytest.mark.alone
+@pytest.mark.quiet
 def test_a_level_is_set_with_a_reason_and_taken_back(
     open_console: Callable[..., AppPage], operator: Client
 ) -> None:
@@ -459,7 +459,7 @@ def test_no_text_makes_the_console_scroll_sideways(
     assert not wide, "\n".join(wide)
 
 
-@pytest.mark.alone
+@pytest.mark.outage
 def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
     open_console: Callable[..., AppPage],
 ) -> None:

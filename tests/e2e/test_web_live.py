@@ -15,7 +15,7 @@ from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
 # Alone, because a number may be no older than nine seconds.
-pytestmark = [needs_npm_packages, needs_browser, pytest.mark.alone]
+pytestmark = [needs_npm_packages, needs_browser, pytest.mark.quiet]
 _ids = count(7_600_001)
 LIKE, COLLECT = re.compile("^Like "), re.compile("^Collect ")
 AGE_MS = 9_000  # of a number on an active screen: live_poll_s + 4 s
