@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,9 +38,16 @@ def test_it_is_no_larger_than_its_limit() -> None:
     assert re.fullmatch(r"plaza-client: \d+ bytes gzipped, of at most 10752\n", printed)
 
 
+@pytest.fixture(scope="module")
+def packed() -> Any:
+    """What npm would publish, which it builds before."""
+    return json.loads(run_npm("pack", "--dry-run", "--json", cwd=CLIENT))
+
+
 @needs_npm_packages
-def test_the_package_has_the_built_modules_their_types_their_sources_and_nothing_else() -> None:
-    packed = json.loads(run_npm("pack", "--dry-run", "--json", cwd=CLIENT))
+def test_the_package_has_the_built_modules_their_types_their_sources_and_nothing_else(
+    packed: Any,
+) -> None:
     [package] = packed.values() if isinstance(packed, dict) else packed
     modules = {file.stem for file in (CLIENT / "src").glob("*.ts")}
     suffixes = (".js", ".js.map", ".d.ts")
@@ -59,13 +67,8 @@ def test_the_package_has_the_built_modules_their_types_their_sources_and_nothing
 USE = " console.log(new Plaza('http://127.0.0.1').session, ProblemError.name);"
 
 
-@pytest.fixture(scope="module")
-def built() -> None:
-    run_node("scripts/build.ts", cwd=CLIENT)
-
-
 @needs_npm_packages
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize(
     "words",
     [
@@ -86,7 +89,7 @@ def test_it_can_be_imported_and_required(words: list[str]) -> None:
 
 
 @needs_npm_packages
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("packed")
 def test_tools_that_read_no_exports_find_its_types_and_modules() -> None:
     package = json.loads((CLIENT / "package.json").read_text())
     for name in ("main", "module", "types"):
@@ -96,7 +99,7 @@ def test_tools_that_read_no_exports_find_its_types_and_modules() -> None:
 
 
 @needs_npm_packages
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize(
     ("module", "resolution"),
     [("NodeNext", "NodeNext"), ("CommonJS", "node10"), ("ESNext", "bundler")],
@@ -118,7 +121,7 @@ def test_its_types_are_found_by_each_resolution(
 
 
 @needs_npm_packages
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("packed")
 def test_what_is_published_has_no_fault_that_publint_or_arethetypeswrong_knows(
     tmp_path: Path,
 ) -> None:
@@ -131,7 +134,7 @@ def test_what_is_published_has_no_fault_that_publint_or_arethetypeswrong_knows(
 
 
 @needs_npm_packages
-@pytest.mark.usefixtures("built")
+@pytest.mark.usefixtures("packed")
 def test_it_needs_of_a_browser_only_what_react_native_has() -> None:
     received, *sent = run_node("test/old-host.ts", cwd=CLIENT).splitlines()
     assert json.loads(received) == {

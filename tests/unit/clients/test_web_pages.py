@@ -43,26 +43,25 @@ def test_the_built_files_are_those_of_the_sources(name: str, tmp_path: Path) -> 
 @needs_npm_packages
 def test_no_component_has_a_text_of_its_own(tmp_path: Path) -> None:
     """Nor a format of a number or a date: catalogues have the texts, language.ts the formats."""
-    pages = [WEB / name / "src" for name in ("app", "console")]
-    run_node(WEB / "shared" / "find-strings.ts", WEB / "shared", *pages)
-    for number, written in enumerate(
-        (
-            "<p>Hello</p>",
-            '<p title="Show more" />',
-            '<Field label="Title" />',
-            "<p>{isOn ? 'Stop' : other}</p>",
-            "<p>{`Order ${id}`}</p>",
-            "<p>评论</p>",
-            "<p>{say('It is saved')}</p>",
-            "<p>{new Intl.NumberFormat('en').format(3)}</p>",
-            "<p>{at.toLocaleDateString()}</p>",
-        )
-    ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        (folder / "page.tsx").write_text(f"export const page = () => {written};\n")
-        with pytest.raises(AssertionError, match=r"page\.tsx:1: "):
-            run_node(WEB / "shared" / "find-strings.ts", folder)
+    sources = [WEB / name / "src" for name in ("app", "console")]
+    run_node(WEB / "shared" / "find-strings.ts", WEB / "shared", *sources)
+    pages = [
+        "<p>Hello</p>",
+        '<p title="Show more" />',
+        '<Field label="Title" />',
+        "<p>{isOn ? 'Stop' : other}</p>",
+        "<p>{`Order ${id}`}</p>",
+        "<p>评论</p>",
+        "<p>{say('It is saved')}</p>",
+        "<p>{new Intl.NumberFormat('en').format(3)}</p>",
+        "<p>{at.toLocaleDateString()}</p>",
+    ]
+    for number, written in enumerate(pages):
+        (tmp_path / f"{number}.tsx").write_text(f"export const page = () => {written};\n")
+    with pytest.raises(AssertionError) as refused:
+        run_node(WEB / "shared" / "find-strings.ts", tmp_path)
+    numbers = re.findall(r"(\d+)\.tsx:1: ", str(refused.value))
+    assert {*map(int, numbers)} == {*range(len(pages))}
 
 
 @pytest.mark.parametrize("language", ["ru", "zh"])
