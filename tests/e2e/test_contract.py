@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,8 @@ from local.stack.stack import Stack
 from tests.e2e.client import Client
 from tests.e2e.contract_hooks import SignedIn
 from tests.support.routes import contract, operations
+
+EXAMPLES = int(os.environ.get("PLAZA_CONTRACT_EXAMPLES", "10"))  # of each operation
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -55,7 +58,7 @@ def test_every_response_conforms_to_the_contract(
 
 
 @settings(
-    max_examples=20,
+    max_examples=EXAMPLES,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],

@@ -2,7 +2,7 @@
 
 A reader that scrolls during the failures gets, once and in order, all posts that exist from its
 first page to its last. Each run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS
-(default 80) and PLAZA_MODEL_SEED. Timelines are tiny, so that they are trimmed, and a page of
+(default 24) and PLAZA_MODEL_SEED. Timelines are tiny, so that they are trimmed, and a page of
 followers has two.
 """
 
@@ -38,7 +38,7 @@ from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, decode, forget
 from tests.support.stores import add_users
 
-RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "48"))
+RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "24"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 RECOVERY_S = 30
 STEPS = 350

@@ -5,7 +5,7 @@ offered in order.
 A call with a lost reply was executed, or is executed later. The Redis client repeats it, or raises
 RedisDown.
 
-A run is one seed: PLAZA_MODEL_RUNS (default 48) runs, starting after PLAZA_MODEL_SEED. A failure
+A run is one seed: PLAZA_MODEL_RUNS (default 27) runs, starting after PLAZA_MODEL_SEED. A failure
 shows its seed and can be repeated with it. The invariant is checked after every step.
 """
 
@@ -79,7 +79,7 @@ from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, forget
 from tests.support.servers import IS_CLUSTER
 
-RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "48"))
+RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "27"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 STEPS = 400
 BUYERS = range(1, 9)

@@ -5,7 +5,7 @@ an actor agrees with it, and each code of the gate is right about the change. At
 counters, rows, log, lists and totals of users agree, also with each actor's last result.
 
 A run is one seed. ``python -m tests.model`` plays thousands of runs and the mutations of the
-protocol; this test plays PLAZA_MODEL_RUNS (60), starting after PLAZA_MODEL_SEED. A failure shows
+protocol; this test plays PLAZA_MODEL_RUNS (30), starting after PLAZA_MODEL_SEED. A failure shows
 its seed and can be repeated with it.
 """
 
@@ -20,7 +20,7 @@ from tests.model.stories import STORIES, run_story
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
 
-RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "60"))
+RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "30"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -802,6 +803,10 @@ def deliver(world: World) -> None:
         world.queues.messages[queue].remove(body)
 
 
+KILLED_EVERY = int(os.environ.get("PLAZA_KILLED_EVERY", "3"))
+"""A run is killed after each third call; each night after every one."""
+
+
 @pytest.mark.slow
 def test_a_kill_at_any_call_does_not_change_the_result_of_a_run(crowd: World, audit: Audit) -> None:
     for _ in range(2):  # the first repair creates the missing counter
@@ -809,7 +814,7 @@ def test_a_kill_at_any_call_does_not_change_the_result_of_a_run(crowd: World, au
         expected = run(crowd)
         assert expected.is_resolved
     newest = expected.run_id
-    for call in itertools.count(1):
+    for call in itertools.count(1, KILLED_EVERY):
         damage_all()
         with killed_after(call) as calls, contextlib.suppress(Killed):
             orchestrator.start()
