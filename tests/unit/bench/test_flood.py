@@ -6,13 +6,28 @@ import re
 
 import pytest
 
-from bench.flood import HEADINGS, SCENARIOS, Scenario, format_row, list_rows, play, read_functions
+from bench.flood import (
+    HEADINGS,
+    SCENARIOS,
+    Outcome,
+    Scenario,
+    format_row,
+    list_rows,
+    play,
+    read_functions,
+)
 from cli.paths import ROOT
 from deploy.preflight import UNRESERVED, count_reserved
 
 FUNCTIONS = read_functions()
-ROWS = dict(list_rows(FUNCTIONS))
 GUARDED = [scenario for scenario in SCENARIOS if scenario.reserves]
+Rows = dict[Scenario, Outcome]
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    """The outcome of each scenario. It takes seconds, so not when tests are collected."""
+    return dict(list_rows(FUNCTIONS))
 
 
 def test_the_simulation_has_the_functions_of_the_template() -> None:
@@ -20,13 +35,13 @@ def test_the_simulation_has_the_functions_of_the_template() -> None:
     assert FUNCTIONS.minutely >= 8
 
 
-def test_the_page_has_the_figures_of_the_command() -> None:
+def test_the_page_has_the_figures_of_the_command(rows: Rows) -> None:
     page = (ROOT / "docs" / "scaling.md").read_text()
     head = "| " + " | ".join(HEADINGS) + " |\n"
     assert page.count(head) == 1
     table = page.split(head)[1].split("\n\n")[0].splitlines()[1:]
     cells = [[cell.strip() for cell in re.findall(r"[^|]+", line)] for line in table]
-    assert cells == [format_row(scenario, outcome) for scenario, outcome in ROWS.items()]
+    assert cells == [format_row(scenario, outcome) for scenario, outcome in rows.items()]
     text = " ".join(page.split())
     assert f"reserves {FUNCTIONS.reserved} executions" in text
     assert f"a quota of {FUNCTIONS.reserved + UNRESERVED}" in text
@@ -34,10 +49,10 @@ def test_the_page_has_the_figures_of_the_command() -> None:
 
 @pytest.mark.parametrize("scenario", GUARDED, ids=str)
 def test_with_reserved_executions_consumers_keep_up_and_all_schedules_run(
-    scenario: Scenario,
+    scenario: Scenario, rows: Rows
 ) -> None:
     """And without them they do not, unless requests are short."""
-    outcome, without = ROWS[scenario], ROWS[scenario._replace(reserves=False)]
+    outcome, without = rows[scenario], rows[scenario._replace(reserves=False)]
     assert outcome.behind_s <= 1
     assert outcome.runs == outcome.runs_due
     assert outcome.answered_per_s >= 0.85 * without.answered_per_s, "what requests pay"
@@ -46,8 +61,8 @@ def test_with_reserved_executions_consumers_keep_up_and_all_schedules_run(
 
 
 @pytest.mark.parametrize("quota", [10, 50])
-def test_a_small_account_is_guarded_by_a_rate_of_requests_only(quota: int) -> None:
-    outcomes = {s.rate_limit: outcome for s, outcome in ROWS.items() if s.quota == quota}
+def test_a_small_account_is_guarded_by_a_rate_of_requests_only(quota: int, rows: Rows) -> None:
+    outcomes = {s.rate_limit: outcome for s, outcome in rows.items() if s.quota == quota}
     assert outcomes[quota].runs == outcomes[quota].runs_due
     assert outcomes[quota].behind_s <= 1
     assert outcomes[None].runs < outcomes[None].runs_due
@@ -59,5 +74,5 @@ def test_an_account_without_room_cannot_reserve() -> None:
         play(scenario, FUNCTIONS)
 
 
-def test_a_flood_is_played_alike_each_time() -> None:
-    assert play(SCENARIOS[-1], FUNCTIONS) == ROWS[SCENARIOS[-1]]
+def test_a_flood_is_played_alike_each_time(rows: Rows) -> None:
+    assert play(SCENARIOS[-1], FUNCTIONS) == rows[SCENARIOS[-1]]
