@@ -21,6 +21,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
+IS_TYPED_INTO = """() => {
+  let focused = document.activeElement;
+  while (focused?.shadowRoot?.activeElement) focused = focused.shadowRoot.activeElement;
+  return focused?.tagName === "INPUT";
+}"""
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page whose scripts have to raise no error."""
@@ -35,6 +42,7 @@ def page(browser: Browser) -> Iterator[Page]:
 def test_a_question_leads_to_its_answer_in_one_step(page: Page, site: str) -> None:
     page.goto(f"{site}/index.html")
     page.get_by_role("button", name="Search").click()
+    page.wait_for_function(IS_TYPED_INTO)  # what is typed before is lost
     page.keyboard.type("Do I need Docker?")
     results = page.locator("li a:visible").filter(has_text="Docker")
     expect(results.first).to_contain_text("Do I need Docker")

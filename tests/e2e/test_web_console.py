@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Request, Route, expect
 
+from local.audit.backlog import wait_until_quiet
 from local.load.town import make_voucher
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
@@ -461,8 +462,11 @@ def test_no_text_makes_the_console_scroll_sideways(
 
 @pytest.mark.outage
 def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
-    open_console: Callable[..., AppPage],
+    open_console: Callable[..., AppPage], stack: Stack
 ) -> None:
+    """Given nothing in transit: what an outage before this one left in flight is hidden for
+    minutes."""
+    assert wait_until_quiet(stack)
     app = open_console("/break-it")
     page = app.page
     crowd = page.get_by_role("group", name="Crowd")
