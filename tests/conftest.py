@@ -33,20 +33,20 @@ LONG = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files. Tests of the stack that need it quiet, and those that take parts of it away,
     come after its others: what they meet or leave may refuse a request."""
-    ranks = {item.path: 0 for item in items}
+    stages = {item.path: 0 for item in items}
     for item in items:
-        ranks[item.path] = max(ranks[item.path], rank(item))
+        stages[item.path] = max(stages[item.path], find_stage(item))
 
-    def place(item: pytest.Item) -> tuple[bool, int, int, str, int]:
+    def rank(item: pytest.Item) -> tuple[bool, int, int, str, int]:
         is_e2e = item.nodeid.startswith(E2E)
         long = next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
-        return not is_e2e, ranks[item.path], long, str(item.path), rank(item)
+        return not is_e2e, stages[item.path], long, str(item.path), find_stage(item)
 
-    items.sort(key=place)
+    items.sort(key=rank)
 
 
-def rank(item: pytest.Item) -> int:
-    """Return 2 for a test that takes a part of the stack away, 1 for one that needs it quiet."""
+def find_stage(item: pytest.Item) -> int:
+    """Return when a test may use its stack: 1 needs it quiet, 2 takes parts of it away."""
     if item.get_closest_marker("outage"):
         return 2
     return 1 if item.get_closest_marker("quiet") else 0
