@@ -527,9 +527,24 @@ def test_totals_of_the_log_are_compared_from_the_repair_of_a_counter_on(
         persist.save([make_like(actor_id, at=actor_id)])
     assert (audit().clean, audit().differences) == (True, [])
     mysql.write("UPDATE reaction_log SET total = 9 WHERE target_id = 8 AND actor_id = 5")
-    assert [str(row) for row in audit().differences] == [f"{of}5: log 9, not 4"]
+    assert [str(row) for row in audit().differences] == [f"{of}6: log 9, not 4"]
     mysql.write("UPDATE reaction_log SET total = 8 WHERE target_id = 8 AND actor_id = 6")
-    assert f"{of}6: log 8, not 5" in [str(row) for row in audit().differences]
+    assert f"{of}7: log 8, not 5" in [str(row) for row in audit().differences]
+
+
+def test_totals_are_not_added_to_across_a_repair_with_an_older_event_after_it(
+    people: World, audit: Audit
+) -> None:
+    """Given a like that was logged while the counter was wrong, and after its repair an event that
+    changes nothing: its row has the version and the total of the repair."""
+    persist.save([make_like(2, at=2)])
+    mysql.write("UPDATE content_counter SET like_total = 5 WHERE target_id = 8")
+    persist.save([make_like(3, at=3)])
+    orchestrator.start()
+    people.queues.drain()
+    persist.save([make_like(2, on=False, at=1)])
+    persist.save([make_like(4, at=4)])
+    assert (audit().clean, audit().differences) == (True, [])
 
 
 def test_totals_are_not_added_to_while_rows_of_a_commit_are_archived(
