@@ -34,7 +34,7 @@ def find_audit_problems(harness: Harness, ignored: str | None = None) -> list[st
     return [
         f"the audit is not clean: drift {report.drift}, others {report.others},"
         f" pending {report.pending}, queued {sum(report.queued.values())},"
-        f" dead {sum(report.dead.values())}: {differing}"
+        f" dead {sum(report.dead.values())}; {read_backlog(harness.stack)}: {differing}"
     ]
 
 
@@ -77,7 +77,7 @@ def wait_until_quiet(
 
 
 def sweep_twice(harness: Harness, problems: list[str]) -> None:
-    """Run the sweeper twice, and wait each time until the consumers are done."""
+    """Run the sweeper twice, and wait each time until nothing is in transit."""
     for _ in range(2):
         time.sleep(_SWEEP_PAUSE_S)
         wait_for("the sweeper runs", lambda: _sweep(harness))

@@ -8,6 +8,7 @@ import pymysql.cursors
 import pytest
 import redis.client
 
+from local.audit import backlog
 from local.audit.compare import AuditReport
 from plaza import counters
 from plaza.checkins import daily_checkin
@@ -15,6 +16,7 @@ from plaza.checkins.redis_store import CheckInKeys
 from plaza.flash_sales import place_order, recover_orders, redis_orders, redis_sales
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.spill import spill
+from plaza.infra.redis import connections
 from plaza.infra.redis import redis as plaza_redis
 from plaza.reaction_log import recount
 from plaza.reactions import (
@@ -258,8 +260,10 @@ def test_orders_and_checkins_in_transit_are_reported_as_pending(busy: World, aud
         False,
         [],
     )
+    assert backlog.count_pending(connections.client()) == (1, 1)
     busy.queues.drain()
     assert audit().clean
+    assert backlog.count_pending(connections.client()) == (0, 0)
 
 
 def test_an_order_that_sqs_refused_is_pending_until_the_recovery_decides_it(
@@ -272,8 +276,12 @@ def test_an_order_that_sqs_refused_is_pending_until_the_recovery_decides_it(
     report = audit()
     # In Redis and in the order outbox.
     assert (report.pending, report.quiet, report.differences) == (2, False, [])
+    assert backlog.count_pending(connections.client()) == (0, 1)
+    assert backlog.count_spilled(audit.mysql_url) == 1
     recover_orders.recover_orders()
     assert audit().clean
+    assert backlog.count_pending(connections.client()) == (0, 0)
+    assert backlog.count_spilled(audit.mysql_url) == 0
 
 
 def test_an_id_of_two_orders_is_reported_while_busy(busy: World, audit: Audit) -> None:
