@@ -1,8 +1,8 @@
-"""Reactions with realistic popularity: from a file if it exists, otherwise made up."""
+"""Reactions with realistic popularity: from a file if it exists, then made up."""
 
 import random
 from collections.abc import Iterator
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 
 from cli.paths import ROOT
@@ -19,8 +19,8 @@ MADE_UP_ACTORS = 20_000
 
 def load_reactions(count: int) -> list[Reaction]:
     """Return ``count`` distinct reactions in order of time."""
-    reactions = _play(PLAYED) if PLAYED.exists() else _make_up(count * 3)
-    distinct = list(islice(dict.fromkeys(reactions), count))
+    played = _play(PLAYED) if PLAYED.exists() else ()
+    distinct = list(islice(dict.fromkeys(chain(played, _make_up(count * 3))), count))
     if len(distinct) < count:
         raise ValueError(f"{len(distinct)} distinct reactions instead of {count}")
     return distinct

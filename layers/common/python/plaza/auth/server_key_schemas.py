@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
 
-from plaza.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S, NAME_PATTERN
+from plaza.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S, NAME_PATTERN, Scope
 from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 
 ServerKeyId = Annotated[
@@ -18,8 +18,6 @@ ServerKeyId = Annotated[
         description="Id of a key, as `GET /ops/server-keys` lists it.",
     ),
 ]
-
-Scope = Literal["read", "act", "moderate", "events"]
 
 
 class ServerKeyRequest(RequestModel):

@@ -12,11 +12,12 @@ import re
 import secrets
 import string
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from plaza.infra.runtime.errors import Conflict
 
-SCOPES = frozenset({"read", "act", "moderate", "events"})
+Scope = Literal["read", "act", "moderate", "events"]
+SCOPES = frozenset(get_args(Scope))
 NAME_PATTERN = r"[a-z][a-z-]{0,31}"
 KEY_ID_PATTERN = r"[A-Za-z0-9]{16}"
 MAX_REQUESTS_PER_S = 10_000
