@@ -100,7 +100,9 @@ def save(events: Sequence[ReactionEvent]) -> None:
     masters = reign_guard.read_masters()
     rings = switches_refresh.read().bell_on
     size = EVENTS_PER_TRANSACTION
-    parts = [events[start : start + size] for start in range(0, len(events), size)]
+    # Events of a target are in one transaction, which pays once for its counter and its commit.
+    ordered = sorted(events, key=lambda event: event.key.target_id)
+    parts = [ordered[start : start + size] for start in range(0, len(events), size)]
     store = partial(_store, masters=masters, rings=rings)
     if len(parts) > 1:
         _save_overlapped(parts, store)
