@@ -288,24 +288,22 @@ def upsert_rows(
     bell_positions: Mapping[tuple[str, int, str, int], int] | None = None,
 ) -> None:
     """Store rendered rows where they are newer than the existing ones. ``bell_positions``: key of a
-    row -> its position, 0 without an entry; None: all stay as they are. MySQL assigns from left to
-    right, so the version is assigned last."""
+    row -> its position, the present one of a row that is not newer, 0 without an entry; None: all
+    stay as they are. MySQL assigns from left to right, so the version is assigned last."""
     column, position = "", ""
     values = "),(".join(rows.values())
     if bell_positions is not None:
         at = bell_positions.get
         values = "),(".join(["%s,%d" % (row, at(key, 0)) for key, row in rows.items()])
-        column = ", bell_position"
-        position = """
-            bell_position = IF(VALUES(version) > reaction.version,
-                               VALUES(bell_position), reaction.bell_position),"""
+        column, position = ", bell_position", "bell_position = VALUES(bell_position),"
     mysql.send(
         cursor,
         f"""
         INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version{column})
         VALUES ({values})
         ON DUPLICATE KEY UPDATE
-            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),{position}
+            state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
+            {position}
             version = GREATEST(reaction.version, VALUES(version))
         """,
     )
