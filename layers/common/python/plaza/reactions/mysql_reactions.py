@@ -11,7 +11,7 @@ MySQL is restored to an earlier moment, so that versions never repeat.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +22,7 @@ from plaza.infra.runtime.observability import record
 from plaza.reactions.model import (
     Commit,
     CounterChange,
+    EventGroups,
     Kind,
     ReactedTarget,
     ReactionKey,
@@ -226,8 +227,16 @@ def _begin_row(change: CounterChange) -> str:
     return "('%s',%d,'%s'" % (*change.target, change.kind.name)
 
 
-def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
-    """Return the rows of ``keys`` that exist. One statement; one primary key look-up for each.
+def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
+    """Return the rows of ``keys`` that exist. One statement."""
+    if not keys:
+        return {}
+    request_rows(cursor, keys)
+    return receive_rows(cursor)
+
+
+def request_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> None:
+    """Send the statement that reads the rows of ``keys``; one primary key look-up for each.
 
     Joins with JSON_TABLE: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong index
     (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
@@ -249,45 +258,52 @@ def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, 
         """
         for (target_type, kind), of_kind in ids.items()
     ]
-    if not arms:
-        return {}
-    cursor.execute(" UNION ALL ".join(arms))
+    mysql.send(cursor, " UNION ALL ".join(arms))
+
+
+def receive_rows(cursor: Cursor) -> dict[ReactionKey, ReactionRow]:
+    """Return the rows that exist of those that ``request_rows`` requested."""
     return {
         ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(
             state == 1, version, bell_position
         )
-        for target_type, kind, rows in cursor.fetchall()
+        for target_type, kind, rows in mysql.receive(cursor)
         for target_id, actor_id, state, version, bell_position in sql.split_rows(rows)
+    }
+
+
+def render_rows(groups: EventGroups) -> dict[ReactionKey, str]:
+    """Render the newest event of each key as a row, without its bell_position."""
+    return {
+        event.key: "%s,%d,%d,%d" % (of, actor_id, event.on, at_us)
+        for (target_type, target_id, kind), group in groups
+        for of in (f"'{target_type}',{target_id:d},'{kind}'",)
+        for (actor_id, at_us), event in group
     }
 
 
 def upsert_rows(
     cursor: Cursor,
-    changes: Iterable[CounterChange],
-    bell_positions: Mapping[tuple[str, int, str, int], int],
+    rows: Mapping[ReactionKey, str],
+    bell_positions: Mapping[tuple[str, int, str, int], int] | None = None,
 ) -> None:
-    """Store the rows that ``changes`` give a newer version, where they are newer than the existing
-    ones. ``bell_positions``: key of a row -> its position, 0 without an entry. MySQL assigns from
-    left to right, so the version is assigned last."""
-    position = bell_positions.get
-    rows = ",".join(
-        [
-            "%s,%d,%d,%d,%d)" % (key, actor_id, on, version_us, position((*of, actor_id), 0))
-            for change in changes
-            for key, of in ((_begin_row(change), (*change.target, change.kind.name)),)
-            for actor_id, version_us, on, _, is_newer in change.actors
-            if is_newer
-        ]
-    )
+    """Store rendered rows where they are newer than the existing ones. ``bell_positions``: key of a
+    row -> its position, the present one of a row that is not newer, 0 without an entry; None: all
+    stay as they are. MySQL assigns from left to right, so the version is assigned last."""
+    column, position = "", ""
+    values = "),(".join(rows.values())
+    if bell_positions is not None:
+        at = bell_positions.get
+        values = "),(".join(["%s,%d" % (row, at(key, 0)) for key, row in rows.items()])
+        column, position = ", bell_position", "bell_position = VALUES(bell_position),"
     mysql.send(
         cursor,
         f"""
-        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version, bell_position)
-        VALUES {rows}
+        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version{column})
+        VALUES ({values})
         ON DUPLICATE KEY UPDATE
             state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
-            bell_position = IF(VALUES(version) > reaction.version,
-                               VALUES(bell_position), reaction.bell_position),
+            {position}
             version = GREATEST(reaction.version, VALUES(version))
         """,
     )
