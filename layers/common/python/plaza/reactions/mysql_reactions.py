@@ -46,7 +46,7 @@ _DAY_US = 86_400_000_000
 _Key = tuple[str, str, int]  # a kind, a type, an id
 
 
-class _Counter(NamedTuple):
+class _CounterRow(NamedTuple):
     """A total, its version without the epoch, and whether the sorted list is complete."""
 
     total: int = 0
@@ -60,7 +60,7 @@ class _Rows(NamedTuple):
 
     epoch: int
     read_us: int
-    counters: Mapping[_Key, _Counter]
+    counters: Mapping[_Key, _CounterRow]
     off_us: Mapping[_Key, int]
     on: Mapping[_Key, list[tuple[int, int]]]
 
@@ -347,15 +347,15 @@ def read_snapshots(
     """
     pairs, sizes = [(kind, target) for kind, target, _ in requests], sizes or {}
     if not any(actor_ids for _, _, actor_ids in requests):
-        found = _read_states(mysql.fetch_all, pairs, depth, sizes)
-        return [found[pair] for pair in pairs]
+        snapshots = _read_states(mysql.fetch_all, pairs, depth, sizes)
+        return [snapshots[pair] for pair in pairs]
 
     def read(cursor: Cursor) -> list[Snapshot]:
         def fetch_all(select: str) -> Sequence[mysql.Row]:
             cursor.execute(select)
             return cursor.fetchall()
 
-        found = _read_states(fetch_all, pairs, depth, sizes)
+        snapshots = _read_states(fetch_all, pairs, depth, sizes)
         rows: list[list[tuple[int, int, bool]]] = [[] for _ in requests]
         keys = [
             (index, ReactionKey(*target, kind.name, actor_id))
@@ -368,7 +368,9 @@ def read_snapshots(
             for index, key in part:
                 on, version_us, _ = existing.get(key, ReactionRow(False, 0))
                 rows[index].append((key.actor_id, version_us, on))
-        return [found[w]._replace(rows=of_actors) for w, of_actors in zip(pairs, rows, strict=True)]
+        return [
+            snapshots[w]._replace(rows=of_actors) for w, of_actors in zip(pairs, rows, strict=True)
+        ]
 
     return mysql.run_in_snapshot(read)
 
@@ -470,7 +472,7 @@ def _newest(depth: int) -> str:
 def _sort_rows(rows: Iterable[mysql.Row]) -> _Rows:
     """Sort the rows of a statement, (what, target, value, version), by what they are."""
     epoch, read_us = 0, 0
-    counters: dict[_Key, _Counter] = {}
+    counters: dict[_Key, _CounterRow] = {}
     off_us: dict[_Key, int] = {}
     on: dict[_Key, list[tuple[int, int]]] = {}
     for what, target_id, value, version in rows:
@@ -480,7 +482,7 @@ def _sort_rows(rows: Iterable[mysql.Row]) -> _Rows:
             case "epoch":
                 epoch, read_us = version, value
             case "counter" | "sorted":
-                counters[key] = _Counter(value, version, arm == "sorted")
+                counters[key] = _CounterRow(value, version, arm == "sorted")
             case "off":
                 off_us[key] = max(off_us.get(key, 0), version or 0)
             case "on":
@@ -488,8 +490,8 @@ def _sort_rows(rows: Iterable[mysql.Row]) -> _Rows:
     return _Rows(epoch, read_us, counters, off_us, on)
 
 
-def _counter_of(rows: _Rows, pair: tuple[Kind, Target]) -> _Counter:
-    return rows.counters.get((pair[0].name, *pair[1]), _Counter())
+def _counter_of(rows: _Rows, pair: tuple[Kind, Target]) -> _CounterRow:
+    return rows.counters.get((pair[0].name, *pair[1]), _CounterRow())
 
 
 def _snapshot_of(rows: _Rows, pair: tuple[Kind, Target], depth: int) -> Snapshot:

@@ -144,8 +144,8 @@ def _hydrate(
 def _choose(
     taken: Sequence[_Leased], sizes: Mapping[tuple[Kind, Target], Size], depth: int, max_cost: int
 ) -> tuple[list[_Leased], list[_Leased], int]:
-    """Return the targets to load, first those of which MySQL lacks reactions; those whose leases
-    were released; and what is left of ``max_cost``."""
+    """Return the targets to load, first targets of which MySQL lacks reactions; the targets whose
+    leases were released; and what is left of ``max_cost``."""
     chosen: list[_Leased] = []
     beyond: list[_Leased] = []
     for leased in sorted(taken, key=lambda leased: leased[2].entries == 0):
