@@ -15,6 +15,7 @@ from plaza.infra.runtime.errors import Gone, NotFound, PlazaError, TooManyReques
 PROTOCOL = 2  # of messages and of targets in Redis
 MAX_VERSION_US = MAX_VERSION
 MAX_ROWS = 250  # of a target in one call of a script
+MAX_UNSORTED = 2_000  # active actors of a target that each reader sorts
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 Window = Literal["hot", "day", "week", "all"]
@@ -239,6 +240,14 @@ class Snapshot(NamedTuple):
     is_complete: bool
     rows: list[tuple[int, int, bool]]
     loaded_us: int
+
+
+class Size(NamedTuple):
+    """What a snapshot of a target and kind has to read: so many actors that are on, from the sorted
+    list or from ``reaction``."""
+
+    total: int
+    is_sorted: bool
 
 
 class Reactor(NamedTuple):
