@@ -1,11 +1,13 @@
 """A large data set for one reader: 5,000 followees with 150,000 posts, 200,000 shops of one city,
-100,000 likes and notifications, and lists of the same length."""
+100,000 likes and notifications, lists of the same length, and 100 posts and authors with 1,000
+reactions of each kind."""
 
 from bench.harness import Harness
 from plaza.infra.mysql import mysql
 
 FOLLOWEES, POSTS, POSTS_OF_WRITER, SHOPS_IN_CITY, ROWS = 5_000, 150_000, 30_000, 200_000, 100_000
 FEW = 1_000  # rows of lists that no user makes longer
+POPULAR = 100  # the first posts and authors
 READER, ADMIN = 51_000_001, 51_000_002
 FAN, AUTHOR, WRITER = 52_000_000, 53_000_000, 54_000_000  # the first of many has the number 1
 POST, COMMENT, REVIEW = 55_000_000, 56_000_000, 57_000_000
@@ -61,6 +63,13 @@ def fill(harness: Harness) -> None:
     _insert(_REACTIONS, f"'post', {POST} + seq, 'collect', {by_reader}", rows)
     for of_type, target in (("post", POST), ("comment", COMMENT), ("review", REVIEW)):
         _insert(_REACTIONS, f"'{of_type}', {target} + 1, 'like', {by_fan}", rows)
+    by_fans = f"MOD(seq, {POPULAR}), '%s', {FAN} + 1 + seq DIV {POPULAR}, 1, {_VERSION}"
+    for of_type, first, kind in (
+        ("post", POST, "like"),
+        ("post", POST, "collect"),
+        ("user", AUTHOR, "follow"),
+    ):
+        _insert(_REACTIONS, f"'{of_type}', {first} + 1 + {by_fans % kind}", rows)
     _insert("user_block (blocker_id, blocked_id)", f"{READER}, {FAN} + seq", FEW)
     _insert(_REPORTS, f"seq, {READER}, 'post', {POST} + seq, 'spam'", 10 * FEW)
     _insert("shop_type (id, name)", "seq, 'food'", 1)
@@ -77,10 +86,11 @@ def fill(harness: Harness) -> None:
     _insert(_GROUPS, f"{READER}, IF(MOD(seq, 2), 'like', 'comment'), {rang}", rows)
     mysql.write(
         """
-        INSERT IGNORE INTO content_counter (target_type, target_id, like_total, like_version)
-        SELECT target_type, target_id, COUNT(*), 1
+        INSERT IGNORE INTO content_counter (target_type, target_id, like_total, like_version,
+            collect_total, collect_version, follow_total, follow_version)
+        SELECT target_type, target_id, SUM(kind = 'like'), 1, SUM(kind = 'collect'), 1,
+               SUM(kind = 'follow'), 1
         FROM reaction
-        WHERE kind = 'like'
         GROUP BY target_type, target_id
         """
     )

@@ -22,7 +22,7 @@ from local.stack import servers
 from local.stack.servers import Server, connect_mysql
 from plaza.infra.mysql.migrations import FOLDER, split_statements
 from plaza.reactions import mysql_reactions
-from plaza.reactions.model import ReactionEvent, ReactionKey, replay
+from plaza.reactions.model import ReactionEvent, ReactionKey, group_events
 
 POOL_MB, GROWING_POOL_MB = 16, 1024
 RATIOS = (1, 4, 9, 16)
@@ -157,8 +157,9 @@ def store(connection: Connection[Any], likes: int, random: Random) -> None:
         ]
         with connection.cursor() as cursor:
             connection.begin()
-            rows = mysql_reactions.read_rows(cursor, {event.key for event in events})
-            mysql_reactions.upsert_rows(cursor, replay(rows, events), {})
+            mysql_reactions.read_rows(cursor, {event.key for event in events})
+            rows = mysql_reactions.render_rows(group_events(events))
+            mysql_reactions.upsert_rows(cursor, rows)
             connection.commit()
 
 

@@ -1,10 +1,11 @@
 """Measure what is in transit in Redis, queues and MySQL; wait until nothing is."""
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pymysql
 from botocore.exceptions import EndpointConnectionError
@@ -20,21 +21,25 @@ SHORT_VISIBILITY_TIMEOUT_S = 10
 _POLL_INTERVAL_S = 0.25
 _FIRST_SWEEP_AFTER_S = 5.0
 _MAX_SWEEP_WAIT_S = 30.0
+_SALE = re.compile(r"\{\d+\}:voucher:\d{1,19}:sale", re.ASCII)
 
 
 class Backlog(NamedTuple):
-    """``targets``: with an outbox or in the outbox index. ``waiting``, ``in_flight``: messages,
-    without DLQs. ``spilled``: messages that the queue refused."""
+    """``targets``: with an outbox or in the outbox index. ``orders``: pending ones. ``waiting``,
+    ``in_flight``: messages, without DLQs. ``spilled``: messages and orders that the queue
+    refused."""
 
     targets: int
+    orders: int
     waiting: int
     in_flight: int
     spilled: int
 
     def __str__(self) -> str:
         return (
-            f"{self.targets} targets with pending changes, {self.waiting} messages waiting,"
-            f" {self.in_flight} in flight, {self.spilled} spilled to MySQL"
+            f"{self.targets} targets with pending changes, {self.orders} pending orders,"
+            f" {self.waiting} messages waiting, {self.in_flight} in flight,"
+            f" {self.spilled} spilled to MySQL"
         )
 
 
@@ -46,24 +51,39 @@ def read_backlog(stack: Stack) -> Backlog:
     """Return what is in transit now."""
     depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
-        targets, shards = 0, []
-        for key in set(client.scan_iter(count=1000)):
-            targets += key.startswith("{") and key.endswith(":outbox")
-            if key.startswith("{") and key.endswith(":outboxes"):
-                shards.append(key)
-        pipe = client.pipeline(transaction=False)
-        for key in shards:
-            pipe.zcard(key)
-        outbox_index = sum(pipe.execute())
+        targets, orders = count_pending(client)
     waiting, in_flight = sum(d[0] for d in depths), sum(d[1] for d in depths)
-    return Backlog(max(targets, outbox_index), waiting, in_flight, _count_spilled(stack.mysql_url))
+    return Backlog(targets, orders, waiting, in_flight, count_spilled(stack.mysql_url))
 
 
-def _count_spilled(mysql_url: str) -> int:
-    """Return the number of spilled messages; 1 while MySQL is unavailable."""
+def count_pending(client: Any) -> tuple[int, int]:
+    """Return the number of targets with an outbox or in the outbox index, and of pending orders.
+    One SCAN and a pipeline."""
+    targets, shards, sales = 0, [], []
+    for key in set(client.scan_iter(count=1000)):
+        targets += key.startswith("{") and key.endswith(":outbox")
+        if key.startswith("{") and key.endswith(":outboxes"):
+            shards.append(key)
+        elif _SALE.fullmatch(key):
+            sales.append(key)
+    pipe = client.pipeline(transaction=False)
+    for key in shards:
+        pipe.zcard(key)
+    for key in sales:
+        pipe.hget(key, "counts")
+    replies = pipe.execute()
+    counts = [reply.split(":") for reply in replies[len(shards) :] if reply]
+    return max(targets, sum(replies[: len(shards)])), sum(int(pending) for _, pending, *_ in counts)
+
+
+def count_spilled(mysql_url: str) -> int:
+    """Return the number of messages and orders that SQS refused; 1 while MySQL is unavailable."""
     try:
         with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
-            cursor.execute("SELECT COUNT(*) FROM spilled_message")
+            cursor.execute(
+                "SELECT (SELECT COUNT(*) FROM spilled_message)"
+                " + (SELECT COUNT(*) FROM order_outbox)"
+            )
             [(count,)] = cursor.fetchall()
             return int(count)
     except pymysql.err.OperationalError:
@@ -77,7 +97,8 @@ def wait_until_quiet(
 ) -> bool:
     """Wait until nothing is in transit; return False after ``timeout_s``.
 
-    Invokes the sweeper at growing intervals instead of waiting for its schedule.
+    Invokes the sweeper, and the recovery of orders, at growing intervals instead of waiting for
+    their schedules.
     """
     began_s = time.monotonic()
     sweep_at_s, wait_s = began_s + _FIRST_SWEEP_AFTER_S, _FIRST_SWEEP_AFTER_S
@@ -86,11 +107,12 @@ def wait_until_quiet(
         on_progress(str(backlog))
         if now_s - began_s > timeout_s:
             return False
-        if (backlog.targets or backlog.spilled) and not backlog.waiting and now_s >= sweep_at_s:
-            with contextlib.suppress(
-                CommandError
-            ):  # a server is unavailable: a later sweep succeeds
-                stack.invoke("SweepOutbox", {})
+        is_stored = backlog.targets or backlog.orders or backlog.spilled
+        if is_stored and not backlog.waiting and now_s >= sweep_at_s:
+            for function in ("SweepOutbox", "RecoverOrders"):
+                # A server is unavailable: a later run succeeds.
+                with contextlib.suppress(CommandError):
+                    stack.invoke(function, {})
             wait_s = min(wait_s * 1.5, _MAX_SWEEP_WAIT_S)
             sweep_at_s = time.monotonic() + wait_s
         time.sleep(_POLL_INTERVAL_S)

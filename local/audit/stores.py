@@ -50,7 +50,7 @@ _SINCE = """
     WHERE l.db_version > behind.n GROUP BY item, l.actor_id"""
 # Each commit in the log since the counter's last version without one: its lowest and highest total,
 # what its changes make of the total of the commit before, and the newest db_version. A correction
-# of the counter has a version and no rows, so what the log has before it is not compared.
+# of the counter skips a version, which has no rows, so what the log has before it is not compared.
 _LOGGED_TOTALS = """
     SELECT kind, target_type, target_id, db_version, newest, lowest, highest, expected
     FROM (

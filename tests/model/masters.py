@@ -10,7 +10,7 @@ its master as a whole, from time to time: what is written in between is lost wit
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -59,6 +59,7 @@ class Masters:
     master: Server = field(init=False)
     other: Server = field(init=False)
     promotions: int = 0
+    promoted_s: float = 0.0
     old: list[tuple[Server, Node]] = field(default_factory=list)  # outlived a promotion
     connections: MutableMapping[greenlet, tuple[Server, Node]] = field(
         default_factory=WeakKeyDictionary
@@ -82,6 +83,7 @@ class Masters:
         """Make the other node master. Its predecessor goes on as a master when it is cut off."""
         old, new = self.master, self.other
         self.promotions += 1
+        self.promoted_s = self._now_s
         new.reign, new.predecessor = f"reign{self.promotions}", old.reign
         new.is_master, old.is_master = True, cut_off
         self.master, self.other = new, old
@@ -119,8 +121,23 @@ class Masters:
         if self.other.is_master:
             self.connections[process] = self.other, self._learn(self.other)
 
+    def replies_as_master(self, command: Sequence[Any]) -> bool:
+        """Return whether the reply that the current process just got to ``command``, which names a
+        reign, is one of the master. One to an earlier reign is not, if the process has read the
+        present one along with it, and so runs the command again; nor within the time in which a
+        process may not know of a promotion (docs/limits.md)."""
+        server, node = self.connect()
+        if server is not self.master or self.master.reign in command:
+            return server is self.master
+        is_run_again = node.reign == self.master.reign
+        return not is_run_again and self._now_s - self.promoted_s > REIGN_AGE_S
+
+    @property
+    def _now_s(self) -> float:
+        return self.scheduler.clock.now_us / 1e6
+
     def _learn(self, server: Server) -> Node:
-        now_s = self.scheduler.clock.now_us / 1e6
+        now_s = self._now_s
         name = f"process{server.database}"
         return Node(self.name(server), server.predecessor, now_s, name, 0, now_s)
 
@@ -135,9 +152,8 @@ class Masters:
     def observe_role(self, _: str, __: Any) -> None:
         """Replace ``reigns.observe_role``: read the reign from the model's node."""
         server, node = self.connect()
-        now_s = self.scheduler.clock.now_us / 1e6
         reign = self.name(server)
-        node = node._replace(reign=reign, predecessor=server.predecessor, checked_s=now_s)
+        node = node._replace(reign=reign, predecessor=server.predecessor, checked_s=self._now_s)
         self.connections[getcurrent()] = server, node
         if not reign:
             raise ReadOnlyError("the node is a replica")

@@ -738,12 +738,7 @@ class Run:
         """Record the totals in a reply of Redis, when it replies."""
         if command[0] != "EVALSHA" or not isinstance(reply, list):
             return
-        masters = self.masters
-        # A process that names the reign before a promotion does not know of it for up to 1 s
-        # (docs/limits.md): it replies as a master that was deposed.
-        is_of_master = not masters or (
-            masters.connect()[0] is masters.master and masters.master.reign in command
-        )
+        is_of_master = not self.masters or self.masters.replies_as_master(command)
         totals = []
         if command[1] == redis_queries.READ.sha:
             totals = find_read_totals(command, reply, self.targets)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from local.audit.backlog import count_pending
 from plaza.flash_sales import (
     SUCCESS,
     Voucher,
@@ -18,6 +19,7 @@ from plaza.flash_sales import (
     waitlist,
 )
 from plaza.flash_sales.model import NotReady, NotWaiting, SoldOut
+from plaza.infra.redis import connections
 from plaza.infra.runtime.process import clear_caches
 from tests.chaos.proxy import Proxy
 from tests.integration.flash_sales.test_order_lifecycle import buy
@@ -64,6 +66,25 @@ def test_an_order_whose_reservation_was_lost_is_never_missing(
             use(placed.id, 2)
     plaza.queues.drain()
     assert queries.read_order(placed.id, 2) == placed._replace(status=SUCCESS)
+
+
+def test_an_order_whose_confirmation_was_lost_is_in_transit_until_the_recovery(
+    plaza: World, pair: RedisPair, proxy: Proxy
+) -> None:
+    """No queue and no outbox has it, and it is not overdue: waits for quiet count it."""
+    voucher = sales.offer()
+    placed, _ = place_order.place_order(voucher.id, 2)
+    with lose_writes(pair, proxy):
+        plaza.queues.drain()
+    plaza.queues.drain()
+    stored = placed._replace(status=SUCCESS)
+    assert count_pending(connections.client()) == (0, 1)
+    assert queries.read_order(placed.id, 2) == placed
+    assert [view.order for view in queries.list_orders(2, None, 10)[0]] == [stored]
+    recover_orders.recover_orders()
+    assert count_pending(connections.client()) == (0, 0)
+    assert queries.read_order(placed.id, 2) == stored
+    sales.check(voucher.id)
 
 
 def test_a_position_that_was_lost_is_read_at_once(

@@ -18,6 +18,7 @@ from plaza.auth import session_lookup
 from plaza.blocks import block_user
 from plaza.blocks import queries as block_queries
 from plaza.flash_sales import queries as sale_queries
+from plaza.infra.derived import cache
 from plaza.infra.jobs import scheduled_jobs
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
@@ -64,8 +65,10 @@ def _post_id() -> int:
 
 
 @pytest.fixture(autouse=True)
-def town(plaza: World) -> World:
-    """Add users with totals, a post with a comment, a shop with its types and a voucher."""
+def town(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Add users with totals, a post with a comment, a shop with its types and a voucher. First
+    pages of lists are cached for an hour: on a busy machine a test takes more than 3 s."""
+    monkeypatch.setattr(cache, "FIRST_PAGE", cache.NEVER_STALE)
     mysql.write(
         "INSERT INTO user (id, nickname, avatar) VALUES (7, 'me', NULL), (8, 'Ada', 'https://a/')"
     )

@@ -1,4 +1,4 @@
-"""Writes whose replies are read later: their errors end the transaction as any other's."""
+"""Statements whose replies are read later: their errors end the transaction as any other's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from pymysql.cursors import Cursor
-from pymysql.err import IntegrityError
+from pymysql.err import IntegrityError, OperationalError
 
 from plaza import counters
 from plaza.infra.mysql import mysql
@@ -58,3 +58,23 @@ def test_a_select_after_sent_writes_reads_their_rows(plaza: World) -> None:
 
     assert mysql.run_in_transaction(work) == ((2,),)
     assert mysql.fetch_all(COUNT) == [(2,)]
+
+
+def test_the_rows_of_a_sent_select_are_received_later(plaza: World) -> None:
+    def work(cursor: Cursor) -> object:
+        mysql.send(cursor, INSERT.format(7))
+        mysql.send(cursor, COUNT)
+        return mysql.receive(cursor)
+
+    assert mysql.run_in_transaction(work) == ((1,),)
+
+
+def test_an_error_of_a_sent_select_rolls_back(plaza: World) -> None:
+    def work(cursor: Cursor) -> None:
+        mysql.send(cursor, INSERT.format(7))
+        mysql.send(cursor, "SELECT missing FROM user")
+        mysql.receive(cursor)
+
+    with pytest.raises(OperationalError):
+        mysql.run_in_transaction(work)
+    assert mysql.fetch_all(COUNT) == [(0,)]

@@ -8,6 +8,7 @@ import pymysql.cursors
 import pytest
 import redis.client
 
+from local.audit import backlog
 from local.audit.compare import AuditReport
 from plaza import counters
 from plaza.checkins import daily_checkin
@@ -15,6 +16,7 @@ from plaza.checkins.redis_store import CheckInKeys
 from plaza.flash_sales import place_order, recover_orders, redis_orders, redis_sales
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.spill import spill
+from plaza.infra.redis import connections
 from plaza.infra.redis import redis as plaza_redis
 from plaza.reaction_log import recount
 from plaza.reactions import (
@@ -258,8 +260,10 @@ def test_orders_and_checkins_in_transit_are_reported_as_pending(busy: World, aud
         False,
         [],
     )
+    assert backlog.count_pending(connections.client()) == (1, 1)
     busy.queues.drain()
     assert audit().clean
+    assert backlog.count_pending(connections.client()) == (0, 0)
 
 
 def test_an_order_that_sqs_refused_is_pending_until_the_recovery_decides_it(
@@ -272,8 +276,12 @@ def test_an_order_that_sqs_refused_is_pending_until_the_recovery_decides_it(
     report = audit()
     # In Redis and in the order outbox.
     assert (report.pending, report.quiet, report.differences) == (2, False, [])
+    assert backlog.count_pending(connections.client()) == (0, 1)
+    assert backlog.count_spilled(audit.mysql_url) == 1
     recover_orders.recover_orders()
     assert audit().clean
+    assert backlog.count_pending(connections.client()) == (0, 0)
+    assert backlog.count_spilled(audit.mysql_url) == 0
 
 
 def test_an_id_of_two_orders_is_reported_while_busy(busy: World, audit: Audit) -> None:
@@ -527,9 +535,24 @@ def test_totals_of_the_log_are_compared_from_the_repair_of_a_counter_on(
         persist.save([make_like(actor_id, at=actor_id)])
     assert (audit().clean, audit().differences) == (True, [])
     mysql.write("UPDATE reaction_log SET total = 9 WHERE target_id = 8 AND actor_id = 5")
-    assert [str(row) for row in audit().differences] == [f"{of}5: log 9, not 4"]
+    assert [str(row) for row in audit().differences] == [f"{of}6: log 9, not 4"]
     mysql.write("UPDATE reaction_log SET total = 8 WHERE target_id = 8 AND actor_id = 6")
-    assert f"{of}6: log 8, not 5" in [str(row) for row in audit().differences]
+    assert f"{of}7: log 8, not 5" in [str(row) for row in audit().differences]
+
+
+def test_totals_are_not_added_to_across_a_repair_with_an_older_event_after_it(
+    people: World, audit: Audit
+) -> None:
+    """Given a like that was logged while the counter was wrong, and after its repair an event that
+    changes nothing: its row has the version and the total of the repair."""
+    persist.save([make_like(2, at=2)])
+    mysql.write("UPDATE content_counter SET like_total = 5 WHERE target_id = 8")
+    persist.save([make_like(3, at=3)])
+    orchestrator.start()
+    people.queues.drain()
+    persist.save([make_like(2, on=False, at=1)])
+    persist.save([make_like(4, at=4)])
+    assert (audit().clean, audit().differences) == (True, [])
 
 
 def test_totals_are_not_added_to_while_rows_of_a_commit_are_archived(

@@ -32,7 +32,7 @@ from plaza.reaction_log.model import (
     read_lines,
 )
 from plaza.reactions import mysql_reactions, persist
-from plaza.reactions.model import Commit, ReactionEvent, replay
+from plaza.reactions.model import Commit, ReactionEvent, group_events, replay
 from tests.support.archives import (
     BUCKET,
     TODAY,
@@ -146,7 +146,7 @@ def test_a_run_gives_up_on_a_log_in_use_and_consumers_do_not_wait(s3: Any, mysql
 
 def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Append an event to the log as the first commit of its target."""
-    [change] = replay({}, [event])
+    [change] = replay({}, group_events([event]))
     commit = Commit(change.kind, change.target, 1, change.delta, True, [])
     mysql_reactions.append_log(cursor, [change], [commit])
     connection: Any = cursor.connection

@@ -215,6 +215,15 @@ def test_a_long_batch_is_saved_in_several_transactions(plaza: World) -> None:
 
 
 @pytest.mark.usefixtures("two_per_transaction")
+def test_events_of_a_target_are_saved_in_one_transaction(plaza: World) -> None:
+    """Given events of two posts that arrived in turns."""
+    posts = [Target("post", 11), Target("post", 12)]
+    plaza.add(*posts)
+    persist.save([make_event(actor, target=post) for actor in (7, 8) for post in posts])
+    assert mysql.fetch_all("SELECT like_total, like_version FROM content_counter") == [(2, 1)] * 2
+
+
+@pytest.mark.usefixtures("two_per_transaction")
 def test_events_of_one_actor_in_several_transactions_end_with_the_newest(plaza: World) -> None:
     plaza.add(POST)
     hydrate()

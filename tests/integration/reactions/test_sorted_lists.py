@@ -351,6 +351,9 @@ def check_readers(target: Target, size: int) -> None:
     assert mysql_reactions.read_earliest(LIKE, target, size)[1] == expected[:size]
     [snapshot] = mysql_reactions.read_snapshots([(LIKE, target, [])], size)
     assert snapshot.newest == expected[::-1][:size]
+    sizes = mysql_reactions.read_sizes([(LIKE, target)])
+    [sized] = mysql_reactions.read_snapshots([(LIKE, target, [])], size, sizes)
+    assert sized == snapshot._replace(loaded_us=sized.loaded_us)
     assert snapshot.total == len(expected)
     assert snapshot.last_version_us == max((version for _, version in existing.values()), default=0)
     floor_us = expected[len(expected) // 2].version_us if expected else 1
@@ -449,6 +452,40 @@ def test_a_page_of_a_small_target_reads_its_rows_only(
     keys = {s["key"] for s in explain(statement) if s["table"] == "reaction"}
     assert keys <= ({"by_target", None} if has_index else {"PRIMARY"})
     assert count_rows_read(statement) <= (40 if has_index else 2 * 1_900 + 60)
+
+
+@both_states
+@pytest.mark.usefixtures("in_state")
+def test_snapshots_of_known_size_read_the_rows_that_are_loaded(
+    plaza: World, has_index: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a page of targets with a sorted list, without one, and with few actors."""
+    large, middle, *small = [(LIKE, Target("post", POST.id + n)) for n in range(22)]
+    fill(large[1], LIKE, 3_000, off=50)
+    fill(middle[1], LIKE, 400, off=100)
+    for _, target in small:
+        fill(target, LIKE, 10, off=2)
+    fill(Target("post", POST.id + 99), LIKE, 3_000)
+    sort(large[1])
+    pairs = [large, middle, *small]
+    sizes, asked = mysql_reactions.read_sizes(pairs), list[str]()
+    fetch_all = mysql.fetch_all
+
+    def record(statement: str, args: Sequence[Any] = ()) -> list[Any]:
+        asked.append(statement)
+        return fetch_all(statement, args)
+
+    monkeypatch.setattr(mysql, "fetch_all", record)
+    snapshots = mysql_reactions.read_snapshots([(*pair, []) for pair in pairs], 20, sizes)
+    assert [len(s.newest) for s in snapshots] == [20, 20] + [8] * 20
+    assert [s.last_version_us - BASE_US for s in snapshots] == [21_000, 2_800] + [70] * 20
+    [statement] = asked
+    keys = {step["key"] for step in explain(statement) if step["table"] == "reaction"}
+    assert keys == {"by_target" if has_index else "PRIMARY"}
+    looked_up = 2 * len(pairs) + 20
+    loaded = 20 + 20 + 8 * 20
+    unsorted = 0 if has_index else 2 * (400 + 10 * 20)
+    assert count_rows_read(statement) <= looked_up + loaded + unsorted + len(pairs)
 
 
 # ---------------------------------------------------------------- the index

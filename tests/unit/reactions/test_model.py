@@ -27,6 +27,7 @@ from plaza.reactions.model import (
     ReactionKey,
     ReactionRow,
     Target,
+    group_events,
     replay,
 )
 from plaza.reactions.queues import REACTIONS
@@ -48,7 +49,7 @@ def save(
     before: dict[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
 ) -> tuple[dict[ReactionKey, ReactionRow], dict[tuple[str, int, str], int]]:
     """Return the rows after a batch and the delta of each total, as the consumer computes them."""
-    changes = replay(before, events)
+    changes = replay(before, group_events(events))
     deltas = {
         (*change.target, change.kind.name): change.delta for change in changes if change.is_new
     }
@@ -137,7 +138,7 @@ def test_changes_that_cancel_out_have_a_delta_of_0() -> None:
 
 def test_rows_and_log_are_sorted_by_primary_key() -> None:
     events = [event(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
-    changes = replay({}, events)
+    changes = replay({}, group_events(events))
     assert [entry.event.key for entry in entries_of(changes)] == sorted(f.key for f in events)
     assert list(rows_of(changes)) == sorted(f.key for f in events)
 
@@ -147,7 +148,7 @@ def test_a_target_with_more_actors_than_a_script_applies_is_split() -> None:
     events = [
         event(actor, on, version) for actor in actors for on, version in ((True, 1), (False, 2))
     ]
-    changes = replay({key(actor): ReactionRow(True, 0) for actor in actors}, events)
+    changes = replay({key(actor): ReactionRow(True, 0) for actor in actors}, group_events(events))
     assert [len(change.actors) for change in changes] == [MAX_ROWS, MAX_ROWS, 1]
     assert [len(change.entries) for change in changes] == [MAX_ROWS * 2, MAX_ROWS * 2, 2]
     assert [change.delta for change in changes] == [-MAX_ROWS, -MAX_ROWS, -1]
@@ -156,7 +157,9 @@ def test_a_target_with_more_actors_than_a_script_applies_is_split() -> None:
 def test_the_change_of_an_actor_is_that_of_all_its_events() -> None:
     [change] = replay(
         {key(8): ReactionRow(True, 5)},
-        [event(7, True, 10), event(7, False, 20), event(8, False, 10), event(9, True, 10)],
+        group_events(
+            [event(7, True, 10), event(7, False, 20), event(8, False, 10), event(9, True, 10)]
+        ),
     )
     assert [tuple(actor) for actor in change.actors] == [
         (7, 20, False, 0, True),
@@ -172,7 +175,7 @@ def log_of(
     before: dict[ReactionKey, ReactionRow], *events: ReactionEvent
 ) -> list[tuple[int, int, int]]:
     """Return (actor, version, change) of the log of one batch."""
-    entries = entries_of(replay(before, events))
+    entries = entries_of(replay(before, group_events(events)))
     return [(e.event.key.actor_id, e.version_us, e.change) for e in entries]
 
 
@@ -201,7 +204,7 @@ def test_a_provisional_event_gets_its_version_from_the_queue() -> None:
         (7, provisional.effective_version_us, -1),
         (7, after_it, 1),
     ]
-    assert entries_of(replay({}, [provisional]))[0] == LogEntry(
+    assert entries_of(replay({}, group_events([provisional])))[0] == LogEntry(
         provisional, provisional.effective_version_us, 0
     )
 
@@ -253,7 +256,7 @@ def test_repeated_events_in_any_order_have_the_same_result(
     logged: dict[tuple[ReactionKey, int], int] = {}
     totals: dict[tuple[str, int, str], int] = defaultdict(int)
     for batch in batches(shuffled, data.draw(st.integers(1, 10))):
-        for entry in entries_of(replay(rows, batch)):  # as INSERT IGNORE: each once
+        for entry in entries_of(replay(rows, group_events(batch))):  # as INSERT IGNORE: each once
             logged.setdefault((entry.event.key, entry.version_us), entry.change)
         rows, deltas = save(rows, batch)
         for counted, by in deltas.items():

@@ -187,7 +187,8 @@ def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
         for key, group in sorted(groups.items(), key=lambda pair: pair[0])
     )
     values = ", ".join(f"{column} = VALUES({column})" for column in _COLUMNS)
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO bell_group ({_SELECTED}, changed_at, changed_on)
         VALUES {rows}
@@ -197,7 +198,7 @@ def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
             changed_on = IF(VALUES(changed) > bell_group.changed,
                             VALUES(changed_on), bell_group.changed_on),
             {values}
-        """
+        """,
     )
 
 
@@ -212,12 +213,13 @@ def raise_bells(cursor: Cursor, changes: Mapping[int, int]) -> None:
         for change, ids in users_of.items()
         if change
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         UPDATE bell FORCE INDEX (PRIMARY)
         SET position = position + 1, unread = unread{unread}
         WHERE user_id IN ({sql.render_ids(sorted(changes))})
-        """
+        """,
     )
 
 

@@ -130,43 +130,36 @@ def read_counter(numbers: Sequence[int]) -> ContentCounter:
     )
 
 
-def add_to_content(
-    cursor: Cursor,
-    deltas: Mapping[tuple[str, int], Deltas],
-    commits: Mapping[tuple[tuple[str, int], str], int] | None = None,
-) -> None:
+def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> None:
     """Add ``deltas`` to the counters of content. The version of each named total is raised, also
-    for a delta of 0: by the number of ``commits`` of (target, column), by 1 without an entry. A
-    sorted list that was kept before counts as kept up to that version: the caller changed it."""
-    raised = commits or {}
+    for a delta of 0: by its own delta, by 1 without one. A sorted list that was kept before counts
+    as kept up to that version: the caller changed it."""
     columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
     if not columns:
         return
     row = f"('%s',%d{',%d,%d' * len(columns)})"
+    pairs = [(column, _VERSION_OF[column]) for column in columns]
     rows = ",".join(
         [
             row
             % (
                 *target,
-                *(
+                *[
                     number
-                    for column in columns
-                    for number in (
-                        by.get(column, 0),
-                        raised.get((target, column), 1) if column in by else 0,
-                    )
-                ),
+                    for column, version in pairs
+                    for number in (by.get(column, 0), by.get(version, column in by))
+                ],
             )
             for target, by in sorted(deltas.items())
         ]
     )
-    names = [name for column in columns for name in (column, _VERSION_OF[column])]
+    names = [name for pair in pairs for name in pair]
     sums = ", ".join(
         [
             *(
                 _keep_list(column, f"content_counter.{version} + VALUES({version})")
-                for column in columns
-                if (version := _VERSION_OF[column]) and column in _SORTED_OF
+                for column, version in pairs
+                if column in _SORTED_OF
             ),
             *(f"{name} = content_counter.{name} + VALUES({name})" for name in names),
         ]

@@ -15,6 +15,7 @@ from plaza.infra.runtime.errors import Gone, NotFound, PlazaError, TooManyReques
 PROTOCOL = 2  # of messages and of targets in Redis
 MAX_VERSION_US = MAX_VERSION
 MAX_ROWS = 250  # of a target in one call of a script
+MAX_UNSORTED = 2_000  # active actors of a target that each reader sorts
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 Window = Literal["hot", "day", "week", "all"]
@@ -203,6 +204,10 @@ class SavedActor(NamedTuple):
     is_newer: bool
 
 
+EventGroups = Sequence[tuple[tuple[str, int, str], Sequence[tuple[tuple[int, int], ReactionEvent]]]]
+"""Type and id of a target, and kind -> its events: (actor, version), event."""
+
+
 @dataclass(slots=True)
 class CounterChange:
     """What a batch does to at most 250 actors of one target and kind, in the order of the primary
@@ -235,6 +240,14 @@ class Snapshot(NamedTuple):
     is_complete: bool
     rows: list[tuple[int, int, bool]]
     loaded_us: int
+
+
+class Size(NamedTuple):
+    """What a snapshot of a target and kind has to read: so many actors that are on, from the sorted
+    list or from ``reaction``."""
+
+    total: int
+    is_sorted: bool
 
 
 class Reactor(NamedTuple):
@@ -325,26 +338,27 @@ class Count(NamedTuple):
     at: str | None = None
 
 
-def replay(
-    before: Mapping[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
-) -> list[CounterChange]:
-    """Return what ``events`` change, in the order of the keys; ``before``: the rows that exist.
-
-    Each version of a key counts once. An event that is not newer than the row of its key is logged
-    with a change of 0.
-    """
-    of_targets: dict[tuple[str, int, str], list[tuple[int, int, ReactionEvent]]] = {}
+def group_events(events: Iterable[ReactionEvent]) -> EventGroups:
+    """Return the events of each target and kind by actor and version, in the order of the keys.
+    Each version of a key counts once."""
+    groups: dict[tuple[str, int, str], dict[tuple[int, int], ReactionEvent]] = {}
     for event in events:
         key = event.key
         at_us = event.version_us or event.effective_version_us
-        of_targets.setdefault(key[:3], []).append((key[3], at_us, event))
+        groups.setdefault(key[:3], {}).setdefault((key[3], at_us), event)
+    return [(of, sorted(group.items(), key=itemgetter(0))) for of, group in sorted(groups.items())]
+
+
+def replay(before: Mapping[ReactionKey, ReactionRow], groups: EventGroups) -> list[CounterChange]:
+    """Return what the events of ``groups`` change, in the order of the keys; ``before``: the rows
+    that exist. An event that is not newer than the row of its key is logged with a change of 0."""
     changes: list[CounterChange] = []
-    for (target_type, target_id, kind), of_target in sorted(of_targets.items(), key=itemgetter(0)):
+    for (target_type, target_id, kind), group in groups:
         target = Target(target_type, target_id)
         state = CounterChange(target, KINDS[kind])
         changes.append(state)
-        last_actor, last_us = -1, 0
-        for actor_id, at_us, event in sorted(of_target, key=itemgetter(0, 1)):
+        last_actor = -1
+        for (actor_id, at_us), event in group:
             if actor_id != last_actor:
                 if len(state.actors) == MAX_ROWS:
                     state = CounterChange(target, KINDS[kind])
@@ -352,9 +366,7 @@ def replay(
                 was_on, version_us, _ = before.get(event.key, _NEVER)
                 on = was_on
                 state.actors.append(SavedActor(actor_id, version_us, on, 0, False))
-            elif at_us == last_us:
-                continue
-            last_actor, last_us, change = actor_id, at_us, 0
+            last_actor, change = actor_id, 0
             if at_us > version_us:
                 change = event.on - on
                 on, version_us = event.on, at_us

@@ -11,9 +11,10 @@ MySQL is restored to an earlier moment, so that versions never repeat.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import starmap
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
@@ -22,11 +23,13 @@ from plaza.infra.runtime.observability import record
 from plaza.reactions.model import (
     Commit,
     CounterChange,
+    EventGroups,
     Kind,
     ReactedTarget,
     ReactionKey,
     ReactionRow,
     Reactor,
+    Size,
     Snapshot,
     Target,
 )
@@ -36,10 +39,31 @@ VERSIONS_PER_EPOCH = 2**40
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 # Neither a time zone nor an hour that comes twice.
 _NOW_US = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+_SELECT_EPOCH = f"(SELECT 'epoch - -', 0, {_NOW_US}, {EPOCH_NOW})"
 _ROWS_AT_ONCE = 1000
 _ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.bell_position")
 LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log
 _DAY_US = 86_400_000_000
+_Key = tuple[str, str, int]  # a kind, a type, an id
+
+
+class _CounterRow(NamedTuple):
+    """A total, its version without the epoch, and whether the sorted list is complete."""
+
+    total: int = 0
+    version: int = 0
+    is_sorted: bool = False
+
+
+class _Rows(NamedTuple):
+    """The rows of a statement: the epoch, the time of MySQL, counters, the newest version of a row
+    that is off, and (actor, version) of the rows that are on."""
+
+    epoch: int
+    read_us: int
+    counters: Mapping[_Key, _CounterRow]
+    off_us: Mapping[_Key, int]
+    on: Mapping[_Key, list[tuple[int, int]]]
 
 
 class LogLock(NamedTuple):
@@ -226,8 +250,16 @@ def _begin_row(change: CounterChange) -> str:
     return "('%s',%d,'%s'" % (*change.target, change.kind.name)
 
 
-def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
-    """Return the rows of ``keys`` that exist. One statement; one primary key look-up for each.
+def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
+    """Return the rows of ``keys`` that exist. One statement."""
+    if not keys:
+        return {}
+    request_rows(cursor, keys)
+    return receive_rows(cursor)
+
+
+def request_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> None:
+    """Send the statement that reads the rows of ``keys``; one primary key look-up for each.
 
     Joins with JSON_TABLE: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong index
     (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
@@ -249,70 +281,98 @@ def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, 
         """
         for (target_type, kind), of_kind in ids.items()
     ]
-    if not arms:
-        return {}
-    cursor.execute(" UNION ALL ".join(arms))
+    mysql.send(cursor, " UNION ALL ".join(arms))
+
+
+def receive_rows(cursor: Cursor) -> dict[ReactionKey, ReactionRow]:
+    """Return the rows that exist of those that ``request_rows`` requested."""
     return {
         ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(
             state == 1, version, bell_position
         )
-        for target_type, kind, rows in cursor.fetchall()
+        for target_type, kind, rows in mysql.receive(cursor)
         for target_id, actor_id, state, version, bell_position in sql.split_rows(rows)
+    }
+
+
+def render_rows(groups: EventGroups) -> dict[ReactionKey, str]:
+    """Render the newest event of each key as a row, without its bell_position."""
+    return {
+        event.key: "%s,%d,%d,%d" % (of, actor_id, event.on, at_us)
+        for (target_type, target_id, kind), group in groups
+        for of in (f"'{target_type}',{target_id:d},'{kind}'",)
+        for (actor_id, at_us), event in group
     }
 
 
 def upsert_rows(
     cursor: Cursor,
-    changes: Iterable[CounterChange],
-    bell_positions: Mapping[tuple[str, int, str, int], int],
+    rows: Mapping[ReactionKey, str],
+    bell_positions: Mapping[tuple[str, int, str, int], int] | None = None,
 ) -> None:
-    """Store the rows that ``changes`` give a newer version, where they are newer than the existing
-    ones. ``bell_positions``: key of a row -> its position, 0 without an entry. MySQL assigns from
-    left to right, so the version is assigned last."""
-    position = bell_positions.get
-    rows = ",".join(
-        [
-            "%s,%d,%d,%d,%d)" % (key, actor_id, on, version_us, position((*of, actor_id), 0))
-            for change in changes
-            for key, of in ((_begin_row(change), (*change.target, change.kind.name)),)
-            for actor_id, version_us, on, _, is_newer in change.actors
-            if is_newer
-        ]
-    )
+    """Store rendered rows where they are newer than the existing ones. ``bell_positions``: key of a
+    row -> its position, the present one of a row that is not newer, 0 without an entry; None: all
+    stay as they are. MySQL assigns from left to right, so the version is assigned last."""
+    column, position = "", ""
+    values = "),(".join(rows.values())
+    if bell_positions is not None:
+        at = bell_positions.get
+        values = "),(".join(["%s,%d" % (row, at(key, 0)) for key, row in rows.items()])
+        column, position = ", bell_position", "bell_position = VALUES(bell_position),"
     mysql.send(
         cursor,
         f"""
-        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version, bell_position)
-        VALUES {rows}
+        INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version{column})
+        VALUES ({values})
         ON DUPLICATE KEY UPDATE
             state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
-            bell_position = IF(VALUES(version) > reaction.version,
-                               VALUES(bell_position), reaction.bell_position),
+            {position}
             version = GREATEST(reaction.version, VALUES(version))
         """,
     )
 
 
+def read_counters(pairs: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
+    """Return (total, db_version) of each of ``pairs``."""
+    rows = _read_counters(pairs)
+    counters = [_counter_of(rows, pair) for pair in pairs]
+    return [(counter.total, rows.epoch + counter.version) for counter in counters]
+
+
+def read_sizes(pairs: Sequence[tuple[Kind, Target]]) -> dict[tuple[Kind, Target], Size]:
+    """Return what there is to read of each of ``pairs``."""
+    rows = _read_counters(pairs)
+    return {w: Size(c.total, c.is_sorted) for w in pairs for c in (_counter_of(rows, w),)}
+
+
+def _read_counters(pairs: Sequence[tuple[Kind, Target]]) -> _Rows:
+    arms = [_SELECT_EPOCH, *starmap(_select_counters, _group(pairs))]
+    return _sort_rows(mysql.fetch_all(" UNION ALL ".join(arms)) if pairs else ())
+
+
 def read_snapshots(
-    requests: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
+    requests: Sequence[tuple[Kind, Target, Sequence[int]]],
+    depth: int,
+    sizes: Mapping[tuple[Kind, Target], Size] | None = None,
 ) -> list[Snapshot]:
     """Return a snapshot of each (kind, target, actors): its newest actors, and rows of ``actors``.
 
     All are of one instant, with ``depth`` newest actors. One statement without actors; else five,
-    and one for each 1,000 actors.
+    and one for each 1,000 actors. With ``sizes``, a statement of many targets has few parts; one
+    more reads targets whose sorted list has ended since.
     """
-    select = " UNION ALL ".join(
-        arm
-        for index, (kind, target, _) in enumerate(requests)
-        for arm in _select_snapshot(index, kind, target, depth)
-    )
-    rows: list[list[tuple[int, int, bool]]] = [[] for _ in requests]
+    pairs, sizes = [(kind, target) for kind, target, _ in requests], sizes or {}
     if not any(actor_ids for _, _, actor_ids in requests):
-        return _parse_snapshots(mysql.fetch_all(select) if requests else (), rows, depth)
+        snapshots = _read_states(mysql.fetch_all, pairs, depth, sizes)
+        return [snapshots[pair] for pair in pairs]
 
     def read(cursor: Cursor) -> list[Snapshot]:
-        cursor.execute(select)
-        counters = cursor.fetchall()
+        def fetch_all(select: str) -> Sequence[mysql.Row]:
+            cursor.execute(select)
+            return cursor.fetchall()
+
+        snapshots = _read_states(fetch_all, pairs, depth, sizes)
+        rows: list[list[tuple[int, int, bool]]] = [[] for _ in requests]
         keys = [
             (index, ReactionKey(*target, kind.name, actor_id))
             for index, (kind, target, actor_ids) in enumerate(requests)
@@ -324,83 +384,145 @@ def read_snapshots(
             for index, key in part:
                 on, version_us, _ = existing.get(key, ReactionRow(False, 0))
                 rows[index].append((key.actor_id, version_us, on))
-        return _parse_snapshots(counters, rows, depth)
+        return [
+            snapshots[w]._replace(rows=of_actors) for w, of_actors in zip(pairs, rows, strict=True)
+        ]
 
     return mysql.run_in_snapshot(read)
 
 
-def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list[str]:
-    off, on = f"{index}, 'off', 0, MAX(version)", f"{index}, 'on', actor_id, version"
-    newest = f"ORDER BY version DESC, actor_id DESC LIMIT {depth:d}"
-    return [
-        f"(SELECT {index}, 'epoch', {_NOW_US}, {EPOCH_NOW})",
-        f"""
-        (
-            SELECT {index}, 'counter', {kind.total}, {kind.version}
-            FROM content_counter
-            WHERE target_type = '{target.type}'
-              AND target_id = {target.id:d}
-        )
-        """,
-        *(f"({select})" for select in select_rows(kind, target, off, "state = 0")),
-        *(f"({select} {newest})" for select in select_rows(kind, target, on, "state = 1")),
+def _read_states(
+    fetch_all: Callable[[str], Sequence[mysql.Row]],
+    pairs: Sequence[tuple[Kind, Target]],
+    depth: int,
+    sizes: Mapping[tuple[Kind, Target], Size],
+) -> dict[tuple[Kind, Target], Snapshot]:
+    """Return the snapshots of ``pairs`` without rows of requested actors. Those whose sorted list
+    has ended since ``sizes`` were read are read once more: both sources, of which one is right."""
+    if not pairs:
+        return {}
+    arms = [_SELECT_EPOCH, *starmap(_select_counters, _group(pairs))]
+    arms += _select_sized([w for w in pairs if w in sizes], sizes, depth)
+    for kind, target in pairs:
+        if (kind, target) not in sizes:
+            arms += _select_unsized(kind, target, depth)
+    rows = _sort_rows(fetch_all(" UNION ALL ".join(arms)))
+    ended = [
+        w for w in pairs if w in sizes and sizes[w].is_sorted and not _counter_of(rows, w).is_sorted
     ]
+    return {w: _snapshot_of(rows, w, depth) for w in pairs} | _read_states(
+        fetch_all, ended, depth, {}
+    )
 
 
-def _parse_snapshots(
-    counters: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
-) -> list[Snapshot]:
-    count = len(rows)
-    total, db_version, last_version_us = [0] * count, [0] * count, [0] * count
-    loaded_us = [0] * count
-    newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for index, arm, value, version in counters:
-        match arm:
-            case "epoch":
-                db_version[index] += version
-                loaded_us[index] = value
-            case "counter":
-                total[index] = value
-                db_version[index] += version
-            case "off":
-                last_version_us[index] = max(last_version_us[index], version or 0)
-            case "on":
-                last_version_us[index] = max(last_version_us[index], version)
-                newest[index].append((value, version))
-    return [
-        Snapshot(
-            total[i],
-            db_version[i],
-            last_version_us[i],
-            sorted(newest[i], key=lambda pair: (-pair[1], -pair[0])),
-            len(newest[i]) < depth,
-            rows[i],
-            loaded_us[i],
-        )
-        for i in range(count)
-    ]
+def _group(pairs: Iterable[tuple[Kind, Target]]) -> list[tuple[Kind, str, list[int]]]:
+    """Return the ids of each kind and type of ``pairs``."""
+    ids: dict[tuple[Kind, str], list[int]] = {}
+    for kind, target in pairs:
+        ids.setdefault((kind, target.type), []).append(target.id)
+    return [(*of, of_both) for of, of_both in ids.items()]
 
 
-def read_counters(pairs: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
-    """Return (total, db_version) of each of ``pairs``."""
-    arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
-        f"""
+def _select_counters(kind: Kind, target_type: str, target_ids: Iterable[int]) -> str:
+    of = f"{kind.name} {target_type}"
+    return f"""
         (
-            SELECT {index}, {kind.total}, {kind.version}
-            FROM content_counter
-            WHERE target_type = '{target.type}'
-              AND target_id = {target.id:d}
+            SELECT IF({kind.sorted} = {kind.version}, 'sorted {of}', 'counter {of}'),
+                   target_id, {kind.total}, {kind.version}
+            FROM content_counter FORCE INDEX (PRIMARY)
+            WHERE target_type = '{target_type}'
+              AND target_id IN ({sql.render_ids(target_ids)})
         )
         """
-        for index, (kind, target) in enumerate(pairs)
-    ]
-    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if pairs else []
-    epoch = next((version for index, _, version in rows if index < 0), 0)
-    counters = [(0, epoch)] * len(pairs)
-    for index, total, version in rows:
-        if index >= 0:
-            counters[index] = total, epoch + version
-    return counters
+
+
+def _select_sized(
+    pairs: Iterable[tuple[Kind, Target]], sizes: Mapping[tuple[Kind, Target], Size], depth: int
+) -> Iterator[str]:
+    """Return SELECTs of the rows of targets: three for each kind, type and source, and one for each
+    target that has more than ``depth`` actors."""
+    for table, of_table in (
+        ("reaction", [w for w in pairs if not sizes[w].is_sorted]),
+        ("sorted_reaction", [w for w in pairs if sizes[w].is_sorted]),
+    ):
+        for kind, target_type, target_ids in _group(of_table):
+            of = f"{kind.name} {target_type}"
+            where = f"target_type = '{target_type}' AND kind = '{kind.name}'"
+            on = f"SELECT 'on {of}', target_id, actor_id, version FROM {table} WHERE {where}"
+            yield f"""
+                (
+                    SELECT 'off {of}', listed.target_id, 0, (
+                        SELECT version
+                        FROM {table}
+                        WHERE {where}
+                          AND target_id = listed.target_id
+                          AND state = 0
+                        ORDER BY version DESC LIMIT 1
+                    )
+                    FROM JSON_TABLE('[{sql.render_ids(target_ids)}]', '$[*]'
+                        COLUMNS (target_id BIGINT PATH '$')) AS listed
+                )
+                """
+            totals = {i: sizes[kind, Target(target_type, i)].total for i in target_ids}
+            if small := [i for i, total in totals.items() if total < depth]:
+                yield f"({on} AND target_id IN ({sql.render_ids(small)}) AND state = 1)"
+            for target_id in totals.keys() - set(small):
+                yield f"({on} AND target_id = {target_id:d} AND state = 1 {_newest(depth)})"
+
+
+def _select_unsized(kind: Kind, target: Target, depth: int) -> Iterator[str]:
+    """Return SELECTs of the rows of a target from both sources."""
+    of = f"{kind.name} {target.type}"
+    off = f"'off {of}', {target.id:d}, 0, MAX(version)"
+    on = f"'on {of}', {target.id:d}, actor_id, version"
+    for select in select_rows(kind, target, off, "state = 0"):
+        yield f"({select})"
+    for select in select_rows(kind, target, on, "state = 1"):
+        yield f"({select} {_newest(depth)})"
+
+
+def _newest(depth: int) -> str:
+    return f"ORDER BY version DESC, actor_id DESC LIMIT {depth:d}"
+
+
+def _sort_rows(rows: Iterable[mysql.Row]) -> _Rows:
+    """Sort the rows of a statement, (what, target, value, version), by what they are."""
+    epoch, read_us = 0, 0
+    counters: dict[_Key, _CounterRow] = {}
+    off_us: dict[_Key, int] = {}
+    on: dict[_Key, list[tuple[int, int]]] = {}
+    for what, target_id, value, version in rows:
+        arm, kind, target_type = what.split()
+        key = kind, target_type, target_id
+        match arm:
+            case "epoch":
+                epoch, read_us = version, value
+            case "counter" | "sorted":
+                counters[key] = _CounterRow(value, version, arm == "sorted")
+            case "off":
+                off_us[key] = max(off_us.get(key, 0), version or 0)
+            case "on":
+                on.setdefault(key, []).append((value, version))
+    return _Rows(epoch, read_us, counters, off_us, on)
+
+
+def _counter_of(rows: _Rows, pair: tuple[Kind, Target]) -> _CounterRow:
+    return rows.counters.get((pair[0].name, *pair[1]), _CounterRow())
+
+
+def _snapshot_of(rows: _Rows, pair: tuple[Kind, Target], depth: int) -> Snapshot:
+    key, counter = (pair[0].name, *pair[1]), _counter_of(rows, pair)
+    newest = sorted(rows.on.get(key, ()), key=lambda reaction: (-reaction[1], -reaction[0]))
+    last_us = max((rows.off_us.get(key, 0), *(version for _, version in newest[:1])))
+    return Snapshot(
+        counter.total,
+        rows.epoch + counter.version,
+        last_us,
+        newest[:depth],
+        len(newest) < depth,
+        [],
+        rows.read_us,
+    )
 
 
 def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:

@@ -42,6 +42,7 @@ from plaza.reactions.model import (
     ReactionEvent,
     ReactionKey,
     Target,
+    group_events,
     replay,
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
@@ -100,7 +101,9 @@ def save(events: Sequence[ReactionEvent]) -> None:
     masters = reign_guard.read_masters()
     rings = switches_refresh.read().bell_on
     size = EVENTS_PER_TRANSACTION
-    parts = [events[start : start + size] for start in range(0, len(events), size)]
+    # Events of a target are in one transaction, which pays once for its counter and its commit.
+    ordered = sorted(events, key=lambda event: event.key.target_id)
+    parts = [ordered[start : start + size] for start in range(0, len(events), size)]
     store = partial(_store, masters=masters, rings=rings)
     if len(parts) > 1:
         _save_overlapped(parts, store)
@@ -322,13 +325,20 @@ def _persist_batch(
     owners = lookup.read_owners(cursor, targets)
     # From here to the commit no other transaction saves reactions to these targets.
     locked = counters.lock_content(cursor, targets)
-    before = mysql_reactions.read_rows(cursor, keys)
-    changes = replay(before, events)
+    mysql_reactions.request_rows(cursor, keys)
+    groups = group_events(events)  # while MySQL reads
+    rows = mysql_reactions.render_rows(groups)
+    before = mysql_reactions.receive_rows(cursor)
+    moves_bells = rings or any(row.bell_position for row in before.values())
+    if not moves_bells:  # the first write, so that MySQL works while the others are prepared
+        mysql_reactions.upsert_rows(cursor, rows)
+    changes = replay(before, groups)
     commits = _commits(epoch, locked, changes)
     mysql_reactions.append_log(cursor, changes, commits)
     if any(change.is_new for change in changes):
-        positions = bell_moves.apply(cursor, owners, before, changes, rings=rings)
-        mysql_reactions.upsert_rows(cursor, changes, positions)
+        if moves_bells:
+            positions = bell_moves.apply(cursor, owners, before, changes, rings=rings)
+            mysql_reactions.upsert_rows(cursor, rows, positions)
         sorted_lists.change_lists(cursor, locked, before, changes)
     _update_counters(cursor, owners, changes)
     sorted_lists.begin_list(cursor, locked, commits)
@@ -355,7 +365,7 @@ def _read_current(
     locked = counters.lock_content(cursor, _targets(keys))
     # An event of version 0 is newer than no row.
     nothing = [ReactionEvent(key, False, 0) for key in keys]
-    unchanged = replay(mysql_reactions.read_rows(cursor, keys), nothing)
+    unchanged = replay(mysql_reactions.read_rows(cursor, keys), group_events(nothing))
     commits = _commits(epoch, locked, unchanged)
     return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
 
@@ -366,10 +376,7 @@ def _pass_gates(
     """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
     One statement, the first of a transaction; one more for a slot whose master changed."""
     epoch, reigns = mysql_reactions.share_log_lock(cursor)
-    kinds = {
-        (KINDS[kind], Target(target_type, target_id))
-        for target_type, target_id, kind in {key[:3] for key in keys}
-    }
+    kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
     return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 
 
@@ -389,7 +396,6 @@ def _update_counters(
     """Add up changes in the counters of targets, of their owners and of the actors."""
     of_content: dict[tuple[str, int], dict[str, int]] = {}
     of_users: dict[tuple[int], dict[str, int]] = {}
-    raised: dict[tuple[tuple[str, int], str], int] = {}
 
     def add_to_user(user_id: int, column: str, delta: int) -> None:
         totals = of_users.setdefault((user_id,), {})
@@ -401,14 +407,14 @@ def _update_counters(
         target, kind = change.target, change.kind
         totals = of_content.setdefault(target, {})
         totals[kind.total] = totals.get(kind.total, 0) + change.delta
-        raised[target, kind.total] = raised.get((target, kind.total), 0) + 1
+        totals[kind.version] = totals.get(kind.version, 0) + 1
         if change.delta and target in owners:
             add_to_user(owners[target], kind.received, change.delta)
         if kind.given:
             for actor in change.actors:
                 if actor.change:
                     add_to_user(actor.actor_id, kind.given, actor.change)
-    counters.add_to_content(cursor, of_content, raised)
+    counters.add_to_content(cursor, of_content)
     counters.add_to_users(cursor, of_users)
 
 

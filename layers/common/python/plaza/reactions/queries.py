@@ -29,7 +29,7 @@ from plaza.reactions.model import (
     Reactor,
     Target,
 )
-from plaza.reactions.react import hydrate, request_rebuild, require_existing
+from plaza.reactions.react import hydrate, hydrate_page, request_rebuild, require_existing
 from plaza.reactions.redis_queries import CachedCount
 from plaza.reactions.redis_user_lists import LIST_LENGTH
 from plaza.targets import Existence, lookup
@@ -52,9 +52,10 @@ def read_counts(
 
     MySQL, about a second behind, stands in while Redis is unavailable and for a target that another
     caller loads for too long. Anonymous callers (``actor_id`` None) get totals of hot targets that
-    are up to 2 s old. At most ``max_loaded`` targets are loaded into Redis, None: all; MySQL stands
-    in for the others. One round trip when all targets are loaded, two more when one is not; no
-    statement when Redis has all targets and the actor's states. Raises MysqlDown, RedisDown.
+    are up to 2 s old. As many targets are loaded into Redis as a page may cost, and at most
+    ``max_loaded``; MySQL stands in for the others. One round trip when all targets are loaded, two
+    more when one is not; no statement when Redis has all targets and the actor's states. Raises
+    MysqlDown, RedisDown.
     """
     if actor_id is not None:
         return _read_counts(pairs, actor_id, max_loaded=max_loaded)
@@ -157,21 +158,21 @@ def _read_cold(
 ) -> tuple[dict[tuple[Kind, Target], CachedCount], bool]:
     """Hydrate cold targets; return the counts of those that are not deleted, and exactness.
 
-    Not exact when MySQL, which lacks the outbox, stands in for a target beyond ``max_loaded``, or
-    for one that another caller loads for too long. Raises ReactionUndecided when the fallback
-    budget for that is empty.
+    Not exact when MySQL, which lacks the outbox, stands in for a target beyond ``max_loaded``, for
+    one with an outbox that is left to a later page, or for one that another caller loads for too
+    long. Raises ReactionUndecided when the fallback budget for the last is empty.
     """
     existence = lookup.find_all({target for _, target in cold})
     missing = {
         w: CachedCount(0, False, False) for w in cold if existence[w[1]] is Existence.MISSING
     }
     live = [w for w in cold if existence[w[1]] is Existence.LIVE]
-    left = hydrate(live[:max_loaded]) if live else []
-    if left and not _fallback_budget.take():
-        raise ReactionUndecided(f"{left[0][1]} is being loaded; try again.")
+    busy, saved = hydrate_page(live[:max_loaded])
+    if busy and not _fallback_budget.take():
+        raise ReactionUndecided(f"{busy[0][1]} is being loaded; try again.")
     cached = redis_queries.read_all(live, actor_id) if live else []
     loaded = {w: c for w, c in zip(live, cached, strict=True) if c is not None}
-    return missing | loaded, None not in cached
+    return missing | loaded, saved.issuperset(set(live) - loaded.keys())
 
 
 def list_reactors(

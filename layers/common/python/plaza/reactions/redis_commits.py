@@ -43,7 +43,7 @@ def apply_all(commits: Sequence[Commit]) -> list[ApplyResult]:
     """Apply commits to their targets, and drop the lists of their actors. One round trip, more when
     a target has more rows than one call applies. Raises RedisDown, UnknownProtocol."""
     expires_at_ms = clock.now_ms() + idle_ttl_ms()
-    actors = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
+    actors = dict.fromkeys((c.kind.name, row[0]) for c in commits for row in c.rows)
     lists = (key for actor in actors for key in list_keys(*actor))
     applied = _apply(commits, expires_at_ms, redis.delete_commands(lists))
     while more := [i for i, a in enumerate(applied) if a.code == "MORE"]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import masters, redis
+from plaza.infra.redis import locks, masters, redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
@@ -55,6 +55,15 @@ def take_hydration_leases(pairs: Sequence[tuple[Kind, Target]]) -> list[Hydratio
         HydrationLease(code, token, node, entries)
         for node, (code, entries) in zip(nodes, redis.run_all(calls), strict=True)
     ]
+
+
+def release_hydration_leases(
+    leases: Iterable[tuple[Kind, Target, HydrationLease]],
+) -> None:
+    """Let other callers load the targets."""
+    locks.unlock_all(
+        locks.Lock(keys_of(kind.name, target).lease, lease.token) for kind, target, lease in leases
+    )
 
 
 def read_outboxes(requests: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:

@@ -16,6 +16,7 @@ from plaza.infra.runtime.codec import MAX_ID
 from plaza.reactions import mysql_sorted_lists
 from plaza.reactions.model import (
     KINDS,
+    MAX_UNSORTED,
     Commit,
     CounterChange,
     Kind,
@@ -25,7 +26,6 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.mysql_sorted_lists import SortedEntry
 
-MAX_UNSORTED = 2_000  # active actors of a target that each reader sorts
 TARGET_TYPES = tuple(sorted({of for kind in KINDS.values() for of in kind.targets}))
 _MAX_BEGUN = 2 * MAX_UNSORTED
 _ROWS_AT_ONCE = 5_000

@@ -182,7 +182,7 @@ def _correct(
 ) -> CorrectedCounters:
     """Lock the counters, content before users, count their rows, and correct those that are wrong.
 
-    A counter of which Redis has a newer version gets a version above it.
+    A counter that is wrong, or of which Redis has a newer version, gets a version above both.
     """
     target_recounts = {
         f.subject.target: False for f in findings if f.subject.what in CONTENT_TOTALS
@@ -209,10 +209,12 @@ def _correct(
             counter = locked[target]
             totals = right.get(target, counter.totals)
             versions = {
-                column: _raise_version(version, min_target_versions.get((target, column), 0), epoch)
-                if totals[column] == counter.totals[column]
-                else _raise_version(version, min_target_versions.get((target, column), 0), epoch)
-                + 1
+                column: _raise_version(
+                    version,
+                    min_target_versions.get((target, column), 0),
+                    epoch,
+                    is_wrong=totals[column] != counter.totals[column],
+                )
                 for column, version in counter.versions.items()
             }
             if versions != counter.versions:
@@ -238,10 +240,18 @@ def _correct(
     return CorrectedCounters(content, users, len(wrong_content) + len(wrong_users), epoch)
 
 
-def _raise_version(version: int, cached: int, epoch: int) -> int:
-    """Return ``version``, or one above the version in Redis if that is greater."""
+def _raise_version(version: int, cached: int, epoch: int, *, is_wrong: bool) -> int:
+    """Return the version of a counter after a repair. One that is wrong, or of which Redis has a
+    newer version, gets one above both, and skips one at least.
+
+    No commit has the version that is skipped, so a reader of the log knows that totals below it do
+    not add up to those above. An event that changes nothing is logged with the version of the
+    repair.
+    """
     cached = cached - epoch if cached >= epoch else cached
-    return version if cached <= version else cached + 1
+    if not is_wrong and cached <= version:
+        return version
+    return max(version + 1, cached) + 1
 
 
 def _update_redis(

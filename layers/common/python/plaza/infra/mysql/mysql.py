@@ -115,10 +115,18 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
 
 
 def send(cursor: Cursor, sql: str) -> None:
-    """Send a write; its reply is read, and its error raised, before the next statement or the
+    """Send a statement; its reply is read, and its error raised, before the next statement or the
     commit. So the caller prepares the next statement while MySQL works on this one."""
     connection: Any = cursor.connection  # a SharedTlsConnection
     connection.send(sql)
+
+
+def receive(cursor: Cursor) -> Sequence[Row]:
+    """Return the rows of the SELECT that was sent last. Raises its error."""
+    connection: Any = cursor.connection  # a SharedTlsConnection
+    connection.receive()
+    rows: Sequence[Row] = connection._result.rows
+    return rows
 
 
 def try_lock(cursor: Cursor, sql: str, args: Sequence[Any]) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.commands import Command
+from plaza.infra.redis.commands import Call, Command
 from plaza.infra.redis.scripts import SHARED, load_script
 
 _RELEASE_LOCK = load_script(SHARED / "release_lock.lua")
@@ -44,4 +44,10 @@ def try_lock(key: str, ttl_s: float) -> Lock | None:
 
 def unlock(lock: Lock) -> bool:
     """Release the lock; return False if it had expired. One round trip. Raises RedisDown."""
-    return bool(redis.run(_RELEASE_LOCK, (lock.key,), (lock.token,)))
+    return unlock_all([lock])[0]
+
+
+def unlock_all(held: Iterable[Lock]) -> list[bool]:
+    """Release locks as ``unlock``, all in one round trip."""
+    calls = [Call(_RELEASE_LOCK, (lock.key,), (lock.token,)) for lock in held]
+    return [bool(released) for released in redis.run_all(calls)]

@@ -90,7 +90,10 @@ local function apply_commit(meta, row_requests, outbox, recent, db_version, tota
   end
   meta.version = math.max(meta.version, tonumber(newest))
   if #actors == 0 then return end
-  if redis.call('EXISTS', row_requests) == 1 then redis.call('HDEL', row_requests, unpack(actors)) end
+  -- A complete recent answers for all actors, so the gate requests no row.
+  if not meta.complete and redis.call('EXISTS', row_requests) == 1 then
+    redis.call('HDEL', row_requests, unpack(actors))
+  end
   confirm_entries(meta, outbox, actors, versions, states, true)
   if meta.on_rows then meta.on_rows(actors, versions, states) end
   apply_rows(recent, actors, versions, states)
