@@ -227,12 +227,12 @@ def test_a_cached_first_page_takes_no_statement_and_constant_round_trips(
         assert work.round_trips <= round_trips, path
 
 
-def test_an_uncached_page_of_100_costs_as_much_as_one_of_10() -> None:
+def test_an_uncached_page_of_100_costs_as_much_as_one_of_20() -> None:
     parent = int(post())
     paths = fill_page(100, parent)
     for path in paths:
         costs = []
-        for count in (10, 100):
+        for count in (20, 100):  # more than ten, whose sizes are read first
             redis.execute("FLUSHALL")
             connections.client().script_flush()
             as_another_process()
@@ -240,7 +240,7 @@ def test_an_uncached_page_of_100_costs_as_much_as_one_of_10() -> None:
                 assert len(ask("GET", f"{path}?limit={count}").body["items"]) == count
             costs.append((work.statements, work.round_trips))
         assert costs[0] == costs[1], path
-        assert costs[0][0] <= 9, path
+        assert costs[0][0] <= 10, path
         # On a cluster a second node also needs a script to be loaded.
         assert costs[0][1] <= (30 if IS_CLUSTER else 28), path
 
