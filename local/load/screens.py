@@ -62,7 +62,7 @@ SLACK = 1.2  # of the polls a second, because screens begin at random
 CALM = "calm"
 _REQUESTS_AT_ONCE = 64
 _TICK_S, _CHECK_S = 0.02, 0.2
-_QUIET_S = 120.0
+_QUIET_S = 300.0
 _WIDTH = 120
 
 
