@@ -32,8 +32,9 @@ LONG = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files. Tests of the stack that need it quiet, and those that take parts of it away,
-    come after its others: what they meet or leave may refuse a request."""
-    stages = {item.path: 0 for item in items}
+    come after its others: what they meet or leave may refuse a request. Runbooks leave most, so
+    they are last."""
+    stages = {item.path: 3 * (item.path.name == "test_runbooks.py") for item in items}
     for item in items:
         stages[item.path] = max(stages[item.path], find_stage(item))
 
