@@ -25,7 +25,7 @@ os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests fi
 # one at the end.
 E2E = "tests/e2e/"
 LONG = (
-    *(f"{E2E}test_{name}.py" for name in ("contract", "kept_data", "runbooks", "web_console")),
+    *(f"{E2E}test_{name}.py" for name in ("contract", "kept_data", "web_console")),
     *(f"tests/{name}/" for name in ("versions", "faults", "model")),
 )
 

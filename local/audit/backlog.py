@@ -18,6 +18,7 @@ from local.stack.status import count_messages
 TIMEOUT_S = 300.0
 # Longer than a batch takes on one machine: with less, a slow batch is delivered twice.
 SHORT_VISIBILITY_TIMEOUT_S = 10
+RECOVERING = "SweepOutbox", "RecoverOrders"  # functions of schedules that finish what was left
 _POLL_INTERVAL_S = 0.25
 _FIRST_SWEEP_AFTER_S = 5.0
 _MAX_SWEEP_WAIT_S = 30.0
@@ -109,7 +110,7 @@ def wait_until_quiet(
             return False
         is_stored = backlog.targets or backlog.orders or backlog.spilled
         if is_stored and not backlog.waiting and now_s >= sweep_at_s:
-            for function in ("SweepOutbox", "RecoverOrders"):
+            for function in RECOVERING:
                 # A server is unavailable: a later run succeeds.
                 with contextlib.suppress(CommandError):
                     stack.invoke(function, {})

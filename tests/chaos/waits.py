@@ -9,13 +9,12 @@ from dataclasses import replace
 
 from cli.paths import CommandError
 from local.audit.audit import run_audit
-from local.audit.backlog import read_backlog
+from local.audit.backlog import RECOVERING, read_backlog
 from tests.chaos.harness import Harness, wait_for
 from tests.chaos.traffic import Operation, Workload
 
 NORMAL_IN_A_ROW = 4
 QUIET_S = 240.0
-RECOVERING = "SweepOutbox", "RecoverOrders"
 _SCHEDULE_INTERVAL_S = 10.0
 _SWEEP_PAUSE_S = 1.5  # longer than a process keeps the name of a mastership; a minute in production
 
