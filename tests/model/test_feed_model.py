@@ -223,9 +223,11 @@ class Run:
             self.world.let_sweeps_be_due()
             published = publish.publish_unsent()
             swept = sweep.sweep_outbox(grace_us=0)
-            if published + swept == 0 and not any(self.queues.messages.values()):
+            is_empty = not any(self.queues.messages.values())
+            # A target that misses a commit stays in the index until it is loaded again.
+            if published + swept == 0 and is_empty and not find_keys("{*}:outboxes"):
                 return
-        raise AssertionError("the queues do not empty")
+        raise AssertionError("the queues or the outboxes do not empty")
 
 
 def expire_older() -> None:
