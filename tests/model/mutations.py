@@ -136,6 +136,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the reign guard": Mutation("", "", "", ("masters",)),
     "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
     "a successor names its predecessor": Mutation("", "", "", ("masters",)),
+    "who stores a reign begins a recovery": Mutation("", "", "", ("an old sweeper", "masters")),
     "a clock's maximum lead": Mutation("", "", "", ("clock ahead",)),
     "a sweep ends a wait of the future": Mutation(
         "SWEEP", "math.abs(now_us - blocked)", "(now_us - blocked)", ("a lost commit",)
@@ -213,6 +214,18 @@ def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(reign_guard, "store_reigns", lambda masters: late.update({getcurrent(): masters}))
     patch.setattr(failover_recovery, "acknowledge_after_failover", acknowledge_first)
+
+
+def _store_reigns_alone(patch: pytest.MonkeyPatch) -> None:
+    """Leave the progress of the recovery as it is when reigns are replaced."""
+
+    def replace(reigns: Mapping[int, str]) -> None:
+        [(progress,)] = mysql.fetch_all("SELECT MAX(epoch) FROM redis_epoch")
+        replaced(reigns)
+        mysql.write("UPDATE redis_epoch SET epoch = %s", (progress,))
+
+    replaced = mysql_reactions.replace_reigns
+    patch.setattr(mysql_reactions, "replace_reigns", replace)
 
 
 def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
@@ -353,6 +366,7 @@ _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the reign guard": _pass_no_guard,
     "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
     "a successor names its predecessor": _succeed_any_reign,
+    "who stores a reign begins a recovery": _store_reigns_alone,
     "a clock's maximum lead": _follow_any_clock,
     "the time of a load is read after its lease": _read_the_clock_before_the_lease,
     "a token begins with the version of the counter": _leave_out_the_version,

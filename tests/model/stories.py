@@ -32,6 +32,7 @@ from tests.model.reactions_model import GRACE_US, HOUR_US, Run, Trouble, begin_e
 from tests.support.plaza import World, read_event
 
 LEASE_MS = 60_000  # of real time: no lease ends within a story
+_STEPS_OF_A_SWEEPER = 16  # or more than it has
 Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
 
 
@@ -195,6 +196,33 @@ def _two_masters(run: Run, moment: int) -> bool:
     return is_played
 
 
+def _old_sweeper(run: Run, moment: int) -> bool:
+    """A sweeper that is connected to a master from two reigns ago is killed at any of its steps,
+    after the sweeper of the present master noticed this one."""
+    masters = _masters_of(run)
+    _react(run, 1)
+    _save_all(run)
+    for _ in range(2):
+        failover_recovery.acknowledge_after_failover()
+    masters.replicate()
+    masters.promote(cut_off=True, keep_connections=True)
+    old = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
+    masters.connect_to_other(old)
+    steps_before, steps_after = divmod(moment, _STEPS_OF_A_SWEEPER)
+    is_played = _step(old, steps_before)
+    masters.rejoin()
+    masters.promote(cut_off=False, keep_connections=True)
+    failover_recovery.acknowledge_after_failover()
+    _step(old, steps_after)
+    old.throw(GreenletExit)
+    _settle(run)
+    _react(run, 2)
+    _save_all(run)
+    _settle(run)
+    _check_answer(run, {1, 2})
+    return is_played
+
+
 def _snapshot(run: Run, moment: int) -> bool:
     """A consumer commits, and has not applied its commit, while another process hydrates."""
     _react(run, 3)
@@ -306,6 +334,7 @@ STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "a reign returns": (Trouble(promote=1), _reign_returns),
     "an old connection": (Trouble(promote=1), _old_connection),
     "two masters": (Trouble(promote=1), _two_masters),
+    "an old sweeper": (Trouble(promote=1), _old_sweeper),
     "a snapshot": (Trouble(), _snapshot),
     "a slow load": (Trouble(flush=1), _slow_load),
     "a lost commit": (Trouble(back=1), _lost_commit),

@@ -151,7 +151,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/lua/sweep.lua": [SWEEP, RECOVERY],
     "reactions/lua/tombstone.lua": [TOMBSTONE],
     "reactions/model.py": [MODEL, PERSIST],
-    "reactions/mysql_reactions.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST],
+    "reactions/mysql_reactions.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
     "reactions/persist.py": [*STORED, *ACKNOWLEDGED, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, PERSIST],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],

@@ -17,7 +17,15 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import masters
 from plaza.infra.redis.masters import Master
 from plaza.reaction_log import mysql_log
-from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
+from plaza.reactions import (
+    LIKE,
+    Target,
+    failover_recovery,
+    mysql_failover_progress,
+    queues,
+    react,
+    reign_guard,
+)
 from tests.support.failures import Killed, failing
 from tests.support.plaza import World
 
@@ -199,6 +207,27 @@ def test_a_failover_during_a_recovery_restarts_it(
     fail_over()
     assert [failover_recovery.acknowledge_after_failover(max_s=0) for _ in range(4)] == [2, 2, 2, 0]
     assert acknowledged_again(plaza) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("is_recovering", [False, True], ids=["after a recovery", "during one"])
+def test_the_next_run_follows_a_sweeper_with_an_old_connection_that_was_killed(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch, is_recovering: bool
+) -> None:
+    """It stored its own reign, which is not the predecessor of the present one: no consumer could
+    apply a commit until the next failover."""
+    monkeypatch.setattr(failover_recovery, "_PAGE", 2)
+    failover_recovery.acknowledge_after_failover()
+    like(plaza, 1, 2, 3)
+    fail_over()
+    fail_over()
+    recovered = failover_recovery.acknowledge_after_failover(max_s=0 if is_recovering else 10)
+    assert recovered == (2 if is_recovering else 3)
+    plaza.queues.take(queues.ACKNOWLEDGEMENTS)
+    reign_guard.store_reigns({"{0": Master(0, "reign1", "")})
+    assert failover_recovery.acknowledge_after_failover() == 3
+    assert acknowledged_again(plaza) == [1, 2, 3]
+    assert mysql.fetch_all("SELECT reign FROM redis_reign") == [("reign3",)]
+    assert failover_recovery.acknowledge_after_failover() == 0
 
 
 def test_the_archive_keeps_events_that_a_recovery_may_need(

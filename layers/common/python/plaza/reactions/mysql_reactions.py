@@ -112,10 +112,20 @@ def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str)
 
 def replace_reigns(reigns: Mapping[int, str]) -> None:
     """Store first_slot -> reign of all masters, behind all transactions that passed the log lock.
-    Four statements. Raises MysqlDown as ``wait_for_log_writers``."""
+    Three statements, six if other reigns were stored. Raises MysqlDown as ``wait_for_log_writers``.
+
+    Then the next run of the recovery begins anew: this process may be connected to an earlier
+    master, and be killed before it recovers.
+    """
 
     def replace(cursor: Cursor) -> None:
         take_log_lock(cursor)
+        cursor.execute("SELECT first_slot, reign FROM redis_reign")
+        if dict(cursor.fetchall()) == reigns:
+            return
+        cursor.execute(
+            "UPDATE redis_epoch SET epoch = 0, recovering_epoch = NULL, recovered_seq = NULL"
+        )
         cursor.execute("DELETE FROM redis_reign")
         cursor.executemany(
             "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())

@@ -64,5 +64,5 @@ def pass_guard(
 
 def store_reigns(masters: Masters) -> None:
     """Store the reigns of all masters, after all transactions that read the rows before ended.
-    Four statements. Raises MysqlDown."""
+    Three statements, six if other reigns were stored. Raises MysqlDown."""
     mysql_reactions.replace_reigns({m.first_slot: m.reign for m in masters.values()})
