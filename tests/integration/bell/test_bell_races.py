@@ -168,7 +168,7 @@ def end_after(cut: str, work: Callable[[], object], monkeypatch: pytest.MonkeyPa
             work()
 
 
-@pytest.mark.parametrize("cut", ["lock_bells", "read_around", "store_groups", "raise_bells"])
+@pytest.mark.parametrize("cut", ["request_locks", "receive_around", "store_groups", "raise_bells"])
 def test_a_consumer_that_ends_between_statements_leaves_nothing(
     cut: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,7 +148,7 @@ def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Append an event to the log as the first commit of its target."""
     [change] = replay({}, group_events([event]))
     commit = Commit(change.kind, change.target, 1, change.delta, True, [])
-    mysql_reactions.append_log(cursor, [change], [commit])
+    mysql_reactions.append_log(cursor, mysql_reactions.render_log([change], [commit]))
     connection: Any = cursor.connection
     connection.receive()
 

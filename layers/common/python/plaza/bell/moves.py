@@ -28,8 +28,41 @@ _POST = "post"
 def move(cursor: Cursor, moves: Sequence[Move], *, rings: bool) -> list[int]:
     """Ring and take back; return the position that each row keeps. ``rings``: False lets nothing
     ring. Four statements, two if nothing changes."""
-    bells = mysql_store.lock_bells(cursor, {m.group.user_id for m in moves})
-    return _apply(cursor, bells, moves, rings)
+    pending = PendingMoves(cursor, {m.group.user_id for m in moves})
+    pending.request_groups(moves, rings=rings)
+    pending.receive_groups()
+    return pending.apply()
+
+
+class PendingMoves:
+    """``move`` in steps: while MySQL works on one, the caller prepares other statements. They may
+    be sent after ``receive_groups``.
+
+    ``user_ids``: whose bells may change, at least one; those that exist are locked.
+    """
+
+    def __init__(self, cursor: Cursor, user_ids: Iterable[int]) -> None:
+        self._cursor = cursor
+        self._moves: Sequence[Move] = ()
+        mysql_store.request_locks(cursor, user_ids)
+
+    def request_groups(self, moves: Sequence[Move], *, rings: bool) -> None:
+        """Create the bells that ``moves`` lack, and send the statement that reads their groups."""
+        self._moves, self._rings = moves, rings
+        self._bells = mysql_store.receive_locked(self._cursor, {m.group.user_id for m in moves})
+        if moves:
+            _request_around(self._cursor, self._bells, moves, rings)
+
+    def receive_groups(self) -> None:
+        """Read the groups."""
+        if self._moves:
+            self._around = mysql_store.receive_around(self._cursor)
+
+    def apply(self) -> list[int]:
+        """Store the moves; return the position that each row keeps."""
+        if not self._moves:
+            return []
+        return _store(self._cursor, self._bells, self._around, self._moves, self._rings)
 
 
 def ring_comment(
@@ -112,12 +145,29 @@ def _key_of_comments(recipient: int, post_id: int) -> GroupKey:
 def _apply(
     cursor: Cursor, bells: Mapping[int, Bell], moves: Sequence[Move], rings: bool
 ) -> list[int]:
+    _request_around(cursor, bells, moves, rings)
+    return _store(cursor, bells, mysql_store.receive_around(cursor), moves, rings)
+
+
+def _request_around(
+    cursor: Cursor, bells: Mapping[int, Bell], moves: Sequence[Move], rings: bool
+) -> None:
     guarded = {user_id for user_id, bell in bells.items() if bell.blocking} if rings else set()
-    groups, deleted, blocked = mysql_store.read_around(
+    mysql_store.request_around(
         cursor,
         {m.group for m in moves},
         {(m.group.user_id, m.actor_id) for m in moves if m.on and m.group.user_id in guarded},
     )
+
+
+def _store(
+    cursor: Cursor,
+    bells: Mapping[int, Bell],
+    around: mysql_store.Around,
+    moves: Sequence[Move],
+    rings: bool,
+) -> list[int]:
+    groups, deleted, blocked = around
     moved = apply_moves(moves, bells, groups, Silence(not rings, deleted, blocked))
     if moved.users:
         mysql_store.store_groups(cursor, moved.groups)

@@ -28,14 +28,29 @@ _COLUMNS = ("fresh", "read_position", "changed", "shown_position", "fresh_after"
 _KEY = ("user_id", "kind", "subject_type", "subject_id")
 _SELECTED = ", ".join([*_KEY, *_COLUMNS])
 _BLOCKING = "(SELECT COUNT(*) FROM user_block WHERE blocker_id = {})"
+Around = tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]]
+"""Groups, deleted texts, blocks (recipient, actor)."""
 
 
 def lock_bells(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
     """Lock the bells of users until the commit, in the order of the ids; create the missing ones.
     Two statements more when one is missing."""
-    ids = sorted(set(user_ids))
-    bells = lock_existing(cursor, ids)
-    if missing := [user_id for user_id in ids if user_id not in bells]:
+    ids = set(user_ids)
+    request_locks(cursor, ids)
+    return receive_locked(cursor, ids)
+
+
+def request_locks(cursor: Cursor, user_ids: Iterable[int]) -> None:
+    """Send the statement that locks the bells that exist of ``user_ids``, in the order of the
+    ids."""
+    _request_bells(cursor, sorted(user_ids), "FOR UPDATE")
+
+
+def receive_locked(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
+    """Return the bells that ``request_locks`` locked; create and lock those that are missing of
+    ``user_ids``, by two statements."""
+    bells = _receive_bells(cursor)
+    if missing := sorted(set(user_ids) - bells.keys()):
         create_bells(cursor, missing)
         bells |= lock_existing(cursor, missing)
     return bells
@@ -43,24 +58,30 @@ def lock_bells(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
 
 def lock_existing(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, Bell]:
     """Lock the bells that exist of ``user_ids``, which are sorted, until the commit."""
-    return _read_bells(cursor, user_ids, "FOR UPDATE")
+    request_locks(cursor, user_ids)
+    return _receive_bells(cursor)
 
 
 def read_bell(cursor: Cursor, user_id: int) -> Bell | None:
     """Return a bell without a lock, for a snapshot; None if the user has none."""
-    return _read_bells(cursor, [user_id], "").get(user_id)
+    _request_bells(cursor, [user_id], "")
+    return _receive_bells(cursor).get(user_id)
 
 
-def _read_bells(cursor: Cursor, user_ids: Iterable[int], locking: str) -> dict[int, Bell]:
-    cursor.execute(
+def _request_bells(cursor: Cursor, user_ids: Iterable[int], locking: str) -> None:
+    mysql.send(
+        cursor,
         f"""
         SELECT {sql.concat_rows("user_id", "position", "unread", "blocking")}
         FROM bell FORCE INDEX (PRIMARY)
         WHERE user_id IN ({sql.render_ids(user_ids)})
         {locking}
-        """
+        """,
     )
-    [(rows,)] = cursor.fetchall()
+
+
+def _receive_bells(cursor: Cursor) -> dict[int, Bell]:
+    [(rows,)] = mysql.receive(cursor)
     return {user_id: Bell(*numbers) for user_id, *numbers in sql.split_rows(rows)}
 
 
@@ -100,18 +121,30 @@ def recount_blocks(cursor: Cursor, user_id: int) -> None:
 
 def read_around(
     cursor: Cursor, keys: Collection[GroupKey], pairs: Collection[tuple[int, int]]
-) -> tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]]:
+) -> Around:
     """Return the groups of ``keys`` that exist; which of their texts are deleted; which (recipient,
-    actor) of ``pairs`` are blocks.
+    actor) of ``pairs`` are blocks. The recipient of a text is its author."""
+    request_around(cursor, keys, pairs)
+    return receive_around(cursor)
+
+
+def request_around(
+    cursor: Cursor, keys: Collection[GroupKey], pairs: Collection[tuple[int, int]]
+) -> None:
+    """Send the statement of ``read_around``.
 
     Call it after ``lock_bells``, which protects the groups, as in ``read_page``: a deletion clears
-    the groups of its text under that lock, later. The recipient of a text is its author.
+    the groups of its text under that lock, later.
     """
-    cursor.execute(" UNION ALL ".join([*_select_groups(keys), *_select_blocks(pairs)]))
+    mysql.send(cursor, " UNION ALL ".join([*_select_groups(keys), *_select_blocks(pairs)]))
+
+
+def receive_around(cursor: Cursor) -> Around:
+    """Return what ``request_around`` requested, as ``read_around``."""
     groups: dict[GroupKey, Group] = {}
     deleted: set[tuple[str, int]] = set()
     blocked: set[tuple[int, int]] = set()
-    for what, subject_type, packed, packed_deleted in cursor.fetchall():
+    for what, subject_type, packed, packed_deleted in mysql.receive(cursor):
         rows = sql.split_rows(packed)
         if what == "blocked":
             blocked.update((blocker, blocked_id) for blocker, blocked_id in rows)

@@ -2,46 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from plaza.bell import GroupKey, Move
-from plaza.bell import moves as bell_moves
+from plaza.bell.moves import PendingMoves
 from plaza.infra.mysql.mysql import Cursor
-from plaza.reactions.model import CounterChange, ReactionKey, ReactionRow
+from plaza.reactions.model import KINDS, CounterChange, ReactionKey, ReactionRow
+
+_Key = tuple[str, int, str, int]
 
 
-def apply(
+class BellMoves:
+    """The moves of one batch. Between its steps the caller prepares other statements, while MySQL
+    works on those of this one (``PendingMoves``)."""
+
+    def __init__(
+        self,
+        pending: PendingMoves,
+        owners: Mapping[tuple[str, int], int],
+        positions: Mapping[_Key, int],
+        *,
+        rings: bool,
+    ) -> None:
+        self._pending, self._owners, self._rings = pending, owners, rings
+        self._positions = dict(positions)
+        self._keys: list[_Key] = []
+
+    def request_groups(self, changes: Iterable[CounterChange]) -> None:
+        """Ring for rows that ``changes`` turn on, take back those that they turn off. One
+        statement, none without a move; two more for the first ring of an owner."""
+        moves = []
+        for change in changes:
+            target, kind = change.target, change.kind
+            owner = self._owners.get(target)
+            if owner is None or not kind.rings:
+                continue
+            group = GroupKey(owner, kind.name, *target)
+            for actor_id, _, on, moved, _ in change.actors:
+                if moved and actor_id != owner:
+                    key = (*target, kind.name, actor_id)
+                    rang_at = self._positions.get(key, 0)
+                    if rang_at or (on and self._rings):
+                        self._keys.append(key)
+                        moves.append(Move(group, actor_id, on, rang_at))
+        self._pending.request_groups(moves, rings=self._rings)
+
+    def receive_groups(self) -> None:
+        """Read the groups; then other statements may be sent."""
+        self._pending.receive_groups()
+
+    def apply(self) -> dict[_Key, int]:
+        """Store the moves; return key -> bell_position of the rows that have one. Two statements,
+        none if no bell changes."""
+        moved_to = self._pending.apply()
+        return self._positions | dict(zip(self._keys, moved_to, strict=True))
+
+
+def lock_bells(
     cursor: Cursor,
     owners: Mapping[tuple[str, int], int],
+    keys: Collection[ReactionKey],
     before: Mapping[ReactionKey, ReactionRow],
-    changes: Iterable[CounterChange],
     *,
     rings: bool,
-) -> dict[tuple[str, int, str, int], int]:
-    """Ring for rows that were turned on, take back those that were turned off; return key ->
-    bell_position of the rows that have one. ``before``: the rows before ``changes``.
+) -> BellMoves | None:
+    """Lock the bells of the owners whom reactions with ``keys`` may move, by one statement; None,
+    without one, if they move none. ``before``: the rows before the batch.
 
-    The counters of the targets are locked. Four statements if something rings or is taken back,
-    two more for the first ring of an owner, else none.
+    The counters of the targets are locked.
     """
-    positions: dict[tuple[str, int, str, int], int] = {
+    positions: dict[_Key, int] = {
         key: row.bell_position for key, row in before.items() if row.bell_position
     }
-    keys, moves = [], []
-    for change in changes:
-        target, kind = change.target, change.kind
-        owner = owners.get(target)
-        if owner is None or not kind.rings:
-            continue
-        group = GroupKey(owner, kind.name, *target)
-        for actor_id, _, on, moved, _ in change.actors:
-            if moved and actor_id != owner:
-                key = (*target, kind.name, actor_id)
-                rang_at = positions.get(key, 0)
-                if rang_at or (on and rings):
-                    keys.append(key)
-                    moves.append(Move(group, actor_id, on, rang_at))
-    if moves:
-        moved_to = bell_moves.move(cursor, moves, rings=rings)
-        positions.update(zip(keys, moved_to, strict=True))
-    return positions
+    users = {owners[key[:2]] for key in keys if KINDS[key.kind].rings and key[:2] in owners}
+    if not users or not (rings or positions):
+        return None
+    return BellMoves(PendingMoves(cursor, users), owners, positions, rings=rings)

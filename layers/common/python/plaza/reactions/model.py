@@ -185,12 +185,8 @@ class Commit(NamedTuple):
     rows: Sequence[tuple[int, int, bool]]
 
 
-class LogEntry(NamedTuple):
-    """A row of the log: an event and its change of the total, -1, 0 or 1."""
-
-    event: ReactionEvent
-    version_us: int
-    change: int
+LogEntry = tuple[ReactionEvent, int, int]
+"""A row of the log: an event, its version, and its change of the total, -1, 0 or 1."""
 
 
 class SavedActor(NamedTuple):
@@ -357,21 +353,24 @@ def replay(before: Mapping[ReactionKey, ReactionRow], groups: EventGroups) -> li
         target = Target(target_type, target_id)
         state = CounterChange(target, KINDS[kind])
         changes.append(state)
-        last_actor = -1
+        was_on, on, version_us, is_newer, last_actor = False, False, 0, False, -1
         for (actor_id, at_us), event in group:
             if actor_id != last_actor:
+                if last_actor >= 0:
+                    state.actors.append(
+                        SavedActor(last_actor, version_us, on, on - was_on, is_newer)
+                    )
                 if len(state.actors) == MAX_ROWS:
                     state = CounterChange(target, KINDS[kind])
                     changes.append(state)
                 was_on, version_us, _ = before.get(event.key, _NEVER)
-                on = was_on
-                state.actors.append(SavedActor(actor_id, version_us, on, 0, False))
-            last_actor, change = actor_id, 0
+                on, is_newer, last_actor = was_on, False, actor_id
+            change = 0
             if at_us > version_us:
                 change = event.on - on
-                on, version_us = event.on, at_us
-                state.actors[-1] = SavedActor(actor_id, at_us, on, on - was_on, True)
+                on, version_us, is_newer = event.on, at_us, True
                 state.delta += change
                 state.is_new = True
-            state.entries.append(LogEntry(event, at_us, change))
+            state.entries.append((event, at_us, change))
+        state.actors.append(SavedActor(last_actor, version_us, on, on - was_on, is_newer))
     return changes

@@ -233,10 +233,10 @@ def read_hottest_targets(limit: int) -> list[tuple[str, Target]]:
     return [(kind, Target(*target)) for kind, *target in rows]
 
 
-def append_log(cursor: Cursor, changes: Sequence[CounterChange], commits: Sequence[Commit]) -> None:
-    """Append the entries of ``changes`` to the log, each event once. ``commits``: the commit of
-    each of ``changes``; each row has its db_version and the total after it."""
-    rows = ",".join(
+def render_log(changes: Sequence[CounterChange], commits: Sequence[Commit]) -> str:
+    """Render the entries of ``changes`` as rows of the log. ``commits``: the commit of each of
+    ``changes``; each row has its db_version and the total after it."""
+    return ",".join(
         [
             f"{key},{event.key[3]:d},{version_us:d},{event.on:d},{change_by:d},{counted}"
             f",'{_utc_day(version_us // _DAY_US)}',{sql.render_request_id(event.request_id)})"
@@ -245,6 +245,10 @@ def append_log(cursor: Cursor, changes: Sequence[CounterChange], commits: Sequen
             for event, version_us, change_by in change.entries
         ]
     )
+
+
+def append_log(cursor: Cursor, rows: str) -> None:
+    """Append the rows of ``render_log`` to the log, each event once."""
     mysql.send(
         cursor,
         f"""

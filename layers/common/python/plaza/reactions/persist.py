@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -64,6 +66,7 @@ __all__ = [
 ]
 
 EVENTS_PER_TRANSACTION = 1000
+_TURN_S = 0.0002
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def _save_overlapped(
     The thread and this one never use Redis at the same time: it has one connection.
     """
     begun: tuple[PersistedBatch, Future[_Applied]] | None = None
-    with ThreadPoolExecutor(max_workers=1) as thread:
+    with _switching_often(), ThreadPoolExecutor(max_workers=1) as thread:
         for part in parts:
             saved = store(part)
             if begun:
@@ -129,6 +132,18 @@ def _save_overlapped(
             begun = saved, thread.submit(_apply, saved)
         if begun:
             _acknowledge_or_postpone(*begun)
+
+
+@contextmanager
+def _switching_often() -> Iterator[None]:
+    """Let the threads of the block run in turns of ``_TURN_S``: while one computes, the other would
+    wait 5 ms after each reply of a store."""
+    turn_s = sys.getswitchinterval()
+    sys.setswitchinterval(_TURN_S)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(turn_s)
 
 
 def _store(
@@ -329,16 +344,21 @@ def _persist_batch(
     groups = group_events(events)  # while MySQL reads
     rows = mysql_reactions.render_rows(groups)
     before = mysql_reactions.receive_rows(cursor)
-    moves_bells = rings or any(row.bell_position for row in before.values())
-    if not moves_bells:  # the first write, so that MySQL works while the others are prepared
+    # MySQL works on each statement while the next one is prepared.
+    bells = bell_moves.lock_bells(cursor, owners, keys, before, rings=rings)
+    if not bells:
         mysql_reactions.upsert_rows(cursor, rows)
     changes = replay(before, groups)
+    if bells:
+        bells.request_groups(changes)
     commits = _commits(epoch, locked, changes)
-    mysql_reactions.append_log(cursor, changes, commits)
+    log = mysql_reactions.render_log(changes, commits)
+    if bells:
+        bells.receive_groups()
+    mysql_reactions.append_log(cursor, log)
     if any(change.is_new for change in changes):
-        if moves_bells:
-            positions = bell_moves.apply(cursor, owners, before, changes, rings=rings)
-            mysql_reactions.upsert_rows(cursor, rows, positions)
+        if bells:
+            mysql_reactions.upsert_rows(cursor, rows, bells.apply())
         sorted_lists.change_lists(cursor, locked, before, changes)
     _update_counters(cursor, owners, changes)
     sorted_lists.begin_list(cursor, locked, commits)

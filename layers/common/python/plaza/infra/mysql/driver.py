@@ -79,6 +79,10 @@ class SharedTlsConnection(_Connection):
         self._execute_command(COMMAND.COM_QUERY, sql.encode())
         self._is_pending = True
 
+    def begin(self) -> None:
+        """Begin a transaction; the reply is read before the first statement is sent."""
+        self.send("BEGIN")
+
     def receive(self) -> None:
         """Read the reply to the last statement if it is not read yet."""
         if self._is_pending:
