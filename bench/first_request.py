@@ -61,12 +61,13 @@ def run_first_request(
 def with_logins(
     env: Mapping[str, str], redis_url: str, mysql_url: str, secrets_url: str
 ) -> dict[str, str]:
-    """Return the environment of a process whose logins are in the Secrets Manager of
+    """Return the environment of a function whose logins are in the Secrets Manager of
     ``bench.fake_aws`` at ``secrets_url``, and not in the addresses of the stores."""
     kept = {name: value for name, value in env.items() if not name.startswith("PYTHON")}
     redis, mysql = urlsplit(redis_url), urlsplit(mysql_url)
     users = {"REDIS": redis, "MYSQL": mysql}
     return kept | {
+        "AWS_LAMBDA_FUNCTION_NAME": "bench",
         "AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets_url,
         "PLAZA_REDIS_URL": redis._replace(netloc=redis.netloc.rpartition("@")[2]).geturl(),
         "PLAZA_MYSQL_URL": mysql._replace(netloc=mysql.netloc.rpartition("@")[2]).geturl(),

@@ -156,6 +156,36 @@ def test_warnings_of_libraries_are_lines_in_a_function() -> None:
     assert line["function"] == "LikeIt"
 
 
+def test_a_function_collects_no_garbage_before_its_first_response() -> None:
+    """Collections while modules are imported find nothing."""
+    code = """
+import gc
+from plaza.infra.runtime.observability import metrics
+from plaza.infra.runtime.process import paused_collection
+states = [gc.isenabled()]
+batch = paused_collection()(lambda: states.append(gc.isenabled()))
+handle = metrics.log_metrics(lambda event, context: [batch(), states.append(gc.isenabled())])
+handle({}, None)
+print(*states, gc.isenabled(), gc.get_freeze_count() > 1000)
+"""
+    env = os.environ | {"PYTHONPATH": str(LAYER), "AWS_LAMBDA_FUNCTION_NAME": "LikeIt"}
+    for environment, expected in (
+        (env, "False False False True True"),
+        (
+            {k: v for k, v in env.items() if k != "AWS_LAMBDA_FUNCTION_NAME"},
+            "True False True True False",
+        ),
+    ):
+        completed = subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert completed.stdout.splitlines()[-1] == expected
+
+
 def test_the_level_is_that_of_the_function() -> None:
     code = (
         "from plaza.infra.runtime.observability import record; record('a'); record('b', {'c': 1})"

@@ -15,6 +15,7 @@ well-formed, else API Gateway's. ``PlazaResolver`` sets it, in a tenth of the ti
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import re
@@ -137,7 +138,11 @@ class LineMetrics(EphemeralMetrics):
         self.add_metric("cold_start_cpu_ms", MetricUnit.Milliseconds, round(clock.cpu_s() * 1000))
 
     def flush_metrics(self, raise_on_empty_metrics: bool = False) -> None:
-        """Write a line with the metrics that are in no line yet, if there are some."""
+        """Write a line with the metrics that are in no line yet, if there are some. After the first
+        request the process begins to collect garbage (``plaza/__init__.py``)."""
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
         if self.metric_set or raise_on_empty_metrics:
             record("metrics_flushed", {})
 

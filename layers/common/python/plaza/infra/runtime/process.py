@@ -45,16 +45,18 @@ def clear_caches() -> None:
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Collect no reference cycles until the block ends.
+    """Collect no reference cycles until the block ends, or as before it.
 
     A batch of a thousand events creates enough objects for dozens of collections, which find
     nothing.
     """
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()
 
 
 class Lazy(Generic[T]):
