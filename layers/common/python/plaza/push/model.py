@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
@@ -86,8 +85,7 @@ class Recipient(NamedTuple):
     subscriptions: Sequence[Subscription]
 
 
-@dataclass(frozen=True, slots=True)
-class PushTask:
+class PushTask(NamedTuple):
     """A message of PUSHES: users whose bells rang, notices, or subscriptions (user, hash of the
     endpoint) that a push service ended."""
 

@@ -309,8 +309,7 @@ class PostLikes(NamedTuple):
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of a reaction. ``at``: the order token of ``total``. These two and ``changed`` are
     None for a provisional one."""
 

@@ -6,9 +6,8 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plaza import counters
 from plaza.bell import queries as bell_queries
@@ -21,8 +20,8 @@ from plaza.infra.redis import connections
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.push import announce as push_announce
 from plaza.reactions import (
     bell_moves,
     mysql_reactions,
@@ -54,6 +53,11 @@ from plaza.reactions.reign_guard import MasterDeposed, Masters
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import lookup
 
+if TYPE_CHECKING:
+    from plaza.push import announce as push_announce
+else:  # while the bell is off, nothing is pushed
+    push_announce = LazyModule("plaza.push.announce")
+
 __all__ = [
     "ACKNOWLEDGEMENTS",
     "REACTIONS",
@@ -69,8 +73,7 @@ EVENTS_PER_TRANSACTION = 1000
 _TURN_S = 0.0002
 
 
-@dataclass(frozen=True, slots=True)
-class PersistedBatch:
+class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
     versions of changed rows, and whether the master that this process is connected to was deposed,
     so that it must not apply the commits."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from plaza.infra.queues.messages import InvalidMessage, message_codec
 from plaza.infra.queues.queue import Queue
@@ -68,8 +67,7 @@ def _unpack_event(body: _ReactionBody) -> ReactionEvent:
     return ReactionEvent(key, body.state == 1, body.version, deadline_ms=body.deadline)
 
 
-@dataclass(frozen=True, slots=True)
-class Unacknowledged:
+class Unacknowledged(NamedTuple):
     """A message of ACKNOWLEDGEMENTS: commits that Redis did not accept, or keys to read again."""
 
     commits: Sequence[Commit] = ()
@@ -111,8 +109,7 @@ def _commit(
     return Commit(KINDS[kind], Target(target_type, target_id), db_version, total, is_new, rows)
 
 
-@dataclass(frozen=True, slots=True)
-class BloomBuildStep:
+class BloomBuildStep(NamedTuple):
     """The progress of a build: its name in Redis, '' before its start, and the last added actor."""
 
     kind: Kind
