@@ -47,8 +47,8 @@ def request_locks(cursor: Cursor, user_ids: Iterable[int]) -> None:
 
 
 def receive_locked(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
-    """Return the bells that ``request_locks`` locked; create and lock those that are missing of
-    ``user_ids``, by two statements."""
+    """Return the bells that ``request_locks`` locked; create and lock the missing ones
+    of ``user_ids``, by two statements."""
     bells = _receive_bells(cursor)
     if missing := sorted(set(user_ids) - bells.keys()):
         create_bells(cursor, missing)

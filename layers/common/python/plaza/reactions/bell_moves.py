@@ -13,8 +13,8 @@ _Key = tuple[str, int, str, int]
 
 
 class BellMoves:
-    """The moves of one batch. Between its steps the caller prepares other statements, while MySQL
-    works on those of this one (``PendingMoves``)."""
+    """The moves of one batch, in steps: while MySQL works on one, the caller prepares other
+    statements (``PendingMoves``)."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class BellMoves:
         self._keys: list[_Key] = []
 
     def request_groups(self, changes: Iterable[CounterChange]) -> None:
-        """Ring for rows that ``changes`` turn on, take back those that they turn off. One
+        """Ring for rows that ``changes`` turn on, take back for rows that they turn off. One
         statement, none without a move; two more for the first ring of an owner."""
         moves = []
         for change in changes:

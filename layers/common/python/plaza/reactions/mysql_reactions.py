@@ -114,8 +114,8 @@ def replace_reigns(reigns: Mapping[int, str]) -> None:
     """Store first_slot -> reign of all masters, behind all transactions that passed the log lock.
     Three statements, six if other reigns were stored. Raises MysqlDown as ``wait_for_log_writers``.
 
-    Then the next run of the recovery begins anew: this process may be connected to an earlier
-    master, and be killed before it recovers.
+    Then the next run of the recovery begins as after a failover: this process may be connected to
+    an earlier master, and be killed before it recovers.
     """
 
     def replace(cursor: Cursor) -> None:
