@@ -77,23 +77,20 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
     setBusy(false);
     sale.reload();
   };
-  const buy = () =>
-    void run(async () => {
-      if (position !== undefined) own.set(voucher.id, null); // an order ends the offer; it has not passed
-      try {
-        finish(await plaza.buy(voucher.id));
-      } catch (error) {
-        if (position !== undefined) own.set(voucher.id, position);
-        throw error;
-      }
-    });
+  /** Runs what ends the caller's position, which is not read meanwhile: it would be missing. */
+  const giveUp = async (act: () => Promise<void>) => {
+    if (position !== undefined) own.set(voucher.id, null);
+    try {
+      await act();
+    } catch (error) {
+      if (position !== undefined) own.set(voucher.id, position);
+      throw error;
+    }
+  };
+  const buy = () => void run(() => giveUp(async () => finish(await plaza.buy(voucher.id))));
   const join = () =>
     void run(async () => own.set(voucher.id, await plaza.put("/vouchers/{voucher_id}/waitlist/me", { path })));
-  const leave = () =>
-    void run(async () => {
-      await plaza.delete("/vouchers/{voucher_id}/waitlist/me", { path });
-      own.set(voucher.id, null);
-    });
+  const leave = () => void run(() => giveUp(() => plaza.delete("/vouchers/{voucher_id}/waitlist/me", { path })));
 
   function choose(): Main | null {
     if (isBusy || isPending) return { label: t.sale.moment };
