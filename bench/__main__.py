@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))} ; choose from {', '.join(BENCHES)}")
 
     load = os.getloadavg()[0]
-    progress, figures = Console(stderr=True), []
+    progress, figures, failed = Console(stderr=True), [], False
     names = [name for name in options.names or BENCHES if name != STACK]
     try:
         if STACK in options.names:
@@ -52,7 +52,11 @@ def main(argv: Sequence[str]) -> int:
             ):
                 for name in names:
                     status.update(f"measuring: {name}")
-                    figures += BENCHES[name](harness)
+                    try:
+                        figures += BENCHES[name](harness)
+                    except CommandError as error:  # the others are measured
+                        progress.print(f"[red]{name}: {error}[/]")
+                        failed = True
     except CommandError as error:
         progress.print(f"[red]{error}[/]")
         return 1
@@ -60,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
         print(json.dumps([figure.to_dict() for figure in figures], indent=2))
     else:
         wide_console().print(table_of(figures, load))
-    return 0
+    return int(failed)
 
 
 def table_of(figures: Sequence[Figure], load: float) -> Table:
