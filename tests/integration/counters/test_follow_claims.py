@@ -153,3 +153,17 @@ def test_totals_read_before_a_commit_do_not_raise_the_limit(plaza: World) -> Non
     counters.refresh_projections([USER])
     put_totals(old)
     assert claim("user:1") is None
+
+
+def test_a_user_with_claims_and_without_totals_is_updated(plaza: World) -> None:
+    """The claims have to be released, although the totals have expired."""
+
+    def find() -> set[int]:
+        also = CLAIMS.replace("claims", "nothing")
+        return redis_store.find_cached_users([USER], lambda _: also)
+
+    assert claim("user:1")
+    redis.execute("DEL", redis_store.user_key(USER))
+    assert find() == {USER}
+    redis.execute("DEL", CLAIMS)
+    assert find() == set()
