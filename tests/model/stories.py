@@ -173,14 +173,20 @@ def _old_connection(run: Run, moment: int) -> bool:
     return False
 
 
-def _two_masters(run: Run, moment: int) -> bool:
-    """A consumer on the old side of a partition saves while the sweeper notices the new master."""
+def _begin_replicated(run: Run) -> Masters:
+    """Store a reaction, and let two sweeps and the replica know of it; return the masters."""
     masters = _masters_of(run)
     _react(run, 1)
     _save_all(run)
     for _ in range(2):
         failover_recovery.acknowledge_after_failover()
     masters.replicate()
+    return masters
+
+
+def _two_masters(run: Run, moment: int) -> bool:
+    """A consumer on the old side of a partition saves while the sweeper notices the new master."""
+    masters = _begin_replicated(run)
     _react(run, 2)
     masters.promote(cut_off=True, keep_connections=True)
     consumer = _spawn_consumer(run)
@@ -199,12 +205,7 @@ def _two_masters(run: Run, moment: int) -> bool:
 def _old_sweeper(run: Run, moment: int) -> bool:
     """A sweeper that is connected to a master from two reigns ago is killed at any of its steps,
     after the sweeper of the present master noticed this one."""
-    masters = _masters_of(run)
-    _react(run, 1)
-    _save_all(run)
-    for _ in range(2):
-        failover_recovery.acknowledge_after_failover()
-    masters.replicate()
+    masters = _begin_replicated(run)
     masters.promote(cut_off=True, keep_connections=True)
     old = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
     masters.connect_to_other(old)
