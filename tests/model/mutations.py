@@ -200,6 +200,7 @@ def _pass_no_guard(patch: pytest.MonkeyPatch) -> None:
 
 
 def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
+    _store_reigns_alone(patch)  # else a late store begins another recovery, which mends it
     store, acknowledge = (
         reign_guard.store_reigns,
         failover_recovery.acknowledge_after_failover,
