@@ -25,6 +25,7 @@ import pytest
 from local.stack import servers
 from plaza.infra.aws import secrets
 from plaza.infra.queues import sqs
+from plaza.infra.runtime.errors import Unavailable
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.model.stories import STORIES, run_story
@@ -86,7 +87,7 @@ def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int |
                     run_story(trouble, world, patch, mutate(name))
                 else:
                     run_seed(run + 1, trouble, world, patch, mutate(name))
-        except Exception as error:  # any error finds the mutation
+        except (AssertionError, Unavailable) as error:
             reason = str(error).partition("\n")[0].partition(": ")[2] or repr(error)
             show_row(name, run + 1, trouble, reason[:120])
             return run + 1

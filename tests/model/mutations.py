@@ -47,7 +47,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     "assertions": Mutation(
         "GATE",
         "  changed = was ~= want",
-        "  changed = was ~= want if not changed then return {'UNCHANGED', now, total, 1, 0} end",
+        "  changed = was ~= want"
+        " if not changed then return {'UNCHANGED', now, total, 1, db_version, loaded, changes} end",
         ("away", "late", "queue"),
     ),
     "order": Mutation(
@@ -79,7 +80,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "APPLY",
         "if meta.filling > 0 then bloom_add_all(filling, meta.filling, actors) end",
         "",
-        ("none", "drops"),
+        ("a build", "none", "drops"),
     ),
     "row_requests": Mutation(
         "GATE",
@@ -89,9 +90,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "an applied row ends its row request": Mutation(
         "APPLY",
-        "if redis.call('EXISTS', row_requests) == 1 then"
-        " redis.call('HDEL', row_requests, unpack(actors)) end",
-        "",
+        "if not meta.complete and redis.call('EXISTS', row_requests) == 1 then",
+        "if false then",
         ("none", "drops"),
     ),
     "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
@@ -112,7 +112,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "STORE_READ",
         "if current[1] == fence and tonumber(current[2]) <= tonumber(version) then",
         "if tonumber(current[2] or 0) <= tonumber(version) then",
-        ("drops", "flush"),
+        ("a slow read", "drops", "flush"),
     ),
     "an actor leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
@@ -121,10 +121,13 @@ MUTATIONS: Mapping[str, Mutation] = {
         "APPLY",
         "or states[i] ~= '0' and tonumber(versions[i]) <= last",
         "",
-        ("away", "late", "all"),
+        ("a late row", "away", "late", "all"),
     ),
     "the version of the first page": Mutation(
-        "CACHE_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
+        "CACHE_EARLIEST",
+        "or tonumber(m[1]) > tonumber(ARGV[2])",
+        "",
+        ("a late row", "none", "queue"),
     ),
     "the deadline of a provisional event": Mutation("", "", "", ("late queue",)),
     "the late answer of a failed send": Mutation("", "", "", ("late queue",)),
@@ -133,9 +136,9 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
     "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
     "a replica has no name": Mutation("", "", "", ("an old connection", "masters")),
-    "the reign guard": Mutation("", "", "", ("masters",)),
+    "the reign guard": Mutation("", "", "", ("two masters", "masters")),
     "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
-    "a successor names its predecessor": Mutation("", "", "", ("masters",)),
+    "a successor names its predecessor": Mutation("", "", "", ("a deposed consumer", "masters")),
     "who stores a reign begins a recovery": Mutation("", "", "", ("an old sweeper", "masters")),
     "a clock's maximum lead": Mutation("", "", "", ("clock ahead",)),
     "a sweep ends a wait of the future": Mutation(

@@ -1026,7 +1026,7 @@ def check_quiet(run: Run) -> None:
             )
         in_order = sorted(on, key=lambda actor: (rows[actor][1], actor))
         for latest in (False, True):
-            listed = _read_list(kind, target, latest)
+            listed = read_list(kind, target, latest)
             assert listed == (in_order[::-1] if latest else in_order), f"{name}: list {listed}"
         for actor in ACTORS:
             [count], exact = queries.read_counts([(kind, target)], actor)
@@ -1102,7 +1102,8 @@ def _rows(kind: Kind, target: Target) -> dict[int, tuple[bool, int]]:
     return {actor: (state == 1, version) for actor, state, version in rows}
 
 
-def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
+def read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
+    """Return the actors of all pages of a list."""
     listed: list[int] = []
     after = None
     while True:
@@ -1256,10 +1257,11 @@ def shorten_gaps(patch: pytest.MonkeyPatch) -> None:
 
 
 def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> Script:
-    """Replace ``old``, which the script must contain; return the new script."""
+    """Replace ``old``; return the new script. Raises LookupError when it has no ``old``."""
     [module] = [store for store in STORES if name in vars(store)]
     script: Script = getattr(module, name)
-    assert old in script.source, f"{name} has no {old!r}"
+    if old not in script.source:
+        raise LookupError(f"{name} has no {old!r}")
     source = script.source.replace(old, new)
     rewritten = Script(script.name, lambda: source)
     patch.setattr(module, name, rewritten)

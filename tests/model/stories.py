@@ -12,6 +12,8 @@ from itertools import count
 import pytest
 from greenlet import GreenletExit, greenlet
 
+from plaza import counters
+from plaza.counters import redis_store
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import (
@@ -21,17 +23,31 @@ from plaza.reactions import (
     persist,
     queries,
     react,
+    rebuild,
     redis_hydration,
     redis_keys,
     sweep,
 )
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.reactions.queues import REACTIONS, REBUILDS
 from tests.model.masters import REIGN_AGE_S, Masters
-from tests.model.reactions_model import GRACE_US, HOUR_US, Run, Trouble, begin_empty, hook, set_up
+from tests.model.reactions_model import (
+    AUTHORS,
+    CAP,
+    GRACE_US,
+    HOUR_US,
+    PAGE_OF_READERS,
+    Run,
+    Trouble,
+    begin_empty,
+    hook,
+    read_list,
+    set_up,
+)
 from tests.support.plaza import World, read_event
 
 LEASE_MS = 60_000  # of real time: no lease ends within a story
+_OTHER_POST = 1_000
 _STEPS_OF_A_SWEEPER = 16  # or more than it has
 Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
 
@@ -202,6 +218,27 @@ def _two_masters(run: Run, moment: int) -> bool:
     return is_played
 
 
+def _deposed_consumer(run: Run, moment: int) -> bool:
+    """A consumer on the old side of a partition saves after the sweeper noticed the new master, and
+    then one of the new master saves a reaction to another target."""
+    masters = _begin_replicated(run)
+    _react(run, 2)
+    masters.promote(cut_off=True, keep_connections=True)
+    consumer = _spawn_consumer(run)
+    masters.connect_to_other(consumer)
+    queries.read_counts(run.targets, 1)  # hydrates the target
+    failover_recovery.acknowledge_after_failover()
+    _finish(consumer)
+    other = Target("post", run.targets[0][1].id + _OTHER_POST)
+    run.world.add(other, author_id=AUTHORS[0])
+    assert react.react(LIKE, other, 3, True).exact
+    _save_all(run)
+    masters.rejoin()
+    _settle(run)
+    _check_answer(run, {1, 2})
+    return False
+
+
 def _old_sweeper(run: Run, moment: int) -> bool:
     """A sweeper that is connected to a master from two reigns ago is killed at any of its steps,
     after the sweeper of the present master noticed this one."""
@@ -331,10 +368,69 @@ def _check_swept(run: Run, on: set[int]) -> None:
     _check_answer(run, on)
 
 
+def _save_like(run: Run, actor: int) -> None:
+    """Store a like of the gate, and apply it."""
+    [(kind, target)] = run.targets
+    version_us = run.scheduler.clock.now_us
+    persist.save([ReactionEvent(ReactionKey(*target, kind.name, actor), True, version_us)])
+    run.scheduler.clock.advance(1_000)
+
+
+def _late_row(run: Run, moment: int) -> bool:
+    """A like that is stored late belongs to the first page, which a reader has read or caches."""
+    late_us = run.scheduler.clock.now_us
+    run.scheduler.clock.advance(1_000)
+    for actor in range(2, 2 + CAP + PAGE_OF_READERS):
+        _save_like(run, actor)
+    react.hydrate(run.targets)
+    [(kind, target)] = run.targets
+    reader = run.scheduler.spawn(lambda: read_list(kind, target, latest=False))
+    is_played = _step(reader, moment)
+    persist.save([ReactionEvent(ReactionKey(*target, kind.name, 1), True, late_us)])
+    _finish(reader)
+    listed = read_list(kind, target, latest=False)
+    assert listed[:2] == [1, 2], f"list {listed}"
+    return is_played
+
+
+def _build(run: Run, moment: int) -> bool:
+    """An actor reacts, and is evicted, while a filter is built that has passed this actor's id."""
+    earlier = list(range(4, 6 + CAP))
+    for actor in earlier:
+        _save_like(run, actor)
+    run.flush()
+    react.hydrate(run.targets)
+    react.request_rebuild(*run.targets[0])
+    steps = [REBUILDS.decode(str(body)) for body in run.queues.take(REBUILDS)]
+    builder = run.scheduler.spawn(lambda: rebuild.rebuild(steps))
+    is_played = _step(builder, moment)
+    later = [1, *range(earlier[-1] + 1, earlier[-1] + 1 + CAP)]
+    for actor in later:
+        _save_like(run, actor)
+    _finish(builder)
+    _check_answer(run, {*earlier, *later})
+    return is_played
+
+
+def _slow_read(run: Run, moment: int) -> bool:
+    """A process reads the totals of a user in MySQL. A commit changes them, Redis loses them, and
+    then the process stores what it has read."""
+    key = redis_store.user_key(AUTHORS[0])
+    reader = run.scheduler.spawn(lambda: counters.read_users(AUTHORS[:1]))
+    is_played = _step(reader, moment)
+    _save_like(run, 1)
+    redis.execute("DEL", key)
+    _finish(reader)
+    totals = counters.read_users(AUTHORS[:1])[AUTHORS[0]]
+    assert totals.likes_received_total == 1, f"{totals}"
+    return is_played
+
+
 STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "a reign returns": (Trouble(promote=1), _reign_returns),
     "an old connection": (Trouble(promote=1), _old_connection),
     "two masters": (Trouble(promote=1), _two_masters),
+    "a deposed consumer": (Trouble(promote=1), _deposed_consumer),
     "an old sweeper": (Trouble(promote=1), _old_sweeper),
     "a snapshot": (Trouble(), _snapshot),
     "a slow load": (Trouble(flush=1), _slow_load),
@@ -342,4 +438,7 @@ STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "an entry of the future": (Trouble(back=1), _entry_of_the_future),
     "a row of the future": (Trouble(), _row_of_the_future),
     "a restore": (Trouble(restore=1), _restore),
+    "a late row": (Trouble(), _late_row),
+    "a build": (Trouble(flush=1), _build),
+    "a slow read": (Trouble(drop=1), _slow_read),
 }

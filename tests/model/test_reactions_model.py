@@ -15,6 +15,7 @@ import os
 
 import pytest
 
+from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.model.stories import STORIES, run_story
 from tests.support.plaza import World
@@ -38,3 +39,10 @@ def test_a_story_ends_with_right_answers(
     story: str, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run_story(story, plaza, monkeypatch)
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_mutation_changes_text_that_its_script_has(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mutate(name)(monkeypatch)
