@@ -118,7 +118,7 @@ def _gate(harness: Harness, calls: int) -> Run:
         calls,
         redis_gate.GATE,
         redis_gate.gate_keys(keys),
-        (ACTOR, 1, "bench", NEVER_US, reign, NEVER_REACHED, keys.member),
+        (ACTOR, 1, "bench", NEVER_US, reign, NEVER_REACHED, keys.member, 0),
     )
     changed, entries, _ = map(int, redis.execute("HGET", keys.meta, "accepted").split(":"))
     stored = redis.execute("HLEN", keys.outbox)

@@ -176,7 +176,7 @@ def _run_gate_bare(i: int) -> None:
     script, actor = redis_gate.GATE, next(_users)
     of_script = redis_gate.gate_keys(keys)
     reign, limit = masters.find_node(keys.meta).reign, 1_000_000
-    args = (actor, 1, "bench", NEVER_US, reign, limit, keys.member)
+    args = (actor, 1, "bench", NEVER_US, reign, limit, keys.member, 0)
     connections.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
 
 

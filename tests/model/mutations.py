@@ -84,8 +84,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "row_requests": Mutation(
         "GATE",
-        "if not (at and ARGV[8] and tonumber(ARGV[9]) >= tonumber(at)) then",
-        "if not ARGV[8] then",
+        "if not (at and ARGV[9] and tonumber(ARGV[10]) >= tonumber(at)) then",
+        "if not ARGV[9] then",
         ("none", "drops"),
     ),
     "an applied row ends its row request": Mutation(
@@ -131,7 +131,10 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the deadline of a provisional event": Mutation("", "", "", ("late queue",)),
     "the late answer of a failed send": Mutation("", "", "", ("late queue",)),
-    "a repeated follow passes the gate": Mutation("", "", "", ("away", "all")),
+    "a repeated follow passes the gate": Mutation("", "", "", ("a provisional unfollow", "all")),
+    "a repeated follow makes no new one": Mutation(
+        "GATE", "ARGV[8] == '1'", "false", ("a repeated follow",)
+    ),
     "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
     "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
     "the name is read again": Mutation("", "", "", ("an old connection", "masters")),

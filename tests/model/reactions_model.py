@@ -1209,7 +1209,7 @@ def run_seed(
                 assert not run.stats["dropped"], "a target was dropped without a lost commit"
         except AssertionError as error:
             raise AssertionError(
-                f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n" + "\n".join(run.log[-60:])
+                f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n" + "\n".join(run.log[-6000:])
             ) from error
         finally:
             run.scheduler.redis_away = False

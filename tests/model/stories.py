@@ -6,7 +6,8 @@ until it ends before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 
 import pytest
@@ -14,12 +15,15 @@ from greenlet import GreenletExit, greenlet
 
 from plaza import counters
 from plaza.counters import redis_store
+from plaza.follows import FollowLimit, follow_user
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import (
+    FOLLOW,
     LIKE,
     Target,
     failover_recovery,
+    mysql_reactions,
     persist,
     queries,
     react,
@@ -32,6 +36,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS, REBUILDS
 from tests.model.masters import REIGN_AGE_S, Masters
 from tests.model.reactions_model import (
+    ACTORS,
     AUTHORS,
     CAP,
     GRACE_US,
@@ -261,6 +266,49 @@ def _old_sweeper(run: Run, moment: int) -> bool:
     return is_played
 
 
+def _repeated_follow(run: Run, moment: int) -> bool:
+    """An actor repeats the only follow that the limit allows, and meanwhile replaces it by another
+    one."""
+    actor, first, second = ACTORS[:3]
+    follow_user.follow(first, actor)
+    run.queues.drain()
+    repeats = run.scheduler.spawn(lambda: _try_to_follow(first, actor))
+    is_played = _step(repeats, moment)
+    follow_user.unfollow(first, actor)
+    run.queues.drain()
+    follow_user.follow(second, actor)
+    run.queues.drain()
+    _finish(repeats)
+    _settle(run)
+    _check_followed(actor, [second])
+    return is_played
+
+
+def _provisional_unfollow(run: Run, moment: int) -> bool:
+    """An unfollow was answered 202, and then the actor repeats the only follow that the limit
+    allows."""
+    actor, first = ACTORS[:2]
+    follow_user.follow(first, actor)
+    run.queues.drain()
+    react.publish(ReactionEvent(ReactionKey("user", first, FOLLOW.name, actor), False, None))
+    run.scheduler.clock.advance(2_000)
+    follow_user.follow(first, actor)
+    run.queues.drain()
+    _settle(run)
+    _check_followed(actor, [first])
+    return False
+
+
+def _check_followed(actor: int, user_ids: Sequence[int]) -> None:
+    followed = mysql_reactions.read_reacted(FOLLOW, actor, None, len(ACTORS))
+    assert [of.target.id for of in followed] == user_ids, f"{actor} follows {followed}"
+
+
+def _try_to_follow(user_id: int, actor_id: int) -> None:
+    with suppress(FollowLimit):
+        follow_user.follow(user_id, actor_id)
+
+
 def _snapshot(run: Run, moment: int) -> bool:
     """A consumer commits, and has not applied its commit, while another process hydrates."""
     _react(run, 3)
@@ -432,6 +480,8 @@ STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "two masters": (Trouble(promote=1), _two_masters),
     "a deposed consumer": (Trouble(promote=1), _deposed_consumer),
     "an old sweeper": (Trouble(promote=1), _old_sweeper),
+    "a repeated follow": (Trouble(), _repeated_follow),
+    "a provisional unfollow": (Trouble(), _provisional_unfollow),
     "a snapshot": (Trouble(), _snapshot),
     "a slow load": (Trouble(flush=1), _slow_load),
     "a lost commit": (Trouble(back=1), _lost_commit),

@@ -127,9 +127,11 @@ def gate(
     nonce: str = "",
     target: Target = POST,
     kind: Kind = LIKE,
+    only_repeat: bool = False,
 ) -> GateDecision:
     """Run the gate script once."""
-    return redis_gate.gate(kind, target, actor, on, nonce or secrets.token_hex(6), expected)
+    nonce = nonce or secrets.token_hex(6)
+    return redis_gate.gate(kind, target, actor, on, nonce, expected, only_repeat=only_repeat)
 
 
 def gate_as_read(

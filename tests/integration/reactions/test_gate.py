@@ -57,6 +57,7 @@ def gate_call(
             reign or masters.find_node(k.meta).reign,
             10**6,
             k.member,
+            0,
         ),
     )
 
@@ -180,6 +181,38 @@ def test_the_expected_state_decides_for_an_unknown_actor(
     decision = gate_as_read(7, requested, was_on=was_on, n=5)
     assert decision.code == code
     assert outbox() == {7: (int(requested), decision.version_us, int(was_on))}
+
+
+@pytest.mark.parametrize(
+    ("actor", "code"),
+    [
+        pytest.param(1, "UNCHANGED", id="a saved like"),
+        pytest.param(2, "UNCHANGED", id="a like in the outbox"),
+        pytest.param(3, "NEW", id="an unlike in the outbox"),
+        pytest.param(4, "NEW", id="nothing"),
+    ],
+)
+def test_a_repeat_only_changes_nothing(plaza: World, actor: int, code: str) -> None:
+    put(total=2, n=5, newest=[(1, 10), (3, 11)])
+    gate(2)
+    gate(3, on=False)
+    before = outbox()
+    assert gate(actor, only_repeat=True).code == code
+    assert total() == 2
+    if code == "NEW":
+        assert outbox() == before
+    else:
+        assert outbox()[actor][0] == 1
+
+
+@pytest.mark.parametrize(("was_on", "code"), [(True, "UNCHANGED"), (False, "NEW")])
+def test_a_repeat_only_of_an_unknown_actor_depends_on_the_expected_state(
+    plaza: World, was_on: bool, code: str
+) -> None:
+    put(total=9, n=5, complete=False)
+    assert gate(7, only_repeat=True).code == "UNKNOWN"
+    assert gate(7, expected=(was_on, 5), only_repeat=True).code == code
+    assert (total(), 7 in outbox()) == (9, was_on)
 
 
 def test_an_expected_state_without_a_row_request_is_refused(plaza: World) -> None:

@@ -11,7 +11,7 @@ from plaza.counters import Claim
 from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, SelfFollow
 from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import FOLLOW, Target, queries, react
-from plaza.reactions.model import Outcome
+from plaza.reactions.model import NotRepeated, Outcome
 
 _LIMITED_TOTAL = "following_total"
 
@@ -66,17 +66,13 @@ def _repeat_follow(target: Target, actor_id: int) -> Outcome:
     it wins over an earlier 202. Raises FollowLimit if the follow is new, TargetMissing."""
     react.require_existing(target)
     [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
-    if not followers.viewer_state:
-        raise FollowLimit(
-            f"You follow {FOLLOW_LIMIT} users, including follows that are not counted yet."
-            " Unfollow a user first."
-        )
-    outcome = react.react(FOLLOW, target, actor_id, True)
-    if not outcome.changed:
-        return outcome
-    # Unfollowed since the read, so the follow is new and needs a claim that is older than itself.
-    react.react(FOLLOW, target, actor_id, False)
-    return _follow(target, actor_id)
+    if followers.viewer_state:
+        with suppress(NotRepeated):  # unfollowed since the read
+            return react.react(FOLLOW, target, actor_id, True, only_repeat=True)
+    raise FollowLimit(
+        f"You follow {FOLLOW_LIMIT} users, including follows that are not counted yet."
+        " Unfollow a user first."
+    )
 
 
 def _unclaim(target: Target, actor_id: int, claim: Claim) -> None:

@@ -44,6 +44,10 @@ class ReactionUndecided(Unavailable):
     """The target changed or was loaded during every attempt; try again."""
 
 
+class NotRepeated(PlazaError):
+    """The reaction is not a repeat of the present state, which stays as it is."""
+
+
 class IndexNeeded(PlazaError):
     """Functions that read the index may still run."""
 

@@ -20,6 +20,7 @@ from plaza.reactions.model import (
     MAX_UNSORTED,
     Commit,
     Kind,
+    NotRepeated,
     OutboxFull,
     Outcome,
     ReactionEvent,
@@ -54,17 +55,19 @@ _MAX_COST_OF_PAGE = 6_000
 _COST_OF_TARGET = 20
 
 
-def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
+def react(
+    kind: Kind, target: Target, actor_id: int, on: bool, *, only_repeat: bool = False
+) -> Outcome:
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
     The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
     while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises
-    TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; and, to try again, OutboxFull,
-    ReactionUndecided, MysqlDown, QueueDown.
+    TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; NotRepeated, with ``only_repeat``
+    and Redis; and, to try again, OutboxFull, ReactionUndecided, MysqlDown, QueueDown.
     """
     key = ReactionKey(*target, kind.name, actor_id)
     try:
-        decision = _decide(kind, target, actor_id, on)
+        decision = _decide(kind, target, actor_id, on, only_repeat=only_repeat)
     except RedisDown as error:
         return _accept_provisionally(ReactionEvent(key, on, None), error)
     if decision.code == "CHANGED":
@@ -230,11 +233,15 @@ def require_existing(target: Target) -> None:
     _require_live(target, lookup.find(*target))
 
 
-def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision:
+def _decide(
+    kind: Kind, target: Target, actor_id: int, on: bool, *, only_repeat: bool
+) -> GateDecision:
     expected: tuple[bool, int] | None = None
     nonce = secrets.token_hex(6)
     for _ in range(_MAX_ATTEMPTS):
-        decision = redis_gate.gate(kind, target, actor_id, on, nonce, expected)
+        decision = redis_gate.gate(
+            kind, target, actor_id, on, nonce, expected, only_repeat=only_repeat
+        )
         match decision.code:
             case "CHANGED" | "UNCHANGED":
                 if not markers.is_cached_live(*target):
@@ -258,6 +265,8 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
             case "FULL":
                 detail = f"{_describe(target)} has too many unsaved reactions; try again."
                 raise OutboxFull(detail, retry_after_s=5)
+            case "NEW":
+                raise NotRepeated
             case "LIMITED":
                 detail = f"Your {kind.name} of {target.type} {target.id} changed too often."
                 raise TooManyChanges(detail, 60)

@@ -44,8 +44,11 @@ def gate(
     on: bool,
     nonce: str,
     expected: tuple[bool, int] | None,
+    *,
+    only_repeat: bool = False,
 ) -> GateDecision:
-    """Decide one reaction; ``expected``: (state, db_version) of the actor's row, if it was read.
+    """Decide one reaction; ``expected``: (state, db_version) of the actor's row, if it was read;
+    ``only_repeat``: record it only if it changes nothing.
 
     One round trip. Raises RedisDown after the command's deadline, which the gate checks, so that no
     copy of the command runs later, and when the node's clock is ahead by more than
@@ -67,6 +70,7 @@ def gate(
                 reign,
                 reaction_settings().outbox_limit,
                 keys.member,
+                int(only_repeat),
                 *map(int, expected or ()),
             )
 

@@ -15,16 +15,17 @@
   ARGV[5]  reign of this node
   ARGV[6]  maximum of entries in the outbox
   ARGV[7]  member: the target's name in outboxes
-  ARGV[8]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
-  ARGV[9]  db_version at which the expected state was read; missing without one
+  ARGV[8]  1 to accept only a repeat of the present state, else 0
+  ARGV[9]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
+  ARGV[10] db_version at which the expected state was read; missing without one
 
   Bounded by: 5 bits of a Bloom filter.
 
   Returns {code, now, total, version, db_version, loaded, changes}, or {UNKNOWN, now, rebuild}
     code     CHANGED, UNCHANGED (both are assertions: publish them with version); with nothing but now: COLD (not
              loaded: hydrate, try again), DELETED, HIDDEN (to new reactions of others than the author), LATE (past the
-             deadline), FULL (the outbox), LIMITED (too many changes of this actor), UNKNOWN (read the actor's row, try
-             again with it as expected state)
+             deadline), FULL (the outbox), LIMITED (too many changes of this actor), NEW (no repeat), UNKNOWN (read the
+             actor's row, try again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this reaction
     version  of the recorded state, microseconds
@@ -72,8 +73,9 @@ local changed = base ~= want
 local is_quick = since and want == '0' and now - since < QUICK_US
 
 -- Most actors have no entry, which HSETNX tests while it writes one.
-local is_new = base and not is_quick and tonumber(outbox_count) < tonumber(ARGV[6]) and redis.call('HSETNX', outbox,
-  actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce) == 1
+local is_new = base and not is_quick and not (changed and ARGV[8] == '1') and tonumber(outbox_count) < tonumber(ARGV[6])
+  and redis.call('HSETNX', outbox, actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u')
+  .. nonce) == 1
 
 if not is_new then
   --!include bucket
@@ -102,25 +104,25 @@ if not is_new then
     if of_request == nonce then
       return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version), db_version, loaded, changes}
     end
-    if was ~= want and is_limited() then return {'LIMITED', now} end
   else
     if not base then
       -- The expected state is valid if no row of this actor was applied since it was requested.
       local at = redis.call('HGET', row_requests, actor)
-      if not (at and ARGV[8] and tonumber(ARGV[9]) >= tonumber(at)) then
+      if not (at and ARGV[9] and tonumber(ARGV[10]) >= tonumber(at)) then
         if not at then redis.call('HSET', row_requests, actor, db_version) end
         redis.call('PEXPIRE', row_requests, ROW_REQUEST_TTL_MS)
         --!include bloom
         --!include rebuild
         return {'UNKNOWN', now, request_rebuild(meta_key, filter, tonumber(base_total))}
       end
-      base = ARGV[8]
+      base = ARGV[9]
     end
     if tonumber(outbox_count) >= tonumber(ARGV[6]) then return {'FULL', now} end
-    if is_quick and is_limited() then return {'LIMITED', now} end
     was, is_new = base, true
   end
   changed = was ~= want
+  if changed and ARGV[8] == '1' then return {'NEW', now} end
+  if changed and (is_quick or not is_new) and is_limited() then return {'LIMITED', now} end
   redis.call('HSET', outbox, actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
 end
 
