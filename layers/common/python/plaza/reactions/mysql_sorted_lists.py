@@ -14,19 +14,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import MAX_ID
-from plaza.reactions.model import KINDS, Kind, ReactionKey, ReactionRow, Target
+from plaza.reactions.model import KINDS, Kind, Target
 
-
-class SortedEntry(NamedTuple):
-    """A row of ``sorted_reaction``: the state of a reaction, and its key."""
-
-    key: ReactionKey
-    row: ReactionRow
+SortedEntry = tuple[str, int, str, int, int, int]
+"""A row of ``sorted_reaction``: type and id of the target, kind, state, version, actor."""
 
 
 def select_rows(kind: Kind, target: Target, columns: str, conditions: str) -> tuple[str, str]:
@@ -63,10 +58,9 @@ def render_is_sorted(kind: Kind, target_type: str, target_id: str) -> str:
 
 def delete_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
     """Delete entries, if there are any. One statement for each type of targets and kind."""
-    keys: dict[tuple[str, str], list[tuple[int, int, int, int]]] = {}
-    for (target_type, target_id, kind, actor_id), (on, version_us, _) in entries:
-        of_kind = keys.setdefault((target_type, kind), [])
-        of_kind.append((target_id, int(on), version_us, actor_id))
+    keys: dict[tuple[str, str], list[list[int]]] = {}
+    for target_type, target_id, kind, *rest in entries:
+        keys.setdefault((target_type, kind), []).append([target_id, *rest])
     for (target_type, kind), of_kind in keys.items():
         cursor.execute(
             f"""
@@ -89,12 +83,7 @@ def delete_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
 
 def insert_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
     """Insert entries that do not exist, if there are any."""
-    rows = ",".join(
-        [
-            "('%s',%d,'%s',%d,%d,%d)" % (*key[:3], row.on, row.version_us, key.actor_id)
-            for key, row in sorted(entries)
-        ]
-    )
+    rows = ",".join(["('%s',%d,'%s',%d,%d,%d)" % entry for entry in sorted(entries)])
     if rows:
         mysql.send(
             cursor,

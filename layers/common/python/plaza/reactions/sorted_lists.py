@@ -53,12 +53,13 @@ def change_lists(
     new: list[SortedEntry] = []
     for change in changes:
         if change.is_new and locked[change.target].keeps_list(change.kind.total):
+            target_type, target_id, kind = (*change.target, change.kind.name)
             for actor_id, version_us, on, _, is_newer in change.actors:
                 if is_newer:
-                    key = ReactionKey(*change.target, change.kind.name, actor_id)
-                    new.append(SortedEntry(key, ReactionRow(on, version_us)))
-                    if key in before:
-                        old.append(SortedEntry(key, before[key]))
+                    new.append((target_type, target_id, kind, int(on), version_us, actor_id))
+                    if row := before.get(ReactionKey(target_type, target_id, kind, actor_id)):
+                        was = int(row.on), row.version_us
+                        old.append((target_type, target_id, kind, *was, actor_id))
     if new:
         mysql_sorted_lists.delete_entries(cursor, old)
         mysql_sorted_lists.insert_entries(cursor, new)
