@@ -19,6 +19,7 @@ from plaza.reactions import (
     at,
     failover_recovery,
     mysql_reactions,
+    persist,
     queries,
     react,
     redis_gate,
@@ -135,6 +136,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a repeated follow makes no new one": Mutation(
         "GATE", "ARGV[8] == '1'", "false", ("a repeated follow",)
     ),
+    "an unfollow ends no claim": Mutation("", "", "", ("a slow follow",)),
     "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
     "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
     "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
@@ -292,6 +294,21 @@ def _read_repeated_follows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(follow_user, "_repeat_follow", read)
 
 
+def _release_by_unfollows(patch: pytest.MonkeyPatch) -> None:
+    persist_batch = persist._persist_batch
+
+    def persist_and_release(*args: Any, **options: Any) -> persist.PersistedBatch:
+        saved = persist_batch(*args, **options)
+        rows = [
+            (actor_id, str(commit.target), version_us)
+            for commit in saved.commits
+            for actor_id, version_us, _ in commit.rows
+        ]
+        return saved._replace(claimed=rows)
+
+    patch.setattr(persist, "_persist_batch", persist_and_release)
+
+
 def _read_snapshots_committed(patch: pytest.MonkeyPatch) -> None:
     source = inspect.getsource(mysql.run_in_snapshot)
     line = 'cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")'
@@ -366,6 +383,7 @@ _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the deadline of a provisional event": _send_without_deadline,
     "the late answer of a failed send": _answer_failures_at_once,
     "a repeated follow passes the gate": _read_repeated_follows,
+    "an unfollow ends no claim": _release_by_unfollows,
     "the isolation of a snapshot": _read_snapshots_committed,
     "a reign's name": _name_by_process,
     "the name is read again": _read_the_name_once,

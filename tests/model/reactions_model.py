@@ -1209,7 +1209,7 @@ def run_seed(
                 assert not run.stats["dropped"], "a target was dropped without a lost commit"
         except AssertionError as error:
             raise AssertionError(
-                f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n" + "\n".join(run.log[-6000:])
+                f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n" + "\n".join(run.log[-60:])
             ) from error
         finally:
             run.scheduler.redis_away = False
@@ -1223,6 +1223,8 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(follow_user, "FOLLOW_LIMIT", MAX_FOLLOWED)
     patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
+    # No jump of the clock, by an hour, ends a claim.
+    patch.setattr(redis_store, "CLAIM_TTL_MS", 2 * HOUR_US // 1_000)
     patch.setattr(react, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
     patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))

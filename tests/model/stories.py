@@ -41,6 +41,7 @@ from tests.model.reactions_model import (
     CAP,
     GRACE_US,
     HOUR_US,
+    MAX_FOLLOWED,
     PAGE_OF_READERS,
     Run,
     Trouble,
@@ -304,6 +305,27 @@ def _check_followed(actor: int, user_ids: Sequence[int]) -> None:
     assert [of.target.id for of in followed] == user_ids, f"{actor} follows {followed}"
 
 
+def _slow_follow(run: Run, moment: int) -> bool:
+    """An actor follows a user twice, by two devices, and unfollows, while the second follow is
+    between its claim and the gate. Then the actor follows another user."""
+    actor, first, second = ACTORS[:3]
+    follow_user.follow(first, actor)
+    run.scheduler.clock.advance(2_000)
+    slow = run.scheduler.spawn(lambda: _try_to_follow(first, actor))
+    is_played = _step(slow, moment)
+    run.queues.drain()
+    run.scheduler.clock.advance(2_000)
+    follow_user.unfollow(first, actor)
+    run.queues.drain()
+    _finish(slow)
+    _try_to_follow(second, actor)
+    run.queues.drain()
+    _settle(run)
+    followed = mysql_reactions.read_reacted(FOLLOW, actor, None, len(ACTORS))
+    assert len(followed) == MAX_FOLLOWED, f"{actor} follows {followed}"
+    return is_played
+
+
 def _try_to_follow(user_id: int, actor_id: int) -> None:
     with suppress(FollowLimit):
         follow_user.follow(user_id, actor_id)
@@ -481,6 +503,7 @@ STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "a deposed consumer": (Trouble(promote=1), _deposed_consumer),
     "an old sweeper": (Trouble(promote=1), _old_sweeper),
     "a repeated follow": (Trouble(), _repeated_follow),
+    "a slow follow": (Trouble(), _slow_follow),
     "a provisional unfollow": (Trouble(), _provisional_unfollow),
     "a snapshot": (Trouble(), _snapshot),
     "a slow load": (Trouble(flush=1), _slow_load),

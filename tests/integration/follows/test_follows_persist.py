@@ -408,6 +408,24 @@ def test_without_redis_acknowledgements_are_queued_and_projected_later(
     assert claims(7) == {"user:9"}, "this follow is not stored"
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "by a queued acknowledgement"])
+def test_an_unfollow_does_not_release_the_claim_of_a_follow_on_its_way(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    add_users(7, 8)
+    react.react(FOLLOW, user(8), 7, True)
+    plaza.queues.drain()
+    assert counters.claim(7, "following_total", 5, "user:8")
+    react.react(FOLLOW, user(8), 7, False)
+    with monkeypatch.context() as patch:
+        if is_late:
+            patch.setattr(counters, "project_users", failing(RedisDown("by the test")))
+        persist.save(published(plaza))
+    assert len(plaza.queues.messages["acknowledgements"]) == is_late
+    plaza.queues.drain()
+    assert (in_mysql(7), claims(7)) == ([(0, 0)], {"user:8"})
+
+
 def test_a_queued_acknowledgement_releases_the_claims_of_stored_follows(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,11 +75,13 @@ _TURN_S = 0.0002
 
 class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
-    versions of changed rows, and whether the master that this process is connected to was deposed,
-    so that it must not apply the commits."""
+    follows (actor, target, version) whose claims end when these totals are in Redis, the versions
+    of changed rows, and whether the master that this process is connected to was deposed, so that
+    it must not apply the commits."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
+    claimed: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
 
@@ -270,13 +272,7 @@ def _complete(saved: PersistedBatch, applied: _Applied) -> None:
         counters.refresh_projections(sorted(cached))
         bell_queries.refresh_projections(sorted(cached))
     # Last: a claim counts for its follow until the projected total includes it.
-    counters.release(
-        (actor, str(c.target), version)
-        for c in saved.commits
-        if c.kind.given
-        for actor, version, _ in c.rows
-        if actor in cached
-    )
+    counters.release(of_follow for of_follow in saved.claimed if of_follow[0] in cached)
     lost, cold = [], []
     for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, results, strict=True):
         if rebuild:
@@ -366,7 +362,15 @@ def _persist_batch(
     _update_counters(cursor, owners, changes)
     sorted_lists.begin_list(cursor, locked, commits)
     changed_us = [a.version_us for change in changes for a in change.actors if a.is_newer]
-    return PersistedBatch(commits, _users_of(owners, keys), changed_us, is_deposed)
+    # An unfollow ends no claim: it may be older than the follow of one that it is newer than.
+    claimed = [
+        (actor_id, str(Target(target_type, target_id)), version_us)
+        for (target_type, target_id, kind), group in groups
+        if KINDS[kind].given
+        for (actor_id, version_us), event in group
+        if event.on
+    ]
+    return PersistedBatch(commits, _users_of(owners, keys), claimed, changed_us, is_deposed)
 
 
 def _read_users(
@@ -377,7 +381,7 @@ def _read_users(
 ) -> PersistedBatch:
     _, is_deposed = _pass_gates(cursor, masters, keys)
     owners = lookup.read_owners(cursor, _targets(keys))
-    return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
+    return _describe_batch(commits, _users_of(owners, keys), is_deposed=is_deposed)
 
 
 def _read_current(
@@ -390,7 +394,21 @@ def _read_current(
     nothing = [ReactionEvent(key, False, 0) for key in keys]
     unchanged = replay(mysql_reactions.read_rows(cursor, keys), group_events(nothing))
     commits = _commits(epoch, locked, unchanged)
-    return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
+    return _describe_batch(commits, _users_of(owners, keys), is_deposed=is_deposed)
+
+
+def _describe_batch(
+    commits: Sequence[Commit], users: Sequence[int], *, is_deposed: bool
+) -> PersistedBatch:
+    """Describe a batch by its commits alone: the follows of rows that are off are not known."""
+    claimed = [
+        (actor_id, str(commit.target), version_us)
+        for commit in commits
+        if commit.kind.given
+        for actor_id, version_us, on in commit.rows
+        if on
+    ]
+    return PersistedBatch(commits, users, claimed, is_deposed=is_deposed)
 
 
 def _pass_gates(
