@@ -129,9 +129,10 @@ flood: setup ## simulate who gets executions while requests flood accounts of se
 	@.venv/bin/python -m bench.flood $(ARGS)
 
 .PHONY: models
-models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000: other seeds)
+models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000: other seeds), and their mutations
 	@PLAZA_MODEL_RUNS=$(RUNS) .venv/bin/python -m pytest --numprocesses $(or $(WORKERS),3) --dist load \
 	  tests/model $(ARGS)
+	@$(if $(ARGS),,.venv/bin/python -m tests.model --mutations)
 
 .PHONY: races
 races: setup ## run consumers, comments, deletions and marks of bells at once (SECONDS=60, CONSUMERS=8)
