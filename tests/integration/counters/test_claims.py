@@ -196,6 +196,7 @@ def test_random_follows_never_exceed_the_limit(
     others = range(11, 19)
     add_users(USER, *others)
     events: list[ReactionEvent] = []
+    lost: set[str] = set()
     steps: list[Callable[[], object]] = [
         lambda: follow(rng.choice(others), limit),
         lambda: follow(rng.choice(others), limit),
@@ -207,14 +208,16 @@ def test_random_follows_never_exceed_the_limit(
     for _ in range(150):
         rng.choice(steps)()
         events += [read_event(b) for b in plaza.queues.take("reactions")]
-        events = events[-12:] if rng.random() < 0.05 else events
+        if rng.random() < 0.05:  # the queue never gets the others
+            lost |= {str(event.key.target) for event in events[:-12] if event.on}
+            events = events[-12:]
         assert following() <= limit
     plaza.let_sweeps_be_due()
     sweep.sweep_outbox(grace_us=0)
     plaza.queues.drain()
     on = mysql.fetch_all("SELECT COUNT(*) FROM reaction WHERE actor_id = 7 AND state = 1")[0][0]
     assert counters.read_users([USER])[USER].following_total == following() == on <= limit
-    assert claims() == set()
+    assert claims() <= lost, "a follow that is never stored keeps its claim for an hour"
     for user_id in others:
         follow(user_id, limit)
     plaza.queues.drain()

@@ -17,7 +17,7 @@
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  1 to accept only a repeat of the present state, else 0
   ARGV[9]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
-  ARGV[10] db_version at which the expected state was read; missing without one
+  ARGV[10]  db_version at which the expected state was read; missing without one
 
   Bounded by: 5 bits of a Bloom filter.
 
