@@ -183,7 +183,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("clock back",),
     ),
     "the time of a load is read after its lease": Mutation("", "", "", ("a slow load",)),
-    "a token begins with the version of the counter": Mutation("", "", "", ("none", "drops")),
+    "a token begins with the version of the counter": Mutation("", "", "", ("away", "late")),
     "a token has the time of the load": Mutation("", "", "", ("rollback", "drops")),
     "a total of MySQL has no token": Mutation("", "", "", ("away", "drops")),
     "a total and its token are of one reply": Mutation("", "", "", ("none",)),

@@ -54,7 +54,7 @@ from tests.support.plaza import World, read_event
 
 LEASE_MS = 60_000  # of real time: no lease ends within a story
 _OTHER_POST = 1_000
-_STEPS_OF_A_SWEEPER = 16  # or more than it has
+_KILLED_AFTER = range(1, 16, 2)  # steps of a sweeper, or more than it has
 Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
 
 
@@ -246,18 +246,18 @@ def _deposed_consumer(run: Run, moment: int) -> bool:
 
 
 def _old_sweeper(run: Run, moment: int) -> bool:
-    """A sweeper that is connected to a master from two reigns ago is killed at any of its steps,
-    after the sweeper of the present master noticed this one."""
+    """A sweeper that is connected to a master from two reigns ago is killed after every other of
+    its steps, after the sweeper of the present master noticed this one."""
     masters = _begin_replicated(run)
     masters.promote(cut_off=True, keep_connections=True)
     old = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
     masters.connect_to_other(old)
-    steps_before, steps_after = divmod(moment, _STEPS_OF_A_SWEEPER)
+    steps_before, index = divmod(moment, len(_KILLED_AFTER))
     is_played = _step(old, steps_before)
     masters.rejoin()
     masters.promote(cut_off=False, keep_connections=True)
     failover_recovery.acknowledge_after_failover()
-    _step(old, steps_after)
+    _step(old, _KILLED_AFTER[index])
     old.throw(GreenletExit)
     _settle(run)
     _react(run, 2)
