@@ -206,14 +206,21 @@ def _begin_replicated(run: Run) -> Masters:
     return masters
 
 
-def _two_masters(run: Run, moment: int) -> bool:
-    """A consumer on the old side of a partition saves while the sweeper notices the new master."""
+def _cut_off_a_consumer(run: Run) -> tuple[Masters, greenlet]:
+    """Promote the replica, and leave a consumer of a new reaction on the old side of a partition;
+    return the masters and the consumer."""
     masters = _begin_replicated(run)
     _react(run, 2)
     masters.promote(cut_off=True, keep_connections=True)
     consumer = _spawn_consumer(run)
     masters.connect_to_other(consumer)
     queries.read_counts(run.targets, 1)  # hydrates the target
+    return masters, consumer
+
+
+def _two_masters(run: Run, moment: int) -> bool:
+    """A consumer on the old side of a partition saves while the sweeper notices the new master."""
+    masters, consumer = _cut_off_a_consumer(run)
     sweeper = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
     is_played = _step(sweeper, moment)
     _finish(consumer)
@@ -227,12 +234,7 @@ def _two_masters(run: Run, moment: int) -> bool:
 def _deposed_consumer(run: Run, moment: int) -> bool:
     """A consumer on the old side of a partition saves after the sweeper noticed the new master, and
     then one of the new master saves a reaction to another target."""
-    masters = _begin_replicated(run)
-    _react(run, 2)
-    masters.promote(cut_off=True, keep_connections=True)
-    consumer = _spawn_consumer(run)
-    masters.connect_to_other(consumer)
-    queries.read_counts(run.targets, 1)  # hydrates the target
+    masters, consumer = _cut_off_a_consumer(run)
     failover_recovery.acknowledge_after_failover()
     _finish(consumer)
     other = Target("post", run.targets[0][1].id + _OTHER_POST)
