@@ -6,7 +6,7 @@ until it ends before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 
@@ -283,7 +283,8 @@ def _repeated_follow(run: Run, moment: int) -> bool:
     run.queues.drain()
     _finish(repeats)
     _settle(run)
-    _check_followed(actor, [second])
+    followed = _read_followed(actor)
+    assert followed == [second], f"{actor} follows {followed}"
     return is_played
 
 
@@ -298,13 +299,14 @@ def _provisional_unfollow(run: Run, moment: int) -> bool:
     follow_user.follow(first, actor)
     run.queues.drain()
     _settle(run)
-    _check_followed(actor, [first])
+    followed = _read_followed(actor)
+    assert followed == [first], f"{actor} follows {followed}"
     return False
 
 
-def _check_followed(actor: int, user_ids: Sequence[int]) -> None:
+def _read_followed(actor: int) -> list[int]:
     followed = mysql_reactions.read_reacted(FOLLOW, actor, None, len(ACTORS))
-    assert [of.target.id for of in followed] == user_ids, f"{actor} follows {followed}"
+    return [followee.target.id for followee in followed]
 
 
 def _slow_follow(run: Run, moment: int) -> bool:
@@ -323,7 +325,7 @@ def _slow_follow(run: Run, moment: int) -> bool:
     _try_to_follow(second, actor)
     run.queues.drain()
     _settle(run)
-    followed = mysql_reactions.read_reacted(FOLLOW, actor, None, len(ACTORS))
+    followed = _read_followed(actor)
     assert len(followed) == MAX_FOLLOWED, f"{actor} follows {followed}"
     return is_played
 

@@ -362,7 +362,7 @@ def _persist_batch(
     _update_counters(cursor, owners, changes)
     sorted_lists.begin_list(cursor, locked, commits)
     changed_us = [a.version_us for change in changes for a in change.actors if a.is_newer]
-    # An unfollow ends no claim: it may be older than the follow of one that it is newer than.
+    # An unfollow ends no claim: the follow of this claim may be on its way to the gate.
     claimed = [
         (actor_id, str(Target(target_type, target_id)), version_us)
         for (target_type, target_id, kind), group in groups
