@@ -13,11 +13,20 @@ from local.audit import vouchers as audited_vouchers
 from local.audit.orders import find_reused_ids, read_orders
 from local.stack.servers import connect_mysql
 from plaza.accounts import export
-from plaza.flash_sales import archive_orders, mysql_archive, mysql_orders, persist, queries
+from plaza.flash_sales import (
+    archive_orders,
+    cancel_order,
+    mysql_archive,
+    mysql_orders,
+    persist,
+    queries,
+)
 from plaza.flash_sales import s3_archive as order_objects
 from plaza.flash_sales.model import (
+    CANCELLED,
     ArchivedOrder,
     ArchiveUnreadable,
+    NotCancellable,
     Order,
     OrderEvent,
     OrderMissing,
@@ -359,3 +368,19 @@ def test_while_the_archive_is_away_a_list_ends_before_it(
     assert ([view.order.id for view in page], last) == ([id_in(8, 2)], id_in(8, 2))
     with pytest.raises(objects.ObjectsDown):
         queries.list_orders(102, last, 10)
+
+
+def test_an_archived_order_is_not_cancelled(orders: dict[int, int]) -> None:
+    before = read_all(orders)
+    archive()
+    rows = mysql.fetch_all("SELECT * FROM voucher_order"), mysql.fetch_all("SELECT * FROM voucher")
+    for order in before.values():
+        if order.status == CANCELLED:
+            assert cancel_order.cancel_order(order.id, orders[order.id]) == order
+        else:
+            with pytest.raises(NotCancellable, match=r"was used|has expired|has failed"):
+                cancel_order.cancel_order(order.id, orders[order.id])
+    assert rows == (
+        mysql.fetch_all("SELECT * FROM voucher_order"),
+        mysql.fetch_all("SELECT * FROM voucher"),
+    )

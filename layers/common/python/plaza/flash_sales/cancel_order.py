@@ -39,9 +39,13 @@ def cancel_order(order_id: int, buyer_id: int) -> Order:
     Raises NotCancellable; OrderMissing and NotReady as ``queries.read_order``; after MysqlDown and
     RedisDown it may be cancelled: repeat the call.
     """
-    voucher_id = queries.read_order(order_id, buyer_id).voucher_id
-    row = OrderRow(order_id, voucher_id, buyer_id, CANCELLED, current_request_id())
-    cancelled = mysql.run_in_transaction(lambda cursor: _cancel(cursor, row))
+    order = queries.read_order(order_id, buyer_id)
+    if refusal := _REFUSALS.get(order.status):  # it may be archived
+        raise NotCancellable(refusal)
+    row = OrderRow(order_id, order.voucher_id, buyer_id, CANCELLED, current_request_id())
+    cancelled = order.status != CANCELLED and mysql.run_in_transaction(
+        lambda cursor: _cancel(cursor, row)
+    )
     returned = redis_orders.acknowledge([row]).returned
     record("order_cancelled", {"orders_cancelled": int(cancelled), "units_returned": returned})
     return row.order
