@@ -177,13 +177,25 @@ def read_by_ids(order_ids: Collection[int]) -> dict[int, OrderRow]:
     return {row.order_id: row for row in map(_row, rows)}
 
 
-def read_and_lock(cursor: Cursor, order_id: int) -> OrderRow | None:
-    """Return a decided order, None if it has no row. The caller holds the lock of the voucher."""
+def read_for_cancelling(cursor: Cursor, row: OrderRow) -> tuple[OrderRow | None, int]:
+    """Return (the decided order, None if it has no row; how many orders of the voucher its buyer
+    has cancelled). One statement, which locks the order; the caller has locked the voucher."""
     cursor.execute(
-        f"SELECT {_SHOWN} FROM voucher_order WHERE order_id = %s FOR UPDATE", (order_id,)
+        f"""
+        SELECT cancelled.orders, {_SHOWN}
+        FROM (
+            SELECT COUNT(*) AS orders
+            FROM cancelled_order
+            WHERE voucher_id = %s
+              AND buyer_id = %s
+        ) AS cancelled
+        LEFT JOIN voucher_order ON order_id = %s
+        FOR UPDATE
+        """,
+        (row.voucher_id, row.buyer_id, row.order_id),
     )
-    row = cursor.fetchone()
-    return _row(row) if row else None
+    [(cancelled, *columns)] = cursor.fetchall()
+    return (None if columns[0] is None else _row(tuple(columns))), int(cancelled)
 
 
 def read_of_holder(voucher_id: int, buyer_id: int) -> OrderRow | None:
@@ -274,12 +286,15 @@ def count_without_success(voucher_ids: Collection[int]) -> dict[int, int]:
 
 
 def cancel(cursor: Cursor, row: OrderRow) -> None:
-    """Store that a success was cancelled; its buyer may order again. One statement."""
+    """Store that a success was cancelled, and return its unit to the stock; its buyer may order
+    again. One statement."""
     cursor.execute(
         """
-        UPDATE voucher_order
-        SET holder_id = NULL, reason = 'cancelled', code_sha256 = NULL
-        WHERE order_id = %s
+        UPDATE voucher_order AS o
+        JOIN voucher AS v ON v.id = o.voucher_id
+        SET o.holder_id = NULL, o.reason = 'cancelled', o.code_sha256 = NULL,
+            v.stock = v.stock + 1, v.cancelled = v.cancelled + 1
+        WHERE o.order_id = %s
         """,
         (row.order_id,),
     )
@@ -294,16 +309,6 @@ def add_cancelled(cursor: Cursor, row: OrderRow) -> None:
         """,
         (row.voucher_id, row.order_id, row.buyer_id),
     )
-
-
-def count_cancelled(cursor: Cursor, voucher_id: int, buyer_id: int) -> int:
-    """Return how many orders of a voucher its buyer has cancelled."""
-    cursor.execute(
-        "SELECT COUNT(*) FROM cancelled_order WHERE voucher_id = %s AND buyer_id = %s",
-        (voucher_id, buyer_id),
-    )
-    [(cancelled,)] = cursor.fetchall()
-    return int(cancelled)
 
 
 def read_cancelled(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, int]]:

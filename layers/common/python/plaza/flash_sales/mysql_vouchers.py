@@ -239,12 +239,9 @@ def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
         raise ArithmeticError(f"a voucher of {sorted(taken)} has fewer units than orders")
 
 
-def count_cancelled(cursor: Cursor, voucher_id: int, units: int) -> None:
-    """Add ``units`` of a cancelled order to the stock and count the order. One statement."""
-    cursor.execute(
-        "UPDATE voucher SET stock = stock + %s, cancelled = cancelled + 1 WHERE id = %s",
-        (units, voucher_id),
-    )
+def count_cancelled(cursor: Cursor, voucher_id: int) -> None:
+    """Count a cancelled order that had no unit yet. One statement."""
+    cursor.execute("UPDATE voucher SET cancelled = cancelled + 1 WHERE id = %s", (voucher_id,))
 
 
 def mark_withdrawn(voucher_id: int, admin_id: int) -> bool:

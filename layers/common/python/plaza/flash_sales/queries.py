@@ -58,6 +58,18 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     return _find(order_id, buyer_id).order
 
 
+def read_pointed(order_id: int, buyer_id: int) -> Order | None:
+    """Return an order of a buyer that has a pointer and is too young for the archive, as pending;
+    it may be decided. None for others, and without Redis. One round trip."""
+    if clock.now_s() - ids.created_at_s(order_id) > MIN_ARCHIVED_AGE_S:
+        return None
+    with suppress(RedisDown):
+        voucher_id = redis_pointers.read_pointer(buyer_id, order_id)
+        if voucher_id is not None:
+            return Order(order_id, voucher_id, PENDING)
+    return None
+
+
 def read_view(order_id: int, buyer_id: int) -> OrderView:
     """Return an order of a buyer with its times and its voucher.
 
