@@ -54,7 +54,9 @@ def main(argv: Sequence[str]) -> int:
                     status.update(f"measuring: {name}")
                     try:
                         figures += BENCHES[name](harness)
-                    except CommandError as error:  # the others are measured
+                    except Exception as error:  # the others are measured
+                        if not isinstance(error, CommandError):
+                            progress.print_exception()
                         progress.print(f"[red]{name}: {error}[/]")
                         failed = True
     except CommandError as error:

@@ -20,7 +20,6 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from local.stack import servers
 from local.stack.servers import Server, connect_mysql
-from plaza.infra.mysql.migrations import FOLDER, split_statements
 from plaza.reactions import mysql_reactions
 from plaza.reactions.model import ReactionEvent, ReactionKey, group_events
 
@@ -55,7 +54,7 @@ def measure(harness: Harness) -> list[Figure]:
     costs: dict[tuple[int, str], Cost] = {}
     random, rows = Random(1), dict.fromkeys(LAYOUTS, 0)
     with opening(server, GROWING_POOL_MB) as connection:
-        create_tables(connection)
+        create_tables(connection, harness.mysql_url)
     for ratio in RATIOS:
         with opening(server, GROWING_POOL_MB) as connection:
             for layout in LAYOUTS:
@@ -87,13 +86,11 @@ def opening(server: Server, pool_mb: int) -> Iterator[Connection[Any]]:
         yield connection
 
 
-def create_tables(connection: Connection[Any]) -> None:
-    """Create a table for each layout, from the migration."""
-    [create] = [
-        statement
-        for statement in split_statements((FOLDER / "0001_schema.sql").read_text())
-        if statement.startswith("CREATE TABLE IF NOT EXISTS reaction (")
-    ]
+def create_tables(connection: Connection[Any], migrated_url: str) -> None:
+    """Create a table for each layout, as the migrations leave it."""
+    with closing(connect_mysql(migrated_url)) as migrated, migrated.cursor() as cursor:
+        cursor.execute("SHOW CREATE TABLE reaction")
+        [(_, create)] = cursor.fetchall()
     with connection.cursor() as cursor:
         for layout, left_out in LAYOUTS.items():
             cursor.execute(create)
