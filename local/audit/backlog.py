@@ -49,12 +49,20 @@ def _ignore_progress(text: str) -> None:
 
 
 def read_backlog(stack: Stack) -> Backlog:
-    """Return what is in transit now."""
-    depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
+    """Return what is in transit now. Queues are counted again after the stores: what a store or a
+    queue has sent since the first count is in a queue that was counted before."""
+    first = sum_messages(stack)
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         targets, orders = count_pending(client)
-    waiting, in_flight = sum(d[0] for d in depths), sum(d[1] for d in depths)
-    return Backlog(targets, orders, waiting, in_flight, count_spilled(stack.mysql_url))
+    spilled = count_spilled(stack.mysql_url)
+    waiting, in_flight = map(max, first, sum_messages(stack))
+    return Backlog(targets, orders, waiting, in_flight, spilled)
+
+
+def sum_messages(stack: Stack) -> tuple[int, int]:
+    """Return (messages waiting, in flight or delayed) of all queues but DLQs."""
+    depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
+    return sum(waiting for waiting, _ in depths), sum(hidden for _, hidden in depths)
 
 
 def count_pending(client: Any) -> tuple[int, int]:
