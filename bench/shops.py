@@ -20,7 +20,7 @@ from bench.workers import Request, build_request, play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
-from plaza.counters import mysql_shops, shop_totals
+from plaza.counters import mysql_shops
 from plaza.infra.derived.cache import CachedValue
 from plaza.infra.mysql import mysql
 from plaza.shops import queries
@@ -89,11 +89,12 @@ def _count_reads() -> Any:
 @contextmanager
 def bypass_cache() -> Iterator[None]:
     """Read each page, and the totals of its reviews, from MySQL."""
-    load = lambda shop_id, _=None: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
-    with (
-        mock.patch.object(queries, "_find", load),
-        mock.patch.object(shop_totals, "_read", mysql_shops.load),
-    ):
+
+    def load(shop_id: int, _: object = None) -> queries._Page:
+        version, shop = queries._load(shop_id)
+        return queries._Page(CachedValue(version, shop, stale=False), mysql_shops.load(shop_id))
+
+    with mock.patch.object(queries, "_find_page", load):
         yield
 
 

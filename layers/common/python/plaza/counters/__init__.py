@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_store, redis_store
 from plaza.counters.model import (
+    SHOP_COUNTER,
     USER_COLUMNS,
     USER_COUNTER,
     Claim,
@@ -44,6 +45,7 @@ from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.errors import RedisDown
 
 __all__ = [
+    "SHOP_COUNTER",
     "USER_COLUMNS",
     "USER_COUNTER",
     "Claim",

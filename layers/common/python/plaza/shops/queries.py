@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
+from plaza.counters import SHOP_COUNTER, ShopCounter, shop_totals
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import (
     NEVER_STALE,
@@ -42,25 +44,51 @@ from plaza.shops.model import (
 from plaza.shops.mysql_shops import ShopTypes
 from plaza.shops.queues import SHOPS
 
+
+class _Page(NamedTuple):
+    """What a page shows of a shop; the totals of its reviews are None while MySQL is
+    unavailable."""
+
+    shop: CachedValue[Shop | Deleted]
+    totals: ShopCounter | None
+
+
 # Reads of one process from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
-_hot_pages: HotReads[int, CachedValue[Shop | Deleted]] = HotReads(redis_store.page_key)
+_hot_pages: HotReads[int, _Page] = HotReads(redis_store.page_key)
 _types: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=30)
 
 
-def read(shop_id: int, *, is_anonymous: bool = False) -> Shop:
-    """Return a shop, a hot one up to 2 s late if the caller ``is_anonymous``. Raises ShopMissing,
-    ShopDeleted, MysqlDown; RedisDown or StillLoading if the fallback budget is empty."""
+def read(shop_id: int) -> Shop:
+    """Return a shop. Raises ShopMissing, ShopDeleted, MysqlDown; RedisDown or StillLoading if the
+    fallback budget is empty."""
     try:
-        if is_anonymous:
-            cached = _hot_pages.read_all(
-                [shop_id], lambda _, source: {shop_id: _find(shop_id, source)}
-            )[shop_id]
-        else:
-            cached = _find(shop_id)
+        [cached] = cache.read_all([redis_store.page_key(shop_id)], SHOP)
+        found = _complete(shop_id, cached)
     except (RedisDown, StillLoading) as error:
         take_fallback_token(error)
-        cached = CachedValue(*_load(shop_id), stale=False)
+        found = CachedValue(*_load(shop_id), stale=False)
+    return _require(shop_id, found)
+
+
+def read_reviewed(shop_id: int, *, is_anonymous: bool) -> tuple[Shop, ShopCounter | None]:
+    """Return a shop and the totals of its reviews, None while they cannot be read; both up to 2 s
+    late for a hot shop if the caller ``is_anonymous``. One round trip if both are cached. Raises as
+    ``read``."""
+    try:
+        if is_anonymous:
+            page = _hot_pages.read_all(
+                [shop_id], lambda _, source: {shop_id: _find_page(shop_id, source)}
+            )[shop_id]
+        else:
+            page = _find_page(shop_id)
+    except (RedisDown, StillLoading) as error:
+        take_fallback_token(error)
+        page = _build_page(shop_id, CachedValue(*_load(shop_id), stale=False))
+    return _require(shop_id, page.shop), page.totals
+
+
+def _require(shop_id: int, cached: CachedValue[Shop | Deleted]) -> Shop:
     if cached.value is None:
         raise _missing(shop_id)
     if isinstance(cached.value, Deleted):
@@ -135,16 +163,36 @@ def types_entry(types: ShopTypes) -> CacheEntry[list[ShopType]]:
     return CacheEntry(types.version_us, types.types)
 
 
-def _find(shop_id: int, source: RunAll = redis.run_all) -> CachedValue[Shop | Deleted]:
-    key = redis_store.page_key(shop_id)
-    [cached] = cache.read_all([key], SHOP, source)
+def _find_page(shop_id: int, source: RunAll = redis.run_all) -> _Page:
+    cached, totals = cache.read_pair(
+        (redis_store.page_key(shop_id), SHOP), (shop_totals.key(shop_id), SHOP_COUNTER), source
+    )
+    return _build_page(shop_id, _complete(shop_id, cached), totals)
+
+
+def _build_page(
+    shop_id: int,
+    shop: CachedValue[Shop | Deleted],
+    totals: CachedValue[list[ShopCounter]] | None = None,
+) -> _Page:
+    """Return the page of a shop; its totals may be cached."""
+    exists = isinstance(shop.value, Shop)  # others have no counter, and get none
+    return _Page(shop, shop_totals.read(shop_id, totals) if exists else None)
+
+
+def _complete(
+    shop_id: int, cached: CachedValue[Shop | Deleted] | None
+) -> CachedValue[Shop | Deleted]:
+    """Return what was ``cached``, or load it; have a stale shop refreshed."""
     if cached is None:
         may_exist, build_due = redis_store.SHOP_IDS.query(shop_id)
         if build_due:
             SHOPS.try_send(ShopJobStep(FILTER))  # else the next reader sends it
         if not may_exist:
             raise _missing(shop_id)
-        return cache.load_single_flight(STALE_WHILE_REBUILDING, key, SHOP, lambda: _load(shop_id))
+        return cache.load_single_flight(
+            STALE_WHILE_REBUILDING, redis_store.page_key(shop_id), SHOP, lambda: _load(shop_id)
+        )
     if cached.stale:
         _request_refresh([shop_id])
     return cached

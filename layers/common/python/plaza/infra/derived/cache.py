@@ -37,6 +37,7 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import record
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 DROP_AGAIN_S = 1
 REBUILD_CLAIM_TTL_S = 10  # a rebuild is queued at most this often
@@ -105,6 +106,18 @@ def read_all(
         entry and _decode_value(*entry, codec, now_s)
         for entry in projections.read_all(keys, TEXT, source)
     ]
+
+
+def read_pair(
+    first: tuple[str, Codec[T]], second: tuple[str, Codec[U]], source: RunAll = redis.run_all
+) -> tuple[CachedValue[T] | None, CachedValue[U] | None]:
+    """Return the cached values of two keys with a codec each; otherwise as ``read_all``."""
+    now_s = clock.now_s()
+    of_first, of_second = projections.read_all([first[0], second[0]], TEXT, source)
+    return (
+        of_first and _decode_value(*of_first, first[1], now_s),
+        of_second and _decode_value(*of_second, second[1], now_s),
+    )
 
 
 def store_all(
