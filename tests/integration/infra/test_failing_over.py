@@ -132,27 +132,34 @@ def test_a_command_that_a_demoted_master_refused_is_repeated_on_the_new_one(
         assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
 
 
-def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_undecided(
-    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failovers", [1, 2, 3])
+def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_decided_again(
+    failovers: int, plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a node that has cached the script, the client repeats a command packed for another."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     execute = redis._execute
+    names = iter(range(failovers))
 
     def execute_on_promoted(command: Any) -> Any:
         reply = execute(command)
-        if command[0] == "EVALSHA":
-            monkeypatch.setitem(
-                reigns.known_nodes, "", reigns.known_nodes[""]._replace(reign="promoted")
-            )
+        if command[0] == "EVALSHA" and (name := next(names, None)) is not None:
+            node = reigns.known_nodes[""]._replace(reign=f"promoted {name}")
+            monkeypatch.setitem(reigns.known_nodes, "", node)
         return reply
 
     with monkeypatch.context() as patch:
         patch.setattr(redis, "_execute", execute_on_promoted)
-        with pytest.raises(ReactionUndecided):
-            react.react(LIKE, POST, 8, True)
+        if failovers < 3:
+            outcome = react.react(LIKE, POST, 8, True)
+            assert (outcome.total, outcome.changed) == (2, True)
+        else:
+            with pytest.raises(ReactionUndecided):
+                react.react(LIKE, POST, 8, True)
     assert react.react(LIKE, POST, 8, True).total == 2
+    plaza.queues.drain()
+    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
