@@ -1439,7 +1439,7 @@ export interface paths {
         };
         /**
          * Get a shop
-         * @description Returns one shop with its address and coordinates, the number of its reviews and their average score. Both may lack the last 3 seconds. A session is optional. Counts as one read of the caller.
+         * @description Returns one shop with its address and coordinates, the number of its reviews and their average score. Both may lack the last 2 seconds, after a failure the last minute. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_shop"];
         /**

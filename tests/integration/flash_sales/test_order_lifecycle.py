@@ -347,6 +347,7 @@ def test_what_cannot_be_cancelled_is_refused(plaza: World) -> None:
         cancel_order.cancel_order(buy(plaza, voucher.id, 9).id, 9)
     with pytest.raises(NotCancellable, match="cancelled 5"):
         cancel_order.cancel_order(buy(plaza, voucher.id, 9).id, 9)
+    assert cancel_order.cancel_order(buy(plaza, voucher.id, 8).id, 8).status == CANCELLED
     check(voucher.id, 18, 0, 2)
 
 

@@ -23,7 +23,7 @@ from plaza.infra.runtime import clock
 
 __all__ = ["add", "correct", "drop", "key", "read"]
 
-_POLICY = Policy(ttl_s=60)
+POLICY = Policy(ttl_s=60)
 
 
 def key(shop_id: int) -> str:
@@ -38,7 +38,7 @@ def read(shop_id: int, cached: CachedValue[list[ShopCounter]] | None = None) -> 
         with suppress(RedisDown, StillLoading):
             if cached is None:
                 cached = cache.load_single_flight(
-                    _POLICY,
+                    POLICY,
                     key(shop_id),
                     SHOP_COUNTER,
                     lambda: CacheEntry(clock.now_us(), [mysql_shops.load(shop_id)]),

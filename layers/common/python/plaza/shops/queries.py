@@ -64,11 +64,11 @@ def read(shop_id: int) -> Shop:
     fallback budget is empty."""
     try:
         [cached] = cache.read_all([redis_store.page_key(shop_id)], SHOP)
-        found = _complete(shop_id, cached)
+        shop = _complete(shop_id, cached)
     except (RedisDown, StillLoading) as error:
         take_fallback_token(error)
-        found = CachedValue(*_load(shop_id), stale=False)
-    return _require(shop_id, found)
+        shop = CachedValue(*_load(shop_id), stale=False)
+    return _require(shop_id, shop)
 
 
 def read_reviewed(shop_id: int, *, is_anonymous: bool) -> tuple[Shop, ShopCounter | None]:
