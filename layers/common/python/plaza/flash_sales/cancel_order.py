@@ -40,8 +40,7 @@ def cancel_order(order_id: int, buyer_id: int) -> Order:
     RedisDown it may be cancelled: repeat the call.
     """
     order = queries.read_pointed(order_id, buyer_id) or queries.read_order(order_id, buyer_id)
-    if refusal := _REFUSALS.get(order.status):  # it may be archived
-        raise NotCancellable(refusal)
+    _require_cancellable(order)  # it may be archived
     row = OrderRow(order_id, order.voucher_id, buyer_id, CANCELLED, current_request_id())
     cancelled = order.status != CANCELLED and mysql.run_in_transaction(
         lambda cursor: _cancel(cursor, row)
@@ -49,6 +48,11 @@ def cancel_order(order_id: int, buyer_id: int) -> Order:
     returned = redis_orders.acknowledge([row]).returned
     record("order_cancelled", {"orders_cancelled": int(cancelled), "units_returned": returned})
     return row.order
+
+
+def _require_cancellable(order: Order) -> None:
+    if refusal := _REFUSALS.get(order.status):
+        raise NotCancellable(refusal)
 
 
 def _cancel(cursor: Cursor, row: OrderRow) -> bool:
@@ -61,8 +65,7 @@ def _cancel(cursor: Cursor, row: OrderRow) -> bool:
             raise OrderMissing(f"Order {row.order_id} does not exist.")
         if stored.is_cancelled:
             return False
-        if refusal := _REFUSALS.get(stored.order.status):
-            raise NotCancellable(refusal)
+        _require_cancellable(stored.order)
     if cancelled >= MAX_CANCELS:
         raise NotCancellable(f"You have cancelled {MAX_CANCELS} orders of this voucher.")
     if stored is None:
