@@ -11,7 +11,6 @@ DEMO ?= 1
 WORKERS ?=
 PORT ?= 0
 RUNS ?= 900
-CHECKED ?=
 ARGS ?=
 
 ENV ?=
@@ -67,20 +66,12 @@ test-setup: $(READY) node_modules/.ready ## install what only tests need: npm pa
 	@.venv/bin/python -m local packages --tests
 
 .PHONY: test
-test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: without `make check`)
-	@$(if $(ARGS),.venv/bin/python -m pytest $(ARGS),$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-stack test-stores)
-	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
+test: setup test-setup ## run all tests but the deep ones (ARGS="-k like -x": some, with the deep ones)
+	@.venv/bin/python -m $(if $(ARGS),pytest $(ARGS),tests --workers $(or $(WORKERS),2))
 
-# A session of its own, whose processes collect 640 tests instead of 9,100. Each of them starts a stack.
-.PHONY: test-stack
-test-stack: .venv/.ready ## run the tests on the local stack, end to end
-	@.venv/bin/python -m pytest --numprocesses 2 --durations 10 tests/e2e
-
-# Not in the way of the stacks, which mostly wait.
-.PHONY: test-stores
-test-stores: .venv/.ready ## run all other tests, and measure which lines of the layer they reach
-	@nice -n 5 .venv/bin/python -m slipcover -m pytest --numprocesses $(or $(WORKERS),2) --durations 10 \
-	  --ignore tests/cluster --ignore tests/e2e $(if $(CHECKED),--ignore tests/unit/policy)
+.PHONY: test-deep
+test-deep: setup test-setup ## run the tests that take long or need another toolchain
+	@.venv/bin/python -m tests --deep --workers $(or $(WORKERS),2)
 
 .PHONY: test-unit
 test-unit: .venv/.ready ## run the tests that need no server
@@ -270,9 +261,9 @@ build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE
 	@.venv/bin/python -m tools expand .aws-sam/build/template.yaml
 
 .PHONY: layer-size
-layer-size: build ## print the size of the unzipped layer (limit: 23 MB)
+layer-size: build ## print the size of the unzipped layer (limit: 22 MB)
 	@find .aws-sam/build/CommonLayer -type f -printf '%s\n' | \
-	  awk '{ sum += $$1 } END { printf "%.1f MB of 23\n", sum / 1e6; exit sum > 23e6 }'
+	  awk '{ sum += $$1 } END { printf "%.1f MB of 22\n", sum / 1e6; exit sum > 22e6 }'
 
 .PHONY: budget
 budget: build ## print what a change adds: resources of the templates, MB of the layer (ARGS="--since main --cold")

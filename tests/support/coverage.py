@@ -17,18 +17,23 @@ MIN_BODY_LINES = 10
 
 
 def main() -> int:
-    """Print the covered share; with ``--missing`` the other lines. Return 1 without a result, or
-    with one that leaves out modules that ran."""
+    """Print the covered share; with ``--missing`` the other lines."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.coverage", description=__doc__)
     parser.add_argument(
         "--missing", action="store_true", help="print the lines that no test covers"
     )
     options = parser.parse_args()
+    return report(list_missing=options.missing)
+
+
+def report(*, list_missing: bool = False) -> int:
+    """Print the covered share. Return 1 without a result, or with one that leaves out modules that
+    ran."""
     if not RESULT.exists():
         print(f"{RESULT.name} does not exist: run `make test`", file=sys.stderr)
         return 1
     document = json.loads(RESULT.read_text())
-    if options.missing:
+    if list_missing:
         for name, of_file in sorted(document["files"].items()):
             if lines := of_file["missing_lines"]:
                 print(f"{Path(name).resolve().relative_to(LAYER)}: {render_lines(lines)}")

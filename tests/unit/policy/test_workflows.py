@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.__main__ import list_sessions
 from tests.unit.policy.modules import ROOT, tracked
 
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 PINNED = re.compile(r"[\w-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
+MAKEFILE = (ROOT / "Makefile").read_text()
 VERSION = (ROOT / ".python-version").read_text().strip()
 WRITING = {
     ("dependencies", "lock"): {"contents", "pull-requests", "actions"},
@@ -91,17 +93,8 @@ def targets_in(words: str) -> set[str]:
 
 
 def test_workflows_call_targets_that_exist() -> None:
-    makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    called = {
-        word
-        for file in WORKFLOWS
-        for line in re.findall(r"\bmake ([^\n&|;$]+)", commands_of(file))
-        for word in targets_in(line)
-    }
-    matrix = jobs_of(GITHUB / "workflows" / "nightly.yml")["nightly"]["strategy"]["matrix"]
-    for words in (*matrix["target"], *(item["target"] for item in matrix["include"])):
-        called |= targets_in(words)
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    called = list_targets_of_workflows()
     assert {"setup", "vulnerabilities", "release", "reproducible"} <= called
     assert called - targets == set()
 
@@ -132,11 +125,93 @@ def test_ci_checks_code_subjects_secrets_and_vulnerabilities() -> None:
         assert jobs_of(file)[job]["steps"][0]["with"]["fetch-depth"] == "0"
 
 
-def test_ci_runs_what_a_push_runs() -> None:
-    script = (ROOT / ".ci" / "run").read_text()
-    started = re.findall(r"^(?:run|start) (?:nice )?make (.*)$", script, re.MULTILINE)
-    assert "test CHECKED=1" in started
-    assert {"setup", "build", "docs", "check", "validate"} <= {*" ".join(started).split()}
+def ci_commands() -> list[str]:
+    return re.findall(r"^run (.*?)(?: #.*)?$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+
+
+def recipe_of(target: str) -> str:
+    """Return the commands of a target of the Makefile."""
+    [recipe] = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    return str(recipe)
+
+
+def test_ci_runs_the_test_command_of_the_readme_and_each_check_once() -> None:
+    section = (ROOT / "README.md").read_text().partition("## Two commands")[2]
+    printed = re.findall(r"^make \w+", section.split("```")[1], re.MULTILINE)
+    assert printed == ["make run", "make test"]
+    test, checks = ci_commands()
+    assert test == printed[1]
+    targets = [word for word in checks.split() if not word.startswith("-")][1:]
+    assert targets == ["lint", "types", "docs", "validate", "layer-size"]
+    assert "layer-size: build" in MAKEFILE
+
+
+def test_make_test_runs_all_tests_once_but_the_deep_ones() -> None:
+    """A folder that no session collects would be tested by nobody."""
+    assert "test: setup test-setup" in MAKEFILE
+    assert "-m $(if $(ARGS),pytest $(ARGS),tests " in recipe_of("test")
+    for is_deep in (False, True):
+        stack, stores = list_sessions(2, is_deep=is_deep).values()
+        assert stack[-1] == "tests/e2e"
+        assert stores[-4:] == ["--ignore", "tests/cluster", "--ignore", "tests/e2e"]
+        for command in (stack, stores):
+            assert command[command.index("-m", command.index("pytest")) + 1] == (
+                "deep" if is_deep else "not deep"
+            )
+
+
+STARTED_BY_HAND = {
+    "audit": "reads a running stack; tests/e2e runs `python -m local audit`",
+    "bench": "figures need a quiet machine",
+    "clean": "deletes the environments of the run itself",
+    "coverage": "prints what `make test` measured and checked",
+    "deploy": "needs an account; tests run `sam deploy` up to the first call",
+    "down": "tests/e2e ends its stacks by the same code",
+    "events": "tests/e2e/test_events.py runs `python -m tools events`",
+    "format": "`make lint` checks the result",
+    "fresh": "tests/e2e/test_kept_data.py empties a stack by the same code",
+    "help": "prints",
+    "lighthouse": "figures need a quiet machine, and it installs 180 MB",
+    "operate": "tests/e2e runs `python -m local operate`",
+    "run": "stays up; tests/e2e/test_kept_data.py runs `python -m local up`",
+    "smoke": "needs a deployed environment; tests/e2e/test_smoke.py runs it on a stack",
+    "status": "prints a running stack",
+    "test-unit": "a part of `make test`",
+    **dict.fromkeys(
+        ("alarms", "balancer", "contract", "samples", "template", "web"),
+        "writes a file that a policy test compares with its source",
+    ),
+}
+"""Targets that no workflow runs, with the reason."""
+
+
+def list_targets_of_workflows() -> set[str]:
+    """Return the targets that ci.yml, nightly.yml, release.yml and dependencies.yml run, with their
+    prerequisites."""
+    called = {
+        word
+        for line in [
+            *ci_commands(),
+            *(line for file in WORKFLOWS for line in commands_of(file).splitlines()),
+        ]
+        for words in re.findall(r"\bmake ([^\n&|;$]+)", line)
+        for word in targets_in(words)
+    }
+    matrix = jobs_of(GITHUB / "workflows" / "nightly.yml")["nightly"]["strategy"]["matrix"]
+    for words in (*matrix["target"], *(item["target"] for item in matrix["include"])):
+        called |= targets_in(words)
+    for line in re.findall(r"^([a-z-]+: [^#\n]+)", MAKEFILE, re.MULTILINE):
+        target, *needed = line.replace(":", "").split()
+        if target in called:
+            called.update(re.findall(r"(?<=\s)[a-z-]+(?=\s|$)", " ".join(["", *needed])))
+    return called
+
+
+def test_a_workflow_runs_each_target_or_a_reason_is_given() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", MAKEFILE, re.MULTILINE))
+    run = list_targets_of_workflows()
+    assert {"test", "test-deep", "layer-size", "build", "check"} <= run
+    assert targets - run == STARTED_BY_HAND.keys()
 
 
 def test_the_hooks_check_templates_and_subjects() -> None:

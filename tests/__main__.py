@@ -1,0 +1,92 @@
+"""``python -m tests [--deep]``: the tests of `make test` or `make test-deep`, in two sessions.
+
+The session *stack* plays tests/e2e, which mostly waits; the session *stores* plays all others
+beside it. Progress is printed at once, the output of a session at its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import time
+
+from cli.paths import ROOT
+from tests.support import coverage
+from tests.support.progress import PREFIX, SESSION, format_s
+
+PYTEST = ("-m", "pytest", "-q", "--durations", "10")
+STACK = ("tests/e2e",)
+STORES = ("--ignore", "tests/cluster", "--ignore", "tests/e2e")
+NO_TESTS = 5  # exit status of pytest
+
+
+def list_sessions(workers: int, *, is_deep: bool) -> dict[str, list[str]]:
+    """Return name -> command of each session. Only `make test` measures coverage."""
+    marked = ["-m", "deep" if is_deep else "not deep", "--numprocesses", str(workers)]
+    measured = [] if is_deep else ["-m", "slipcover"]
+    return {
+        "stack": [sys.executable, *PYTEST, *marked, *STACK],
+        "stores": ["nice", "-n", "5", sys.executable, *measured, *PYTEST, *marked, *STORES],
+    }
+
+
+async def run_session(name: str, command: list[str]) -> int:
+    """Run pytest; print lines of progress at once, all others at the end. Returns its status."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=ROOT,
+        env={**os.environ, SESSION: name},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=1 << 24,
+    )
+    assert process.stdout is not None
+    kept = []
+    try:
+        async for line in process.stdout:
+            text = line.decode(errors="replace")
+            if PREFIX in text:
+                print(text.partition(PREFIX)[2], end="", flush=True)
+            else:
+                kept.append(text)
+        return await process.wait()
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+        print(f"\n{'':=<30} session {name} {'':=<30}\n{''.join(kept)}", flush=True)
+
+
+async def run_sessions(sessions: dict[str, list[str]]) -> list[int]:
+    """Run sessions side by side. Returns the status of each. SIGTERM ends them."""
+    running = asyncio.current_task()
+    assert running is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    return await asyncio.gather(*(run_session(*session) for session in sessions.items()))
+
+
+def main() -> int:
+    """Run the sessions, then report coverage and time. Returns 1 after a failure."""
+    parser = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
+    parser.add_argument("--deep", action="store_true", help="the tests of `make test-deep`")
+    parser.add_argument("--workers", type=int, default=2, help="processes of each session")
+    options = parser.parse_args()
+    began_s = time.monotonic()
+    sessions = list_sessions(options.workers, is_deep=options.deep)
+    print(f"tests: {' and '.join(sessions)}, side by side", flush=True)
+    results = asyncio.run(run_sessions(sessions))
+    failed = [
+        name for name, status in zip(sessions, results, strict=True) if status not in (0, NO_TESTS)
+    ]
+    if not options.deep and coverage.report() and not failed:
+        failed.append("coverage")
+    outcome = f"FAILED: {', '.join(failed)}" if failed else "all passed"
+    print(f"tests: {outcome}, {format_s(time.monotonic() - began_s)} after setup", flush=True)
+    return bool(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
