@@ -15,6 +15,7 @@ import time
 
 from cli.paths import ROOT
 from tests.support import coverage
+from tests.support.depth import DEEP
 from tests.support.progress import PREFIX, SESSION, format_s
 
 PYTEST = ("-m", "pytest", "-q", "--durations", "10")
@@ -25,7 +26,7 @@ NO_TESTS = 5  # exit status of pytest
 
 def list_sessions(workers: int, *, is_deep: bool) -> dict[str, list[str]]:
     """Return name -> command of each session. Only `make test` measures coverage."""
-    marked = ["-m", "deep" if is_deep else "not deep", "--numprocesses", str(workers)]
+    marked = ["-m", "deep or sampled" if is_deep else "not deep", "--numprocesses", str(workers)]
     measured = [] if is_deep else ["-m", "slipcover"]
     return {
         "stack": [sys.executable, *PYTEST, *marked, *STACK],
@@ -33,12 +34,12 @@ def list_sessions(workers: int, *, is_deep: bool) -> dict[str, list[str]]:
     }
 
 
-async def run_session(name: str, command: list[str]) -> int:
+async def run_session(name: str, command: list[str], *, is_deep: bool = False) -> int:
     """Run pytest; print lines of progress at once, all others at the end. Returns its status."""
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=ROOT,
-        env={**os.environ, SESSION: name},
+        env={**os.environ, SESSION: name, DEEP: str(int(is_deep))},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         limit=1 << 24,
@@ -60,12 +61,14 @@ async def run_session(name: str, command: list[str]) -> int:
         print(f"\n{'':=<30} session {name} {'':=<30}\n{''.join(kept)}", flush=True)
 
 
-async def run_sessions(sessions: dict[str, list[str]]) -> list[int]:
+async def run_sessions(sessions: dict[str, list[str]], *, is_deep: bool = False) -> list[int]:
     """Run sessions side by side. Returns the status of each. SIGTERM ends them."""
     running = asyncio.current_task()
     assert running is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    return await asyncio.gather(*(run_session(*session) for session in sessions.items()))
+    return await asyncio.gather(
+        *(run_session(name, command, is_deep=is_deep) for name, command in sessions.items())
+    )
 
 
 def main() -> int:
@@ -77,7 +80,7 @@ def main() -> int:
     began_s = time.monotonic()
     sessions = list_sessions(options.workers, is_deep=options.deep)
     print(f"tests: {' and '.join(sessions)}, side by side", flush=True)
-    results = asyncio.run(run_sessions(sessions))
+    results = asyncio.run(run_sessions(sessions, is_deep=options.deep))
     failed = [
         name for name, status in zip(sessions, results, strict=True) if status not in (0, NO_TESTS)
     ]

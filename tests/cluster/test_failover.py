@@ -70,7 +70,6 @@ def stop_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
     return master, replica
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail over", "die", "hang"])
 def test_likes_continue_after_a_master_fails(
     traffic: Traffic,
@@ -100,7 +99,6 @@ def test_likes_continue_after_a_master_fails(
     assert report.clean, report.differences
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail over", "die", "hang"])
 def test_last_answered_state_remains_after_a_master_fails(
     toggles: Toggles,

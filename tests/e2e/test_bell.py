@@ -26,6 +26,7 @@ def wake(page: Page) -> None:
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
+@pytest.mark.deep
 def test_two_devices_show_the_same_badge_and_a_mark_on_one_clears_the_other(
     open_app: OpenApp, user: Callable[[int], Client], rows: Callable[..., Any]
 ) -> None:

@@ -16,7 +16,7 @@ from plaza.reactions.redis_keys import keys_of
 from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_runner import AUTHOR
 
-pytestmark = [pytest.mark.quiet, pytest.mark.slow]
+pytestmark = pytest.mark.quiet
 
 
 def drift(stack: Stack) -> tuple[int, dict[str, Any]]:

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from local.stack.ports import free_port
 from local.stack.stack import Stack
 from local.stack.status import count_messages
 from tests.e2e.client import wait_until
+from tests.support.depth import choose
 from tests.support.routes import check_documented
 from tools import samples, shared_events
 from tools.samples import LocalCallers
@@ -32,6 +34,8 @@ NAMES = [
     for name in samples.list_samples()
     if name not in LocalCallers.unavailable and name != ELSEWHERE
 ]
+# One of each function, or all.
+SAMPLED = choose([next(of) for _, of in groupby(NAMES, samples.function_of)], NAMES)
 ADMIN, ADA = 5_900_001, 5_900_002
 
 
@@ -59,7 +63,8 @@ def invoke(stack: Stack, file: Path) -> tuple[int, Any]:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", SAMPLED)
 def test_a_copy_gets_the_documented_answer(stack: Stack, events: Path, name: str) -> None:
     file = events / f"{name}.json"
     if name.startswith("operations.replace_"):  # switches, which others have changed since

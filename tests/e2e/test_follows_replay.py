@@ -16,7 +16,7 @@ from tests.e2e.test_replay import empty_dlqs, replay, run
 
 __all__ = ["empty_dlqs"]  # an autouse fixture
 
-pytestmark = [pytest.mark.quiet, pytest.mark.slow]
+pytestmark = pytest.mark.quiet
 
 FIRST_ID = 8_100_001
 PEOPLE = 60

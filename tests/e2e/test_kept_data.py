@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from cli.paths import ROOT
 from local.stack import deployment, kept
 from local.stack.kept import Kept
@@ -52,6 +54,7 @@ def token_of(directory: Path, user_id: int) -> str:
     return completed.stdout.strip()
 
 
+@pytest.mark.deep
 def test_users_posts_and_sessions_survive_a_kill_and_the_next_run_finds_them(
     tmp_path: Path,
 ) -> None:

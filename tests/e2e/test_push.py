@@ -47,6 +47,7 @@ def service() -> Iterator[FakePushService]:
         yield served
 
 
+@pytest.mark.deep
 def test_likes_of_half_a_minute_reach_a_browser_as_one_push(
     service: FakePushService, user: Callable[[int], Client]
 ) -> None:

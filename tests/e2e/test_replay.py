@@ -18,7 +18,7 @@ from local.load.requests import predict
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
-pytestmark = [pytest.mark.quiet, pytest.mark.slow]
+pytestmark = pytest.mark.quiet
 
 
 @pytest.fixture(autouse=True)

@@ -81,6 +81,7 @@ def test_a_shop_lives_a_day_without_an_admin(admin: Client, user: Callable[[int]
     assert staff("GET", f"/shops/{shop['id']}/sales").status == 403
 
 
+@pytest.mark.deep
 @needs_npm_packages
 @needs_browser
 def test_an_owner_offers_redeems_and_appoints_in_the_app(

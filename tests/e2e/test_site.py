@@ -11,7 +11,7 @@ from tests.e2e.browser import needs_browser
 from tests.support.site import build_site, needs_zensical
 from tools.lighthouse.server import serve_compressed
 
-pytestmark = [needs_browser, needs_zensical]
+pytestmark = [needs_browser, needs_zensical, pytest.mark.deep]
 
 
 @pytest.fixture(scope="module")

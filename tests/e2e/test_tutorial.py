@@ -76,6 +76,7 @@ def test_the_page_has_sixty_lines() -> None:
     assert "60 lines" in GUIDE.read_text().splitlines()[0]
 
 
+@pytest.mark.deep
 def test_a_user_signs_in_follows_writes_and_likes(
     page: Page, stack: Stack, user: Callable[[int], Client]
 ) -> None:

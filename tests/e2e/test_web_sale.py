@@ -117,6 +117,7 @@ def test_a_sale_opens_and_closes_on_a_page_that_waits(open_app: OpenApp, admin: 
     expect(sale.get_by_role("button", name="The sale is over")).to_be_disabled()
 
 
+@pytest.mark.deep
 def test_a_place_and_an_offer_are_shown_after_a_reload_and_the_offer_on_all_pages(
     open_app: OpenApp, admin: Client, user: Callable[[int], Client]
 ) -> None:

@@ -15,10 +15,11 @@ from tests.faults.expected import EXPECTED, Expected, find_expected
 from tests.faults.harness import open_harness
 from tests.faults.play import Player
 from tests.faults.use_cases import REACH_NO_STORE, ROUTES, USE_CASES, UseCase
+from tests.support.depth import choose
 from tests.support.servers import IS_CLUSTER
 
 SEED = int(os.environ.get("PLAZA_FAULTS_SEED", "20261121"))
-SAMPLED_ROUTES, SAMPLED_FUNCTIONS, TRIPLES = 4, 2, 4
+SAMPLED_ROUTES, SAMPLED_FUNCTIONS, TRIPLES = choose((3, 1, 2), (16, 8, 6))
 
 pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="the harness restores a single Redis")
 
@@ -37,6 +38,7 @@ def player(redis_url: str, mysql_url: str) -> Iterator[Player]:
         yield Player(harness)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", sample(), ids=lambda case: case.name)
 def test_lost_replies_lose_nothing(player: Player, case: UseCase) -> None:
     assert player.reference(case).calls, "the transport sees no calls"

@@ -1,6 +1,6 @@
 """The model of the bell: random schedules break no invariant, and each rule is needed.
 
-A run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS (default 400) and
+A run is one seed, as in test_reactions_model.py: PLAZA_MODEL_RUNS and
 PLAZA_MODEL_SEED. A failure shows its seed.
 """
 
@@ -11,8 +11,9 @@ import os
 import pytest
 
 from tests.model.bell_model import RULES, find
+from tests.support.depth import read_count
 
-RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "400"))
+RUNS = read_count("PLAZA_MODEL_RUNS", 100, 900)
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 MAX_RUNS = 60  # that find a missing rule
 # The first seed that finds a rule which few schedules need. tests/integration/bell has directed
@@ -20,6 +21,7 @@ MAX_RUNS = 60  # that find a missing rule
 RARE = {"deleted_under_lock": 1127}
 
 
+@pytest.mark.sampled
 def test_no_schedule_breaks_an_invariant() -> None:
     assert find(RULES, range(FIRST, FIRST + RUNS)) is None
 

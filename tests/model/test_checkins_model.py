@@ -30,13 +30,14 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.users import cards, profiles
 from tests.integration.checkins.test_checkins import Clock
+from tests.support.depth import read_count
 from tests.support.failures import failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 
 ADA = 7
 KEYS = CheckInKeys(ADA)
-SEEDS = range(40)
+SEEDS = range(read_count("PLAZA_MODEL_RUNS", 10, 100))
 STEPS = 60
 ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Shanghai", "America/New_York"]
 

@@ -5,7 +5,7 @@ an actor agrees with it, and each code of the gate is right about the change. At
 counters, rows, log, lists and totals of users agree, also with each actor's last result.
 
 A run is one seed. ``python -m tests.model`` plays thousands of runs and the mutations of the
-protocol; this test plays PLAZA_MODEL_RUNS (30), starting after PLAZA_MODEL_SEED. A failure shows
+protocol; this test plays PLAZA_MODEL_RUNS, starting after PLAZA_MODEL_SEED. A failure shows
 its seed and can be repeated with it.
 """
 
@@ -18,13 +18,15 @@ import pytest
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.model.stories import STORIES, run_story
+from tests.support.depth import read_count
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
 
-RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "30"))
+RUNS = read_count("PLAZA_MODEL_RUNS", 10, 90)
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("trouble", TROUBLES)
 def test_replies_are_right_at_every_step_and_all_stores_agree_at_the_end(
     trouble: str, plaza: World, monkeypatch: pytest.MonkeyPatch

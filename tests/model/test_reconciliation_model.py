@@ -1,6 +1,6 @@
 """The model of reconciliation: unsaved reactions are no drift, and damage is repaired.
 
-A run is one seed: PLAZA_MODEL_RUNS (30) runs, starting after PLAZA_MODEL_SEED. A failure shows its
+A run is one seed: PLAZA_MODEL_RUNS runs, starting after PLAZA_MODEL_SEED. A failure shows its
 seed and can be repeated with it. Results are compared with the audit of ``local``, which shares no
 code with the reconciliation.
 """
@@ -228,6 +228,7 @@ def count_posts() -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("trouble", ["none", "kills", "all"])
 @pytest.mark.parametrize("damages", [0.0, 0.01], ids=["sound", "damaged"])
 @pytest.mark.usefixtures("small_steps")

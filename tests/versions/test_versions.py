@@ -17,6 +17,7 @@ from cli.paths import ROOT, CommandError
 from local.load.screens import Known, Reading, Screen
 from local.stack.servers import Server
 from plaza.infra.mysql import mysql
+from tests.support.depth import choose
 from tests.support.servers import IS_CLUSTER
 from tests.versions import trees
 from tests.versions.deployment import (
@@ -35,7 +36,7 @@ from tests.versions.use_cases import DIRECTIONS, list_use_cases, play_use_case, 
 from tests.versions.values import MIN_WRITES, Values, add_commands, describe, shape_of
 
 SEED = int(os.environ.get("PLAZA_VERSIONS_SEED", "20"))
-SAMPLED_USE_CASES = 5
+SAMPLED_USE_CASES = choose(1, 5)
 SHORT = (
     Phase("old only", (OLD,), (OLD,)),
     Phase("canary", (OLD, NEW), (NEW,)),
@@ -58,12 +59,14 @@ def deployment(redis_url: str, mysql_url: str, baseline: Path) -> Iterator[Deplo
         yield opened
 
 
+@pytest.mark.deep
 def test_neighbouring_versions_agree_during_a_deploy_and_a_rollback(
     deployment: Deployment, redis_server: Server
 ) -> None:
     assert roll_out_until_shared(Traffic(deployment), redis_server.url, Values()) == []
 
 
+@pytest.mark.sampled
 def test_use_case_prepared_by_one_version_is_carried_out_by_the_other(
     deployment: Deployment,
 ) -> None:
@@ -131,7 +134,8 @@ def test_order_tokens_order_totals_around_a_deploy_and_a_rollback(deployment: De
     assert deployment.problems == []
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", choose([*MUTATIONS][:1], [*MUTATIONS]))
 def test_incompatible_change_is_found(
     deployment: Deployment, baseline: Path, tmp_path: Path, name: str
 ) -> None:

@@ -25,13 +25,14 @@ from plaza.reactions import Target, persist
 from plaza.reactions.model import ReactionEvent
 from tests.support.bells import bell, check_bells, turn_on
 from tests.support.consumers import consumer, deadlocks, end, go, make_event
+from tests.support.depth import read_count
 from tests.support.plaza import World
 from tests.support.stores import add_users
 
 AUTHORS = (101, 102, 103)
 POSTS = tuple(Target("post", number) for number in range(1_000, 1_012))
 CONSUMERS = int(os.environ.get("PLAZA_RACE_CONSUMERS", "4"))
-SECONDS = int(os.environ.get("PLAZA_RACE_SECONDS", "8"))
+SECONDS = read_count("PLAZA_RACE_SECONDS", 2, 8)
 BATCH, BATCHES = 60, 3 * SECONDS // 2
 if "PLAZA_RACE_SECONDS" in os.environ:  # all of them wait for the same posts, one after another
     BATCHES = 3 * SECONDS
@@ -112,6 +113,7 @@ def ring_pending(cursor: Cursor, rng: random.Random) -> None:
             mysql_store.set_bell_positions(cursor, dict(zip(pending, rang, strict=True)))
 
 
+@pytest.mark.sampled
 def test_no_deadlock_and_nothing_is_lost(mysql_url: str) -> None:
     """Given consumers of likes on all posts, comments, deletions that wait, and a refresh."""
     rng = random.Random(1)

@@ -16,6 +16,7 @@ from deploy import deploy
 from deploy.account import Account
 from deploy.parts import APPLICATION, BALANCER, DATA, NETWORK, PARTS, DeployError
 from local.stack import aws
+from tests.support.depth import choose
 from tests.support.recorder import Recorder, Stack, record
 from tests.unit.policy.template import load_template
 
@@ -116,6 +117,7 @@ def run(recorder: Recorder, **given: str) -> list[str]:
     return recorder.calls
 
 
+@pytest.mark.deep
 def test_a_deploy_that_failed_is_repeated_and_repeated(recorder: Recorder) -> None:
     recorder.fails = {"plaza-staging-network"}
     with pytest.raises(DeployError, match="plaza-staging-network was not deployed"):
@@ -152,7 +154,8 @@ def check_that_no_template_has_an_include(recorder: Recorder) -> None:
     assert "ReactionsTargets" in balancer["Resources"]
 
 
-@pytest.mark.parametrize("answer", ["n", "y"])
+@pytest.mark.sampled
+@pytest.mark.parametrize("answer", choose(["y"], ["n", "y"]))
 def test_an_update_of_the_network_is_confirmed(
     answer: str, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

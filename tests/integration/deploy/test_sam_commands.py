@@ -28,6 +28,7 @@ from deploy.parts import APPLICATION, BALANCER, BUDGET, DATA, EDGE, NETWORK, Par
 from local.stack import aws
 from local.stack.ports import free_port
 from local.stack.processes import stop_process
+from tests.support.depth import choose
 from tests.unit.policy.template import load_template
 
 UNREACHABLE = "Could not connect to the endpoint URL"
@@ -68,14 +69,16 @@ def run_sam(*arguments: str | Path, answers: str = "") -> str:
     return completed.stdout
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["deploy", "logs", "list resources", "list stack-outputs", "remote invoke ReactionsApi"],
-)
+COMMANDS = ("deploy", "logs", "list resources", "list stack-outputs", "remote invoke ReactionsApi")
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("command", choose(COMMANDS[:1], COMMANDS))
 def test_a_command_reaches_aws_without_further_flags(command: str) -> None:
     assert UNREACHABLE in run_sam(*command.split(), "--config-env", "staging")
 
 
+@pytest.mark.deep
 def test_build_needs_no_further_flags(tmp_path: Path) -> None:
     flags = ("--config-env", "staging", "--build-dir", tmp_path / "build")
     printed = run_sam("build", "SystemApi", *flags)
@@ -83,18 +86,22 @@ def test_build_needs_no_further_flags(tmp_path: Path) -> None:
     assert (tmp_path / "build" / "SystemApi" / "app.py").exists()
 
 
+@pytest.mark.deep
 def test_a_command_without_an_environment_asks_for_its_stack() -> None:
     assert "Missing option '--stack-name'" in run_sam("deploy")
 
 
+@pytest.mark.deep
 def test_sync_builds_and_reaches_aws_without_further_flags() -> None:
     """It asks whether the stack is one of development, as it always does."""
     assert UNREACHABLE in run_sam("sync", "--config-env", "staging", answers="y\n")
 
 
-@pytest.mark.parametrize(
-    "part", [NETWORK, DATA, APPLICATION, BALANCER, EDGE, BUDGET], ids=lambda part: part.name
-)
+PARTS = (DATA, NETWORK, APPLICATION, BALANCER, EDGE, BUDGET)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("part", choose(PARTS[:1], PARTS), ids=lambda part: part.name)
 def test_sam_reads_each_template_of_a_deploy(part: Part) -> None:
     """It ends in a traceback for an output that has the name of a list parameter."""
     template = TEMPLATE if part is APPLICATION else part.template
@@ -107,6 +114,7 @@ def test_sam_reads_each_template_of_a_deploy(part: Part) -> None:
     assert UNREACHABLE in printed
 
 
+@pytest.mark.deep
 def test_the_command_of_a_second_region_reaches_aws() -> None:
     page = (ROOT / "docs" / "operations.md").read_text().replace("\\\n", " ")
     [command] = re.findall(r"^\.venv-tools/bin/sam (deploy .*second-region\.yaml.*)$", page, re.M)
@@ -168,6 +176,7 @@ def adapt(part: Part, folder: Path) -> Part:
     return replace(part, template=copy)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_network_and_stores_write_what_the_application_reads(
     environment: str, emulator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

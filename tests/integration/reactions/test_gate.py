@@ -486,7 +486,7 @@ def test_the_gate_evicts_no_actor(plaza: World, set_up: SetUp) -> None:
     assert (meta()["complete"], meta()["bloom"]) == (1, 0)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_the_filter_denies_none_of_5000_members(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=10)
     put()

@@ -33,7 +33,7 @@ FILE = os.environ.get("PLAZA_INTERACTIONS")
 BATCH = 1_000
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_rankings_have_the_order_of_mysql_after_all_interactions_of_a_file(
     plaza: World,
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -49,6 +48,7 @@ from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.integration.conftest import Away
 from tests.support.audits import Audit
 from tests.support.consumers import statements
+from tests.support.depth import choose
 from tests.support.failures import Killed
 from tests.support.functions import ask, authorization, event, handler
 from tests.support.keyspace import find_keys
@@ -803,11 +803,11 @@ def deliver(world: World) -> None:
         world.queues.messages[queue].remove(body)
 
 
-KILLED_EVERY = int(os.environ.get("PLAZA_KILLED_EVERY", "3"))
-"""A run is killed after each third call; each night after every one."""
+KILLED_EVERY = choose(9, 1)
+"""The distance of the calls after which a run is killed."""
 
 
-@pytest.mark.slow
+@pytest.mark.sampled
 def test_a_kill_at_any_call_does_not_change_the_result_of_a_run(crowd: World, audit: Audit) -> None:
     for _ in range(2):  # the first repair creates the missing counter
         damage_all()

@@ -156,7 +156,7 @@ def test_make_test_runs_all_tests_once_but_the_deep_ones() -> None:
         assert stores[-4:] == ["--ignore", "tests/cluster", "--ignore", "tests/e2e"]
         for command in (stack, stores):
             assert command[command.index("-m", command.index("pytest")) + 1] == (
-                "deep" if is_deep else "not deep"
+                "deep or sampled" if is_deep else "not deep"
             )
 
 
