@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from fnmatch import fnmatch
 from importlib.util import cache_from_source
 from pathlib import Path
 
@@ -33,6 +34,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return artifacts / "python"
 
 
+@pytest.mark.deep
 def test_compiled_extensions_are_for_the_processor_of_the_functions(built: Path) -> None:
     extensions = sorted(built.rglob("*.so"))
     assert {extension.parent.name for extension in extensions} == {
@@ -44,6 +46,7 @@ def test_compiled_extensions_are_for_the_processor_of_the_functions(built: Path)
         assert int.from_bytes(extension.read_bytes()[18:20], "little") == AARCH64, extension
 
 
+@pytest.mark.deep
 def test_extensions_need_no_newer_libc_than_lambda_has(built: Path) -> None:
     """Amazon Linux 2023 has 2.34; a wheel for another Linux would fail at the import."""
     for extension in built.rglob("*.so"):
@@ -51,6 +54,7 @@ def test_extensions_need_no_newer_libc_than_lambda_has(built: Path) -> None:
         assert max(int(version) for version in versions) <= 34, extension
 
 
+@pytest.mark.deep
 def test_bytecode_is_unchecked_and_names_no_directory_of_the_build(built: Path) -> None:
     for file in ("plaza/reactions/react.py", "redis/client.py"):
         bytecode = Path(cache_from_source(str(built / file))).read_bytes()
@@ -59,6 +63,7 @@ def test_bytecode_is_unchecked_and_names_no_directory_of_the_build(built: Path) 
         assert str(built).encode() not in bytecode
 
 
+@pytest.mark.deep
 def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> None:
     here = sorted(path for path in LAYER.rglob("*.lua") if not path.name.endswith(".inc.lua"))
     assert sorted(built.rglob("*.lua")) == [built / path.relative_to(LAYER) for path in here]
@@ -79,19 +84,20 @@ def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> 
     assert json.loads(completed.stdout) == [load_script(path).sha for path in here]
 
 
-def test_the_layer_with_its_bytecode_is_at_most_24_mb(built: Path) -> None:
-    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 24e6
+@pytest.mark.deep
+def test_the_layer_with_its_bytecode_is_at_most_22_mb(built: Path) -> None:
+    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 22e6
 
 
+@pytest.mark.deep
 def test_the_layer_has_all_modules_that_functions_import(built: Path) -> None:
     """Given that it lacks parts of packages which no function imports."""
-    folders = sorted(file.parent for file in FUNCTIONS.glob("*/*/app.py"))
-    names = tuple(str(folder.relative_to(FUNCTIONS)) for folder in folders)
-    imported = list_in_new_process(names)
+    imported = list_in_new_process(list_functions())
     assert len(imported) > len(COMPILED.read_text().split())
     assert [file for file in imported if not (built / file).exists()] == []
 
 
+@pytest.mark.deep
 def test_the_layer_has_a_licence_and_a_version_of_each_package(built: Path) -> None:
     packages = list(built.glob("*.dist-info"))
     assert packages
@@ -102,9 +108,33 @@ def test_the_layer_has_a_licence_and_a_version_of_each_package(built: Path) -> N
         assert named_in_metadata or any("LICENSE" in name for name in names), package
 
 
+def test_no_module_that_functions_import_is_left_out() -> None:
+    """The modules are deleted from the packages of a built layer by the patterns of layer.mk."""
+    command = ["make", "--makefile", "arm64/Makefile", "--eval", "unused: ; @echo '$(UNUSED)'"]
+    completed = subprocess.run(
+        [*command, "unused"], cwd=LAYERS, capture_output=True, text=True, check=True
+    )
+    patterns = completed.stdout.split()
+    assert len(patterns) > 20
+    left_out = [
+        file
+        for file in list_in_new_process(list_functions())
+        for pattern in patterns
+        if fnmatch(file, pattern) or file.startswith(f"{pattern}/")
+    ]
+    assert left_out == []
+
+
 def test_the_listed_modules_are_those_that_functions_import() -> None:
     """`python -m tools bytecode` lists them."""
     assert list_in_new_process(IMPORTING) == COMPILED.read_text().split()
+
+
+def list_functions() -> tuple[str, ...]:
+    """Return ``api/reactions`` and so on."""
+    return tuple(
+        str(file.parent.relative_to(FUNCTIONS)) for file in sorted(FUNCTIONS.glob("*/*/app.py"))
+    )
 
 
 def list_in_new_process(functions: tuple[str, ...]) -> list[str]:
