@@ -7,10 +7,11 @@ beside it. Progress is printed at once, the output of a session at its end.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import signal
+import subprocess
 import sys
+import threading
 import time
 
 from cli.paths import ROOT
@@ -34,41 +35,43 @@ def list_sessions(workers: int, *, is_deep: bool) -> dict[str, list[str]]:
     }
 
 
-async def run_session(name: str, command: list[str], *, is_deep: bool = False) -> int:
-    """Run pytest; print lines of progress at once, all others at the end. Returns its status."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=ROOT,
-        env={**os.environ, SESSION: name, DEEP: str(int(is_deep))},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        limit=1 << 24,
-    )
+def relay(name: str, process: subprocess.Popen[str]) -> None:
+    """Print lines of progress at once, and all others when the session has ended."""
     assert process.stdout is not None
     kept = []
+    for line in process.stdout:
+        if PREFIX in line:
+            print(line.partition(PREFIX)[2], end="", flush=True)
+        else:
+            kept.append(line)
+    print(f"\n{'':=<30} session {name} {'':=<30}\n{''.join(kept)}", end="", flush=True)
+
+
+def run_sessions(sessions: dict[str, list[str]], *, is_deep: bool = False) -> dict[str, int]:
+    """Run sessions side by side. Returns name -> exit status. SIGTERM ends the sessions."""
+    processes: dict[str, subprocess.Popen[str]] = {}
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
-        async for line in process.stdout:
-            text = line.decode(errors="replace")
-            if PREFIX in text:
-                print(text.partition(PREFIX)[2], end="", flush=True)
-            else:
-                kept.append(text)
-        return await process.wait()
+        for name, command in sessions.items():
+            env = {**os.environ, SESSION: name, DEEP: str(int(is_deep))}
+            processes[name] = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+        relays = [threading.Thread(target=relay, args=started) for started in processes.items()]
+        for thread in relays:
+            thread.start()
+        for thread in relays:
+            thread.join()
     finally:
-        if process.returncode is None:
+        for process in processes.values():
             process.terminate()
-            await process.wait()
-        print(f"\n{'':=<30} session {name} {'':=<30}\n{''.join(kept)}", flush=True)
-
-
-async def run_sessions(sessions: dict[str, list[str]], *, is_deep: bool = False) -> list[int]:
-    """Run sessions side by side. Returns the status of each. SIGTERM ends them."""
-    running = asyncio.current_task()
-    assert running is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
-    return await asyncio.gather(
-        *(run_session(name, command, is_deep=is_deep) for name, command in sessions.items())
-    )
+    return {name: process.wait() for name, process in processes.items()}
 
 
 def main() -> int:
@@ -80,10 +83,8 @@ def main() -> int:
     began_s = time.monotonic()
     sessions = list_sessions(options.workers, is_deep=options.deep)
     print(f"tests: {' and '.join(sessions)}, side by side", flush=True)
-    results = asyncio.run(run_sessions(sessions, is_deep=options.deep))
-    failed = [
-        name for name, status in zip(sessions, results, strict=True) if status not in (0, NO_TESTS)
-    ]
+    results = run_sessions(sessions, is_deep=options.deep)
+    failed = [name for name, status in results.items() if status not in (0, NO_TESTS)]
     if not options.deep and coverage.report() and not failed:
         failed.append("coverage")
     outcome = f"FAILED: {', '.join(failed)}" if failed else "all passed"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cli.paths import ROOT
-from tests.__main__ import run_session, run_sessions
 from tests.support import progress
 
 SUITE = """
@@ -33,23 +32,25 @@ def suite(tmp_path: Path) -> list[str]:
     return [sys.executable, "-m", "pytest", "-q", *PLUGINS, str(tmp_path)]
 
 
-def test_a_session_prints_progress_time_and_the_command_of_a_failure(
-    suite: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = "from tests.support import progress; progress.INTERVAL_S = 0; import pytest, sys;"
-    command = [sys.executable, "-c", f"{code} sys.exit(pytest.main(sys.argv[1:]))", *suite[3:]]
-    assert asyncio.run(run_session("stores", command)) == 1
-    printed = capsys.readouterr().out
+def run_python(code: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start Python in the repository, with ``code`` that gets ``arguments``."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_session_prints_progress_time_and_the_command_of_a_failure(suite: list[str]) -> None:
+    slow = "import sys; from tests.support import progress; progress.INTERVAL_S = 0"
+    session = [sys.executable, "-c", f"{slow}; import pytest; sys.exit(pytest.main(sys.argv[1:]))"]
+    code = "import sys; from tests.__main__ import *; print(run_sessions({'stores': sys.argv[1:]}))"
+    printed, _ = run_python(code, *session, *suite[3:]).communicate(timeout=120)
     progress_lines, _, rest = printed.partition("session stores")
-    assert progress_lines.splitlines()[:2] == [
-        "stores 0:00: 0 of 3 tests, 0 failed",
-        "stores 0:00: 0 of 3 tests, 0 failed",
-    ]
-    assert "stores 0:00: 3 of 3 tests, 1 failed" in progress_lines
+    assert "stores 0:0" in progress_lines
+    assert ": 3 of 3 tests, 1 failed" in progress_lines
     assert "stores: seconds of workers" in rest
     [repeat] = [line for line in rest.splitlines() if line.startswith("make test ARGS=")]
     assert repeat.endswith("test_suite.py::test_one_fails[1]'")
     assert "1 failed, 2 passed" in rest
+    assert rest.splitlines()[-1] == "{'stores': 1}"
     assert progress.PREFIX not in printed
 
 
@@ -60,19 +61,17 @@ def test_an_ordinary_session_prints_no_progress(suite: list[str]) -> None:
     assert "seconds of workers" not in completed.stdout
 
 
-def test_sigterm_ends_the_sessions(tmp_path: Path) -> None:
-    """Given sessions that never end by themselves."""
-    started = [tmp_path / name for name in ("stack", "stores")]
-    code = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(600)"
-    sessions = {file.name: [sys.executable, "-c", code, str(file)] for file in started}
-
-    async def run() -> None:
-        running = asyncio.ensure_future(run_sessions(sessions))
-        async with asyncio.timeout(60):
-            while not all(file.exists() for file in started):
-                await asyncio.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGTERM)
-        with pytest.raises(asyncio.CancelledError):
-            await running
-
-    asyncio.run(run())
+def test_sigterm_ends_the_sessions() -> None:
+    """Given two sessions that never end by themselves."""
+    session = "import os, time; print(':: ', os.getpid(), sep='', flush=True); time.sleep(600)"
+    code = (
+        "import sys; from tests.__main__ import *;"
+        "run_sessions({name: [sys.executable, '-c', sys.argv[1]] for name in 'ab'})"
+    )
+    process = run_python(code, session)
+    assert process.stdout is not None
+    children = [psutil.Process(int(process.stdout.readline())) for _ in range(2)]
+    process.terminate()
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert psutil.wait_procs(children, timeout=60)[1] == []
