@@ -14,7 +14,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sized
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,14 +32,12 @@ class ProcessGuard:
     """Compares the state before and after each file."""
 
     def __init__(self) -> None:
-        self._file: Path | None = None
         self._before: State = {}
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> Iterator[None]:
-        """Read the state before the first test of a file."""
-        if item.path != self._file:
-            self._file, self._before = item.path, read_state()
+    def pytest_runtest_setup(self) -> Iterator[None]:
+        """Read the state before the first file."""
+        self._before = self._before or read_state()
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -48,9 +45,15 @@ class ProcessGuard:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Iterator[None]:
         """Compare the states after the last test of a file."""
-        yield
-        if nextitem is None or nextitem.path != item.path:
-            changes = find_changes(self._before, read_state())
+        is_last = nextitem is None or nextitem.path != item.path
+        try:
+            yield
+        except BaseException:
+            self._before = {} if is_last else self._before
+            raise
+        if is_last:
+            before, self._before = self._before, read_state()
+            changes = find_changes(before, self._before)
             if changes:
                 name = item.nodeid.partition("::")[0]
                 lines = (f"{name} changed its process for the files after it:", *changes)
