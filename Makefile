@@ -77,6 +77,14 @@ test-deep: setup test-setup ## run the tests that take long or need another tool
 test-unit: .venv/.ready ## run the tests that need no server
 	@.venv/bin/python -m pytest tests/unit $(ARGS)
 
+.PHONY: test-shuffled
+test-shuffled: ## run all tests in random order (SEED=7: in that of an earlier run)
+	@PLAZA_TEST_SEED=$(or $(SEED),$(shell date +%s)) $(MAKE) --no-print-directory test
+
+.PHONY: test-alone
+test-alone: setup test-setup ## run each test file alone (WORKERS=2 at a time; ARGS="tests/unit/infra": some)
+	@.venv/bin/python -m tests.support.alone --jobs $(or $(WORKERS),2) $(ARGS)
+
 .PHONY: test-cluster
 test-cluster: setup ## run integration and model tests on a Redis Cluster, and failovers
 	@PLAZA_TEST_REDIS=cluster .venv/bin/python -m pytest -r s \

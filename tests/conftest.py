@@ -1,7 +1,6 @@
 """The order of the tests, and the table after them."""
 
 import gc
-import os
 from collections.abc import Iterator
 from functools import cache
 
@@ -10,15 +9,14 @@ import pytest
 from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
 
-from cli.paths import LAYER, ROOT
 from tests.support.servers import IS_CLUSTER
+from tests.support.shuffle import SEED, shuffle
 
 # Each client has a session of its own; reading the models of services again takes 0.1 s.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 # On a busy machine an example may take any time.
 settings.register_profile("plaza", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("plaza")
-os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
 # In this order, and each before shorter ones of its kind, so that no process is left with a long
@@ -38,7 +36,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         stages[item.path] = max(stages[item.path], find_stage(item))
 
+    shuffle(items)
+    files = list(dict.fromkeys(item.path for item in items))
+
     def rank(item: pytest.Item) -> tuple[bool, int, int, str, int]:
+        if SEED:
+            return False, stages[item.path], files.index(item.path), "", find_stage(item)
         is_e2e = item.nodeid.startswith(E2E)
         long = next((n for n, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG))
         return not is_e2e, stages[item.path], long, str(item.path), find_stage(item)
@@ -51,6 +54,15 @@ def find_stage(item: pytest.Item) -> int:
     if item.get_closest_marker("outage"):
         return 2
     return 1 if item.get_closest_marker("quiet") else 0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def new_process() -> Iterator[None]:
+    """Settings, caches and connections of Plaza end with the file."""
+    yield
+    from plaza.infra.runtime.process import reset_process  # see below
+
+    reset_process()
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.switch_state import WARMING_UP
 from tools.python_client import write_files
 from tools.release import read_version
-from tools.template.functions import set_up
+from tools.template.functions import importable
 
 API = ROOT / "functions" / "api"
 
@@ -94,7 +94,6 @@ def main(args: argparse.Namespace) -> None:
 
 def make_contract() -> str:
     """Returns the contract as JSON text: the same text for the same routes."""
-    set_up()
     # The functions don't load the OpenAPI models: they would pay for them at each cold start.
     bearer: dict[str, SecurityScheme] = {
         "bearer": HTTPBearer(
@@ -111,11 +110,12 @@ def make_contract() -> str:
         security_schemes=bearer,
         on_conflict="error",
     )
-    for path in sorted(API.glob("*/app.py")):
-        app: PlazaResolver = load_function(f"api/{path.parent.name}").app
-        _describe(app)
-        schema: Any = app.get_openapi_schema(security_schemes=bearer)
-        merge.add_schema(schema)
+    with importable():
+        for path in sorted(API.glob("*/app.py")):
+            app: PlazaResolver = load_function(f"api/{path.parent.name}").app
+            _describe(app)
+            schema: Any = app.get_openapi_schema(security_schemes=bearer)
+            merge.add_schema(schema)
     # Page[ShopResponse] is Page_ShopResponse_ to pydantic and ShopPage to clients.
     text = re.sub(r"\bPage_(\w+?)(?:Response)?_\b", r"\1Page", merge.get_openapi_json_schema())
     contract: dict[str, Any] = json.loads(text)

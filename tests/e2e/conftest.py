@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from typing import Any
+from unittest import mock
 
 import pytest
 from playwright.sync_api import Browser
@@ -40,13 +41,8 @@ def stack(
 @pytest.fixture(scope="module", autouse=True)
 def _settings_of_the_stack_end_with_the_file() -> Iterator[None]:
     """An audit reads the settings of the stack into this process, which may run other tests."""
-    before = dict(os.environ)
-    yield
-    from plaza.infra.runtime.process import reset_process
-
-    os.environ.clear()
-    os.environ.update(before)
-    reset_process()
+    with mock.patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
+from unittest import mock
 from urllib.parse import urlencode, urlsplit
 
 import redis as redis_client
@@ -556,11 +557,7 @@ def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
             urlsplit(aws.url).port: "aws",
         }
         transport = Transport({int(port or 0): name for port, name in services.items()})
-        before = dict(os.environ)
-        os.environ.update(
-            make_variables(aws, template.TEMPLATE),
-        )
-        stack.callback(_put_back, before)
+        stack.enter_context(mock.patch.dict(os.environ, make_variables(aws, template.TEMPLATE)))
         reset_process()
         client = sqs._make_client()  # slow, so all processes share one
         stack.callback(setattr, sqs, "client", sqs.client)
@@ -580,11 +577,6 @@ def _make_caller(user_id: int | None, role: str) -> Caller | None:
     if user_id is None:
         return None
     return Caller(user_id, role, signed_in_at_s=int(time.time()))
-
-
-def _put_back(environment: Mapping[str, str]) -> None:
-    os.environ.clear()
-    os.environ.update(environment)
 
 
 def make_variables(aws: Aws, of: template.Template) -> dict[str, str]:

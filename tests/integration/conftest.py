@@ -63,9 +63,10 @@ def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
 
 
 @pytest.fixture
-def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def moto_sqs() -> Iterator[Any]:
     """A client of an SQS in memory, which this process uses, too. Nothing else is there."""
-    with mock_aws(), serving_aws() as url:
+    # It ends before `mock_aws`, which has replaced the credentials of this process.
+    with mock_aws(), serving_aws() as url, pytest.MonkeyPatch.context() as patch:
         for name, value in {
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": "redis://nowhere",
@@ -75,8 +76,8 @@ def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
         }.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+            patch.setenv(name, value)
+        patch.delenv("AWS_ENDPOINT_URL", raising=False)
         reset_process()
         yield sqs.client()
     reset_process()

@@ -23,10 +23,8 @@ from typing import NamedTuple
 import pytest
 
 from cli.paths import LAYER, ROOT
-from local.stack import servers
-from local.stack.servers import Server
 from tests.mutants.mutant import CONTEXT_MODELS, CONTEXT_TESTS, Mutant
-from tests.support.servers import prepare_redis
+from tests.support.servers import SharedServers, share_servers
 
 KILLED, TIMEOUT, SURVIVED, BROKEN = "killed", "timeout", "survived", "broken"
 MODEL_RUNS = 30
@@ -83,11 +81,8 @@ def _open_job() -> Iterator[Job]:
     with tempfile.TemporaryDirectory(prefix="plaza-mutants-") as folder:
         directory = Path(folder)
         copy_checkout(directory / "checkout")
-        with (
-            servers.run_server(prepare_redis(directory / "redis")) as redis,
-            servers.run_server(servers.prepare_mysql(directory / "mysql", for_tests=True)) as mysql,
-        ):
-            yield Job(directory, (redis, mysql))
+        with share_servers(directory) as shared:
+            yield Job(directory, shared)
 
 
 def copy_checkout(to: Path) -> None:
@@ -108,10 +103,10 @@ def copy_checkout(to: Path) -> None:
 class Job:
     """Runs tests in a copy of the checkout."""
 
-    def __init__(self, directory: Path, of_job: Sequence[Server]) -> None:
+    def __init__(self, directory: Path, servers: SharedServers) -> None:
         self.directory = directory
         self.checkout = directory / "checkout"
-        self.servers = [(server, server.process) for server in of_job]
+        self.servers = servers
         self.sound: set[str] = set()  # files and tests that pass without a mutant
 
     def play(self, mutant: Mutant, killer: str, only_nearest: bool) -> Verdict:
@@ -168,7 +163,7 @@ class Job:
 
     def _run(self, tests: Sequence[str], timeout_s: float) -> _Run:
         """Run tests in a process of their own until the first failure."""
-        self._restore_servers()
+        self.servers.restore()
         failed = self.directory / "failed"
         failed.unlink(missing_ok=True)
         pid = os.fork()
@@ -181,15 +176,6 @@ class Job:
                 os.killpg(pid, signal.SIGKILL)
         name = failed.read_text() if failed.exists() else ""
         return _Run(status == 0, status is None, name)
-
-    def _restore_servers(self) -> None:
-        """Start the servers again that a test has started: they end with its process."""
-        for i, (server, process) in enumerate(self.servers):
-            server.resume()
-            if not server.is_running() or server.process != process:
-                server.stop()
-                server.start()
-                self.servers[i] = server, server.process
 
 
 def _write(path: Path, text: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+from unittest import mock
 
 import pytest
 from aws_lambda_powertools.metrics.provider import cold_start
@@ -169,9 +170,9 @@ FIND_NOT_EMPTY = " UNION ALL ".join(
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
-    """Apply the settings of this run and the migrations."""
+    """Apply the settings of this run to the tests of a file, and the migrations."""
     with set_up_for(redis_url, mysql_url, is_cluster=IS_CLUSTER, redis_timeout_s=2):
         yield
 
@@ -181,29 +182,27 @@ def set_up_for(
     redis_url: str, mysql_url: str, *, is_cluster: bool, redis_timeout_s: float
 ) -> Iterator[None]:
     """Apply settings to this process until the end of the block, and the migrations."""
-    before = dict(os.environ)
-    os.environ.update(
-        PLAZA_ENVIRONMENT="local",
-        PLAZA_REDIS_URL=redis_url,
-        PLAZA_REDIS_CLUSTER=str(int(is_cluster)),
-        PLAZA_MYSQL_URL=mysql_url,
-        PLAZA_REDIS_TIMEOUT_S=str(redis_timeout_s),
-        PLAZA_AUTH_SECRET_ID="plaza/auth",
-        PLAZA_SMS_SENDER="echo",
-        PLAZA_BINLOG="followed",
-        PLAZA_SMS_COUNTRIES="*",
-        AWS_DEFAULT_REGION="us-east-1",
-        AWS_ACCESS_KEY_ID="test",
-        AWS_SECRET_ACCESS_KEY="test",
-    )
-    forget()
-    try:
-        migrations.apply_migrations()
-        yield
-    finally:
+    environment = {
+        "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_REDIS_URL": redis_url,
+        "PLAZA_REDIS_CLUSTER": str(int(is_cluster)),
+        "PLAZA_MYSQL_URL": mysql_url,
+        "PLAZA_REDIS_TIMEOUT_S": str(redis_timeout_s),
+        "PLAZA_AUTH_SECRET_ID": "plaza/auth",
+        "PLAZA_SMS_SENDER": "echo",
+        "PLAZA_BINLOG": "followed",
+        "PLAZA_SMS_COUNTRIES": "*",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }
+    with mock.patch.dict(os.environ, environment):
         forget()
-        os.environ.clear()
-        os.environ.update(before)
+        try:
+            migrations.apply_migrations()
+            yield
+        finally:
+            forget()
 
 
 @pytest.fixture

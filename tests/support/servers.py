@@ -3,14 +3,15 @@
 A plugin (see pyproject.toml) with the fixtures ``redis_url`` and ``mysql_url``. The database
 ``plaza`` has no tables. PLAZA_TEST_REDIS=cluster (`make test-cluster`) starts a Redis Cluster;
 PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB; PLAZA_TEST_SERVERS is the
-directory of servers that run already, for runs in turn (`make mutants`). Temporary files are in
-memory where it is large enough, so that no test waits for a disk.
+directory of servers that run already, for runs in turn (`make mutants`, `make test-alone`).
+Temporary files are in memory where it is large enough, so that no test waits for a disk.
 """
 
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,6 +68,32 @@ def _add_user(user: tuple[str, str]) -> str:
 def prepare_redis(directory: Path) -> servers.Server:
     """Prepare a Redis for tests, with ``model_settings``."""
     return servers.prepare_redis(directory, settings=model_settings())
+
+
+class SharedServers:
+    """A Redis and a MariaDB in a directory that PLAZA_TEST_SERVERS names for runs in turn."""
+
+    def __init__(self, started: Sequence[servers.Server]) -> None:
+        self._started = [(server, server.process) for server in started]
+
+    def restore(self) -> None:
+        """Start the servers again that a run has started: they end with its process."""
+        for i, (server, process) in enumerate(self._started):
+            server.resume()
+            if not server.is_running() or server.process != process:
+                server.stop()
+                server.start()
+                self._started[i] = server, server.process
+
+
+@contextmanager
+def share_servers(directory: Path) -> Iterator[SharedServers]:
+    """Run servers to share until the end of the block."""
+    with (
+        servers.run_server(prepare_redis(directory / "redis")) as redis,
+        servers.run_server(servers.prepare_mysql(directory / "mysql", for_tests=True)) as mysql,
+    ):
+        yield SharedServers((redis, mysql))
 
 
 def copy_mysql(server: servers.Server, directory: Path) -> servers.Server:

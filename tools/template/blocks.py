@@ -8,6 +8,7 @@ from local.stack.queue_registry import load_queues
 from tools.template.functions import (
     DECLARED,
     check_declared,
+    importable,
     list_functions,
     make_api_function,
     make_consumer,
@@ -15,7 +16,6 @@ from tools.template.functions import (
     make_operate,
     make_schedule_role,
     make_scheduled,
-    set_up,
 )
 from tools.template.queues import (
     list_dead_letters,
@@ -38,12 +38,12 @@ def main(args: argparse.Namespace) -> None:
 
 def write_template(template: str) -> str:
     """Return the template with its blocks as the code is. Raises ValueError."""
-    return replace_blocks(template, make_blocks())
+    with importable():
+        return replace_blocks(template, make_blocks())
 
 
 def make_blocks() -> dict[str, Any]:
     """Return the data of all blocks. Imports the whole product."""
-    set_up()
     declared = load(DECLARED.read_text())
     queues = load_queues()
     api, consumers, scheduled = (

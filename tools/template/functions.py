@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
+from unittest import mock
 
 from cli.paths import ROOT
 from plaza.infra.queues.dead_letters import dlq_of
@@ -37,14 +39,17 @@ class Function(NamedTuple):
         return read_queue_use(FUNCTIONS / self.kind / self.folder / "app.py")
 
 
-def set_up() -> None:
-    """Give this process the settings without which functions cannot be imported."""
-    for name, value in {
-        "PLAZA_ENVIRONMENT": "local",
-        "PLAZA_REDIS_URL": "redis://nowhere",
-        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
-    }.items():
-        os.environ.setdefault(name, value)
+def importable() -> AbstractContextManager[object]:
+    """Give this process, in a block, the settings without which functions cannot be imported."""
+    return mock.patch.dict(
+        os.environ,
+        {
+            "PLAZA_ENVIRONMENT": "local",
+            "PLAZA_REDIS_URL": "redis://nowhere",
+            "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+        }
+        | os.environ,
+    )
 
 
 def name_function(folder: str, kind: str) -> str:

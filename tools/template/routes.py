@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cli.paths import ROOT
 from local.stack.functions import load_function
-from tools.template.functions import name_function, set_up
+from tools.template.functions import importable, name_function
 from tools.template.text import Shared
 
 API = ROOT / "functions" / "api"
@@ -29,14 +29,14 @@ class Operation(NamedTuple):
 @cache
 def read_operations() -> tuple[Operation, ...]:
     """Return all routes, by path and method."""
-    set_up()
     operations = []
-    for file in sorted(API.glob("*/app.py")):
-        folder = file.parent.name
-        function = name_function(folder, "api")
-        for route, security, *_ in load_function(f"api/{folder}").app.endpoints.values():
-            path, name = route.openapi_path, route.func.__name__
-            operations.append(Operation(path, route.method, name, function, security))
+    with importable():
+        for file in sorted(API.glob("*/app.py")):
+            folder = file.parent.name
+            function = name_function(folder, "api")
+            for route, security, *_ in load_function(f"api/{folder}").app.endpoints.values():
+                path, name = route.openapi_path, route.func.__name__
+                operations.append(Operation(path, route.method, name, function, security))
     return tuple(sorted(operations))
 
 

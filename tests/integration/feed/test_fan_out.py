@@ -176,7 +176,8 @@ def test_a_batch_takes_two_statements_and_a_round_trip_a_page(
     world: World, posts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_fan_out, "PAGE", 1000)
-    insert_posts([(n, ADA, BASE_US) for n in range(1, posts + 1)])
+    insert_posts([(n, ADA, BASE_US) for n in range(posts + 1)])
+    fan_out(0)  # Redis has the script from here on
     with counting_work() as work:
         fan_out(*range(1, posts + 1))
     assert work.statements == 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from plaza.infra.runtime import dependencies, process
 from plaza.infra.runtime.dependencies import Dependency, DependencyDown, RetryRule
 
 
@@ -48,7 +50,11 @@ OUTAGE, UNSENT, REFUSED, OTHER = (
 
 
 @pytest.fixture
-def some() -> Dependency:
+def some(monkeypatch: pytest.MonkeyPatch) -> Dependency:
+    """A dependency in the place of S3, which this process forgets."""
+    monkeypatch.setattr(dependencies, "_declared", {})
+    monkeypatch.setattr(dependencies, "unreported", deque(maxlen=20))
+    monkeypatch.setattr(process, "_resets", [])
     return Dependency(
         name="S3",
         down=SomeDown,

@@ -45,10 +45,9 @@ def no_keys() -> Iterator[None]:
 
 
 @pytest.fixture
-def warn(monkeypatch: pytest.MonkeyPatch) -> None:
+def warn(caplog: pytest.LogCaptureFixture) -> None:
     """``ApplicationLogLevel: WARN``: what Powertools reads from the environment at a cold start."""
-    monkeypatch.setattr(logging.getLogger(SERVICE), "level", logging.WARNING)
-    logging.getLogger(SERVICE).manager._clear_cache()  # type: ignore[attr-defined]
+    caplog.set_level(logging.WARNING, logger=SERVICE)
 
 
 def run_handler(body: Callable[[], object], event: dict[str, Any] | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,7 +102,10 @@ def test_a_number_that_is_no_port_is_refused(port: int) -> None:
         claim_port(port)
 
 
-def test_a_wrong_port_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_port_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # it is for the rest of the process
     arguments = ["--dir", str(tmp_path / "new"), "up", "--port", "99999"]
     assert run(build_parser(), arguments) == 1
     assert capsys.readouterr().err == "plaza: 99999 is no port; choose one from 1 to 65535\n"
