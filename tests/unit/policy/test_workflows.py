@@ -197,9 +197,11 @@ def list_targets_of_workflows() -> set[str]:
         for words in re.findall(r"\bmake ([^\n&|;$]+)", line)
         for word in targets_in(words)
     }
-    matrix = jobs_of(GITHUB / "workflows" / "nightly.yml")["nightly"]["strategy"]["matrix"]
-    for words in (*matrix["target"], *(item["target"] for item in matrix["include"])):
-        called |= targets_in(words)
+    for job in jobs_of(GITHUB / "workflows" / "nightly.yml").values():
+        matrix = job.get("strategy", {}).get("matrix", {})
+        included = (item["target"] for item in matrix.get("include", ()) if "target" in item)
+        for words in (*matrix.get("target", ()), *included):
+            called |= targets_in(words)
     for line in re.findall(r"^([a-z-]+: [^#\n]+)", MAKEFILE, re.MULTILINE):
         target, *needed = line.replace(":", "").split()
         if target in called:
