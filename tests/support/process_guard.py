@@ -102,7 +102,7 @@ def find_changes(before: State, after: State) -> list[str]:
     for name in sorted(before.keys() | after.keys()):
         kind, _, of_kind = name.partition(" ")
         old, new = before.get(name), after.get(name)
-        if kind == "cache" and (old or 0) != (new or 0) > 0:
+        if kind == "cache" and new and old != new:
             changes.append(f"cache {_find_name(int(of_kind))}: {old or 0} -> {new} values")
         elif kind != "cache" and old != new and not (kind == "logger" and old is None):
             changes.append(f"{name}: {old!r} -> {new!r}")

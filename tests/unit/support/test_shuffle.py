@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,10 +14,12 @@ from tests.support import shuffle
 FILES, TESTS = 6, 8
 
 
-class Item(SimpleNamespace):
+@dataclass(eq=False)
+class Item:
     """A test: its file and its number."""
 
-    __hash__ = object.__hash__
+    path: Path
+    number: int
 
 
 def order(seed: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, int]]:
