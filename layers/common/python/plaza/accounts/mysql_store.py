@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, sql
 
 _COLUMNS = "user_id, requested_at, erased_at, closed_at"
 _RETRY_S, _MAX_PAUSE_S = 60, 86_400
@@ -29,6 +29,15 @@ def insert(user_id: int) -> Erasure:
 def exists(user_id: int) -> bool:
     """Return whether an erasure of a user was requested. One statement. Raises MysqlDown."""
     return bool(_read(user_id))
+
+
+def find_erased(user_ids: Iterable[int]) -> set[int]:
+    """Return those of ``user_ids`` with an erasure. One statement at most. Raises MysqlDown."""
+    numbers = sql.render_ids(user_ids)
+    if not numbers:
+        return set()
+    rows = mysql.fetch_all(f"SELECT user_id FROM erasure WHERE user_id IN ({numbers})")
+    return {user_id for (user_id,) in rows}
 
 
 def find_due(limit: int) -> list[Erasure]:
