@@ -46,6 +46,17 @@ WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
 ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
+ERASURE = "tests/integration/accounts/test_erasure.py"
+CHECKINS = "tests/integration/checkins/test_checkins.py"
+CHECKIN_RULES = "tests/unit/checkins/test_checkin_rules.py"
+ZONES = "tests/unit/users/test_zones.py"
+ID_TOKENS = "tests/unit/auth/test_id_tokens.py"
+HISTORY_LINES = "tests/unit/ops/test_history.py"
+HISTORY = "tests/integration/ops/test_history.py"
+RECORDS = "tests/integration/ops/test_records.py"
+SORTED = "tests/unit/ops/test_sorted_records.py"
+RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
+
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
 OUTBOX = "tests/unit/infra/test_outbox.py"
@@ -89,6 +100,20 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
+    "accounts/erase.py": [RETURNED],
+    "accounts/mysql_store.py": [RETURNED, HISTORY],
+    "checkins/daily_checkin.py": [CHECKINS],
+    "checkins/model.py": [CHECKIN_RULES, CHECKINS],
+    "cli/files.py": [HISTORY_LINES, HISTORY, RECORDS],
+    "content/import_texts.py": [RECORDS],
+    "ops/history.py": [HISTORY_LINES, HISTORY],
+    "ops/import_progress.py": [HISTORY],
+    "ops/records.py": [RECORDS],
+    "ops/sorted_records.py": [SORTED],
+    "users/identities.py": [RECORDS],
+    "users/mysql_imports.py": [RECORDS],
+    "users/mysql_logins.py": [RECORDS],
+    "users/zones.py": [ZONES, CHECKINS],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],

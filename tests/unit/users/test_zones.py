@@ -103,7 +103,7 @@ def test_an_unknown_zone_reads_as_utc_and_is_recorded(
     zone = Zone(name, date(2026, 11, 20))
     assert zone.day_at(at("2026-11-21T00:00")) == date(2026, 11, 21)
     assert zone.day_at(at("2026-11-19T23:59")) == date(2026, 11, 20)
-    assert '"event":"unknown_time_zone"' in capsys.readouterr().out
+    assert '"event":"unknown_name_read"' in capsys.readouterr().out
     assert zone.move_to("Europe/Berlin", at("2026-11-21T12:00")).name == "Europe/Berlin"
 
 

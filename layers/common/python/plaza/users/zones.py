@@ -8,7 +8,7 @@ from importlib import resources
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.observability import record_unknown
 
 DEFAULT = "UTC"
 _DAY = timedelta(days=1)
@@ -58,7 +58,7 @@ def _load(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        record("unknown_time_zone", {"unknown_time_zones": 1}, time_zone=name)
+        record_unknown("time_zone", name)
         return UTC
 
 
