@@ -64,6 +64,7 @@ QUOTES = [
     f"{HISTORY}::test_output_of_mysql_has_no_quotes",
     f"{HISTORY}::test_a_field_that_spans_lines_is_refused_with_all_of_its_lines",
 ]
+STORED_ONCE = f"{HISTORY}::test_a_file_is_stored_exactly_and_only_once"
 GROWS = f"{HISTORY}::test_a_file_that_grows_during_its_import_is_reported"
 REPEATED = f"{HISTORY}::test_lines_that_repeat_an_earlier_one_are_named"
 HOSTILE = f"{RECORDS}::test_a_hostile_line_is_refused_by_its_number"
@@ -121,13 +122,14 @@ OF_FILES: dict[str, Sequence[str]] = {
     "accounts/mysql_store.py": [RETURNED, REIMPORTED],
     "checkins/daily_checkin.py": FLIGHTS,
     "checkins/model.py": [CHECKIN_RULES, *FLIGHTS],
-    "cli/files.py": [HISTORY_LINES, *QUOTES, GROWS, HOSTILE],
+    "cli/files.py": [HISTORY_LINES, *QUOTES, STORED_ONCE, HOSTILE],
     "content/import_texts.py": [TAKEN],
     "ops/history.py": [
         HISTORY_LINES,
         *QUOTES,
         REPEATED,
-        f"{HISTORY}::test_a_file_is_stored_exactly_and_only_once",
+        f"{HISTORY}::test_the_report_compares_each_target_with_the_source",
+        STORED_ONCE,
         f"{HISTORY}::test_reactions_of_an_erased_user_are_refused",
         f"{RECORDS}::test_no_time_is_in_the_future",
     ],

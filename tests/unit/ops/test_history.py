@@ -115,6 +115,7 @@ def test_batches_are_bounded_and_continue_after_a_line(
     [
         ("", "line 1: the header is '', not with user_id"),
         ("user_id,created_at,state\n", "'user_id,created_at,state', not with post_id"),
+        ("user_id,post_id,post_id,created_at,state\n", "not with one post_id"),
         (b"\xff\xfeu\0s\0e\0r\0", "line 1: not UTF-8 from byte 1"),
         (gzip.compress(b"user_id,post_id,created_at,state\n" * 99, mtime=0)[:40], "cannot be read"),
     ],
