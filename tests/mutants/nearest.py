@@ -139,7 +139,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "users/identities.py": ["tests/unit/users/test_identities.py", SUBJECTS],
     "users/mysql_imports.py": [PADDED, TAKEN, LEFT_OUT, REIMPORTED],
     "users/mysql_logins.py": [PADDED],
-    "users/zones.py": [ZONES],
+    "users/zones.py": [ZONES, CHECKIN_RULES],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from plaza.infra.queues.messages import InvalidMessage, message_codec
 from plaza.infra.runtime.codec import ID, VERSION, Struct
 from plaza.infra.runtime.errors import Unavailable
-from plaza.users import Zone
+
+if TYPE_CHECKING:
+    from plaza.users import Zone
 
 FIRST_MONTH = date(2025, 1, 1)  # no check-in is older
 _EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # UTC offsets
