@@ -1,45 +1,56 @@
 """``import``: store likes, collects or follows of another system from a CSV file, with their times.
 
-The file is read twice: first every line is checked, then batches of 1,000 lines are stored by the
-code that stores events of the queue, so rows, reaction log, counters and Redis agree after each
-batch. A reaction has its time as version. Storing it again changes nothing, in any order, and never
-replaces a newer one. The position is written after each batch; a repeated command continues there.
+A row is one line: a field of CSV that spans lines is refused, and TSV, as ``mysql --batch`` writes
+it, has no quotes. So each line of the file is stored, refused or empty, whatever stands beside it.
+
+The file is read three times: first every line is checked, then batches of 1,000 lines are stored by
+the code that stores events of the queue, so rows, reaction log, counters and Redis agree after each
+batch; last the totals are compared. A reaction has its time as version. Storing it again changes
+nothing, in any order, and never replaces a newer one. The position is written after each batch; a
+repeated command continues there.
 """
 
 import argparse
-import csv
-import hashlib
-import json
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.text import Text
 
-from cli.files import UNREADABLE, describe_bad_header, open_text, parse_whole_number
+from cli.files import (
+    Line,
+    OpenQuote,
+    describe_bad_header,
+    parse_whole_number,
+    read_lines,
+    split_csv,
+)
 from cli.output import new_summary, print_report, require_positive, show_progress
 from cli.paths import CommandError
 from ops.environment import use_environment
+from ops.import_progress import SHOWN, Progress, locate, show_some
+from ops.sorted_records import SortedRecords
+from plaza.accounts.mysql_store import find_erased
 from plaza.infra.mysql import sql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.infra.runtime.settings import BadSettings, settings
 from plaza.reactions import KINDS, Target, mysql_reactions, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey, require_kind
 from plaza.targets import Existence, mysql_store
 
 LINES_PER_BATCH = 1_000
 TARGETS_PER_READ = 200
-SHOWN = 20
 _STATES = {"1": True, "true": True, "0": False, "false": False}
 _UNIX_TIME = re.compile(r"(\d{1,11})(?:\.(\d{1,6}))?", re.ASCII)
+_TSV_ESCAPE = re.compile(r"\\([0nt\\])")
+_ESCAPED = {"0": "\0", "n": "\n", "t": "\t", "\\": "\\"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +71,6 @@ class Layout:
 
     def parse(self, row: Sequence[str], indexes: Sequence[int], now_us: int) -> ReactionEvent:
         """Return the event of a row; ``indexes``: of ``columns``. Raises ValueError."""
-        if max(indexes) >= len(row):
-            raise ValueError(f"{len(row)} columns, not {max(indexes) + 1} or more")
         user, target_id, at, *state = (row[index] for index in indexes)
         key = ReactionKey(
             self.target,
@@ -69,11 +78,9 @@ class Layout:
             self.kind,
             parse_whole_number(self.user_column, user),
         )
-        at_us = parse_time(self.time_column, at)
+        at_us = parse_time(self.time_column, at, now_us)
         if key.target_type == "user" and key.target_id == key.actor_id:
             raise ValueError(f"user {key.actor_id} follows itself")
-        if at_us > now_us:
-            raise ValueError(f"{self.time_column} is {at!r}, in the future")
         if state and state[0].lower() not in _STATES:
             raise ValueError(f"{self.state_column} is {state[0][:40]!r}, not 1, 0, true or false")
         on = _STATES[state[0].lower()] if state else True
@@ -81,8 +88,10 @@ class Layout:
         return ReactionEvent(key, on, at_us + (not on))
 
 
-def parse_time(column: str, text: str) -> int:
-    """Return microseconds since 1970; a time without an offset is UTC. Raises ValueError."""
+def parse_time(column: str, text: str, now_us: int) -> int:
+    """Return microseconds since 1970; a time without an offset is UTC. Raises ValueError, also for
+    a time after ``now_us``: what users do now has no later one, and lists and cursors order by it.
+    """
     if match := _UNIX_TIME.fullmatch(text):
         at_us = int(match[1]) * 1_000_000 + int((match[2] or "").ljust(6, "0"))
     else:
@@ -96,90 +105,104 @@ def parse_time(column: str, text: str) -> int:
         at_us = sql.to_us(at)
     if at_us <= 0:
         raise ValueError(f"{column} is {text[:40]!r}, not after 1970")
+    if at_us > now_us:
+        raise ValueError(f"{column} is {text[:40]!r}, in the future")
     return at_us
 
 
+class Table:
+    """Splits the lines of a table, given its header: TSV if that has a tab, else CSV."""
+
+    def __init__(self, name: str, header: Line, columns: Sequence[str]) -> None:
+        """Raises CommandError unless the header has each of ``columns`` once."""
+        self._is_tsv = "\t" in header.text
+        self._open_line = 0
+        try:
+            names = self.split(header)
+        except ValueError as error:
+            raise CommandError(f"{name}, line 1: {error}") from None
+        for column in columns:
+            if names.count(column) != 1:
+                times = "with" if column not in names else "with one"
+                raise CommandError(describe_bad_header(name, names, f"{times} {column}"))
+        self.width = len(names)
+        self.indexes = [names.index(column) for column in columns]
+
+    def split(self, line: Line) -> list[str]:
+        """Return the fields of a line, none of an empty one. Raises ValueError."""
+        if line.problem:
+            raise ValueError(line.problem)
+        if self._is_tsv:
+            fields = line.text.split("\t") if line.text else []
+            return [_TSV_ESCAPE.sub(lambda found: _ESCAPED[found[1]], text) for text in fields]
+        # What a user wrote into a field that spans lines must not be read as rows.
+        if self._open_line:
+            began = self._open_line
+            if line.text.count('"') % 2:
+                self._open_line = 0
+            raise ValueError(f"part of the quoted field that begins in line {began}")
+        try:
+            return split_csv(line.text)
+        except OpenQuote:
+            self._open_line = line.number
+            raise
+
+
 class Batch(NamedTuple):
-    """Consecutive lines: valid events with their lines, texts of bad lines, number of the last."""
+    """Consecutive lines: valid events with their lines, texts of bad lines, number of empty lines,
+    number of the last line."""
 
     events: list[tuple[int, ReactionEvent]]
     bad: list[tuple[int, str]]
+    empty: int
     last_line: int
 
 
 def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Batch]:
     """Yield the lines above ``after_line``. Raises CommandError for a bad file or header."""
-    now_us = clock.now_us()
-    try:
-        with open_text(path) as text:
-            header = text.readline()
-            delimiter = "\t" if "\t" in header else ","
-            names = next(csv.reader([header], delimiter=delimiter), [])
-            if missing := [name for name in layout.columns if name not in names]:
-                raise CommandError(describe_bad_header(path.name, names, f"with {missing[0]}"))
-            indexes = [names.index(name) for name in layout.columns]
-            rows = csv.reader(text, delimiter=delimiter)
-            while chunk := list(islice(_number(rows), LINES_PER_BATCH)):
-                batch = Batch([], [], chunk[-1][0])
-                for line, row in chunk:
-                    if line <= after_line or not row:  # empty lines are skipped
-                        continue
-                    try:
-                        batch.events.append((line, layout.parse(row, indexes, now_us)))
-                    except ValueError as error:
-                        batch.bad.append((line, str(error)))
-                if batch.last_line > after_line:
-                    yield batch
-    except UNREADABLE as error:
-        raise CommandError(f"{path} cannot be read: {error}") from None
-
-
-def _number(rows: Any) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line in the file, row) after a header of one line."""
-    for row in rows:
-        yield rows.line_num + 1, row
+    now_us, lines = clock.now_us(), read_lines(path)
+    table = Table(path.name, next(lines, Line(1, "")), layout.columns)
+    while chunk := list(islice(lines, LINES_PER_BATCH)):
+        events, bad, empty = list[tuple[int, ReactionEvent]](), list[tuple[int, str]](), 0
+        for line in chunk:
+            try:
+                row = table.split(line)  # those before after_line, too: one may open a quoted field
+                if line.number <= after_line:
+                    continue
+                if not row:
+                    empty += 1
+                    continue
+                if len(row) != table.width:
+                    raise ValueError(f"{len(row)} columns, not {table.width}")
+                events.append((line.number, layout.parse(row, table.indexes, now_us)))
+            except ValueError as error:
+                if line.number > after_line:
+                    bad.append((line.number, str(error)))
+        if chunk[-1].number > after_line:
+            yield Batch(events, bad, empty, chunk[-1].number)
 
 
 def find_missing(batch: Batch) -> Batch:
     """Return the batch with its reactions of unknown users and to unknown or deleted targets among
-    the bad lines. One statement. Raises MysqlDown."""
+    the bad lines. Two statements. Raises MysqlDown."""
     keys = [event.key for _, event in batch.events]
     existence = mysql_store.read_all_existence(
         {("user", key.actor_id) for key in keys} | {key[:2] for key in keys}
     )
+    absent = {what: state for what, state in existence.items() if state is not Existence.LIVE}
+    erased = find_erased(what[1] for what in absent if what[0] == "user")
     events, bad = [], list(batch.bad)
     for line, event in batch.events:
         for what in (("user", event.key.actor_id), event.key[:2]):
-            if existence[what] is not Existence.LIVE:
-                state = "deleted" if existence[what] is Existence.DELETED else "missing"
+            if what in absent:
+                state = "deleted" if absent[what] is Existence.DELETED else "missing"
+                if what[0] == "user" and what[1] in erased:
+                    state = "erased"
                 bad.append((line, f"{what[0]} {what[1]} is {state}"))
                 break
         else:
             events.append((line, event))
-    return Batch(events, sorted(bad), batch.last_line)
-
-
-@dataclass(slots=True)
-class Progress:
-    """The position of an import in its file. ``checked``: all lines were checked before."""
-
-    checked: bool = False
-    line: int = 0
-    stored: int = 0
-    changed: int = 0
-    bad: int = 0
-
-    @classmethod
-    def load(cls, file: Path) -> "Progress":
-        """Return the stored progress, a new one if there is none."""
-        return cls(**json.loads(file.read_text())) if file.exists() else cls()
-
-    def save(self, file: Path) -> None:
-        """Replace the stored progress in one step."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_suffix(".new")
-        new.write_text(json.dumps(asdict(self)))
-        new.replace(file)
+    return batch._replace(events=events, bad=sorted(bad))
 
 
 class TargetCount(NamedTuple):
@@ -190,40 +213,64 @@ class TargetCount(NamedTuple):
     plaza: int
 
 
-def compare_counts(path: Path, layout: Layout) -> list[TargetCount]:
-    """Return the counts of all targets in a file, without its bad lines, beside the totals of
-    MySQL. Reads the file again, with a number in memory for each reaction. Two statements for
-    1,000 lines, one for 200 targets. Raises CommandError, MysqlDown."""
-    newest: dict[int, dict[int, int]] = {}
-    for batch in map(find_missing, read_batches(path, layout)):
-        for _, event in batch.events:
-            actors = newest.setdefault(event.key.target_id, {})
-            state = event.effective_version_us * 2 + event.on
-            actors[event.key.actor_id] = max(state, actors.get(event.key.actor_id, 0))
-    kind, ids = KINDS[layout.kind], sorted(newest)
-    counts: list[TargetCount] = []
-    for start in range(0, len(ids), TARGETS_PER_READ):
-        part = ids[start : start + TARGETS_PER_READ]
-        requests = [(kind, Target(layout.target, target_id), ()) for target_id in part]
-        for target_id, snapshot in zip(
-            part, mysql_reactions.read_snapshots(requests, 1), strict=True
-        ):
-            source = sum(state & 1 for state in newest[target_id].values())
-            counts.append(TargetCount(target_id, source, snapshot.total))
-    return counts
+def compare_counts(path: Path, layout: Layout, report: "ImportReport") -> None:
+    """Add to the report the targets of a file whose count, without its bad lines, differs from the
+    total of MySQL, and the lines that repeat an earlier one. Reads the file again, and sorts it in
+    a temporary file. Three statements for 1,000 lines, one for 200 targets. Raises CommandError,
+    MysqlDown."""
+    with SortedRecords(4) as records:
+        for batch in map(find_missing, read_batches(path, layout)):
+            for line, event in batch.events:
+                state = event.effective_version_us * 2 + event.on
+                records.add(event.key.target_id, event.key.actor_id, state, line)
+        targets = groupby(_skip_repeated(records, report), lambda record: record[0])
+        counts = ((target_id, _count_active(of_target)) for target_id, of_target in targets)
+        kind = KINDS[layout.kind]
+        while part := dict(islice(counts, TARGETS_PER_READ)):
+            requests = [(kind, Target(layout.target, target_id), ()) for target_id in part]
+            report.targets += len(part)
+            for (target_id, source), snapshot in zip(
+                part.items(), mysql_reactions.read_snapshots(requests, 1), strict=True
+            ):
+                if source != snapshot.total:
+                    report.differing.append(TargetCount(target_id, source, snapshot.total))
+    report.repeated_lines.sort()
+
+
+def _skip_repeated(records: SortedRecords, report: "ImportReport") -> Iterator[tuple[int, ...]]:
+    """Yield the records without those of lines that repeat an earlier line."""
+    first: tuple[int, ...] = ()
+    for record in records:
+        if record[:3] != first[:3]:
+            first = record
+            yield record
+        else:
+            report.repeated += 1
+            if len(report.repeated_lines) < SHOWN:
+                report.repeated_lines.append((record[3], first[3]))
+
+
+def _count_active(of_target: Iterator[tuple[int, ...]]) -> int:
+    """Return the number of actors whose newest record is a reaction."""
+    of_actors = groupby(of_target, lambda record: record[1])
+    return sum(max(state for _, _, state, _ in records) & 1 for _, records in of_actors)
 
 
 @dataclass(slots=True)
 class ImportReport:
     """The result of an import. ``resumed_after``: the line after which this command began;
-    ``bad_lines``: texts of the first bad lines that it met; ``targets``: how many the file has, and
-    ``differing``: targets of which Plaza has another number, because users reacted here, too."""
+    ``bad_lines``: texts of the first bad lines that it met; ``repeated``: how many lines repeat an
+    earlier one, and some of both; ``targets``: how many the file has, and ``differing``: targets of
+    which Plaza has another number, because users reacted here, too."""
 
     name: str
     layout: Layout
     progress: Progress
     resumed_after: int
     bad_lines: list[str] = field(default_factory=list)
+    lines: int = 0
+    repeated: int = 0
+    repeated_lines: list[tuple[int, int]] = field(default_factory=list)
     took_s: float = 0.0
     targets: int = 0
     differing: list[TargetCount] = field(default_factory=list)
@@ -236,9 +283,13 @@ class ImportReport:
         progress = self.progress
         return {
             "file": self.name,
+            "lines": self.lines,
             "stored": progress.stored,
             "changed": progress.changed,
             "unchanged": progress.stored - progress.changed,
+            "repeated": self.repeated,
+            "repeated_lines": self.repeated_lines,
+            "empty": progress.empty,
             "bad": progress.bad,
             "bad_lines": self.bad_lines,
             "resumed_after": self.resumed_after,
@@ -288,9 +339,9 @@ def import_file(
     nothing is stored if a line is bad, unless ``skip_bad_lines``."""
     try:
         require_kind(layout.kind, layout.target)
-        file = directory / f"{_identify(path, layout)}.json"
-    except (InvalidMessage, OSError, BadSettings) as error:
+    except InvalidMessage as error:
         raise CommandError(str(error)) from None
+    file = locate(directory, path, asdict(layout))
     progress = Progress() if from_start else Progress.load(file)
     report = ImportReport(path.name, layout, progress, progress.line)
     began_s = time.monotonic()
@@ -312,9 +363,8 @@ def import_file(
                 if rate:
                     pause_s = LINES_PER_BATCH / rate - (time.monotonic() - began_batch_s)
                     time.sleep(max(pause_s, 0))
-        counts = compare_counts(path, layout)
-        report.targets = len(counts)
-        report.differing = [count for count in counts if count.source != count.plaza]
+        report.lines = progress.require_all_lines(path, headers=1)
+        compare_counts(path, layout, report)
     except Unavailable as error:
         raise CommandError(
             f"{error} Lines up to {progress.line:,} are stored; run the command again to continue."
@@ -324,14 +374,6 @@ def import_file(
     return report
 
 
-def _identify(path: Path, layout: Layout) -> str:
-    """Return a name for the import of this file, unchanged, into these servers."""
-    stat, mysql = path.stat(), settings().mysql
-    parts = [str(path.resolve()), stat.st_size, stat.st_mtime_ns, asdict(layout)]
-    servers = [mysql.host, mysql.port, mysql.database]
-    return hashlib.sha256(json.dumps([parts, servers]).encode()).hexdigest()[:16]
-
-
 def _check(
     path: Path, layout: Layout, on_progress: Callable[[int, str], None]
 ) -> tuple[int, list[str]]:
@@ -339,7 +381,7 @@ def _check(
     count, shown = 0, list[str]()
     for batch in map(find_missing, read_batches(path, layout)):
         count += len(batch.bad)
-        _show_some(batch.bad, shown)
+        show_some(batch.bad, shown)
         on_progress(batch.last_line, f"[red]{count:,} bad[/red]" if count else "")
     return count, shown
 
@@ -351,12 +393,9 @@ def _store(batch: Batch, report: ImportReport) -> None:
         progress.changed += persist.save_history([event for _, event in batch.events])
     progress.stored += len(batch.events)
     progress.bad += len(batch.bad)
+    progress.empty += batch.empty
     progress.line = batch.last_line
-    _show_some(batch.bad, report.bad_lines)
-
-
-def _show_some(bad: Sequence[tuple[int, str]], shown: list[str]) -> None:
-    shown += [f"line {line}: {text}" for line, text in bad[: SHOWN - len(shown)]]
+    show_some(batch.bad, report.bad_lines)
 
 
 def show(report: ImportReport, out: Console) -> None:
@@ -367,7 +406,9 @@ def show(report: ImportReport, out: Console) -> None:
             (f"{layout.kind}s of {layout.target}s", f"{progress.stored:,} lines", True),
             ("changed", f"{progress.changed:,}", ""),
             ("unchanged", f"{unchanged:,}: stored already, repeated, or older", ""),
+            ("repeated", f"{report.repeated:,} lines are in the file before", ""),
             ("skipped", f"{progress.bad:,} bad lines", not progress.bad),
+            ("empty", f"{progress.empty:,} of {report.lines:,} lines, with the header", ""),
             *(
                 [("continued", f"after line {report.resumed_after:,}", "")]
                 if report.resumed_after
@@ -384,5 +425,7 @@ def show(report: ImportReport, out: Console) -> None:
     )
     for target_id, source, plaza in report.differing[:SHOWN]:
         out.print(Text(f"  {layout.target} {target_id}: source {source:,}, Plaza {plaza:,}"))
+    for line, first in report.repeated_lines:
+        out.print(Text(f"  line {line} repeats line {first}"))
     for text in report.bad_lines:
         out.print(Text(f"  {text}"))

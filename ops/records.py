@@ -3,6 +3,9 @@
 Records keep the ids of their source. A line that is stored already changes nothing, so the command
 can be repeated; its position is written after each batch, and a repeated command continues there.
 
+The file is read three times: first every line is checked, also for ids and identities that an
+earlier line has, however far above; then batches of 500 are stored; last the numbers are compared.
+
     users      {"id": 12, "nickname": "ann", "created_at": "...", "issuer": "...", "subject": "..."}
     posts      {"id": 7, "author_id": 12, "created_at": "...", "title": "...", "body": "..."}
     comments   {"id": 9, "post_id": 7, "author_id": 12, "created_at": "...", "body": "..."}
@@ -14,28 +17,32 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from cli.files import UNREADABLE, open_text
-from cli.output import new_summary, print_report
+from cli.files import Line, read_lines
+from cli.output import new_summary, print_report, show_progress
 from cli.paths import CommandError
 from ops.environment import use_environment
-from ops.history import SHOWN, Progress, parse_time
+from ops.history import parse_time
+from ops.import_progress import SHOWN, Progress, locate, show_some
+from ops.sorted_records import SortedRecords
+from plaza.accounts.mysql_store import find_erased
 from plaza.content import import_texts
 from plaza.content.mysql_imports import ImportedText
 from plaza.content.schemas import CommentRequest, PostRequest
 from plaza.counters import mysql_store as counter_store
+from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.infra.runtime.settings import settings
 from plaza.targets import Existence
 from plaza.targets import mysql_store as target_store
 from plaza.users import import_users
+from plaza.users.identities import check_identity
 from plaza.users.mysql_imports import ImportedUser
 from plaza.users.schemas import ProfileUpdateRequest
 
@@ -54,10 +61,12 @@ class RecordCount(NamedTuple):
 
 class _Kind(NamedTuple):
     """How a kind of record is read, stored and counted. ``store`` returns id -> why a record was
-    left out; ``group`` is what its counter is of, None without one."""
+    left out; ``names``: the texts that no other line may have, in the order of ``_NAMES``;
+    ``group`` is what its counter is of."""
 
-    parse: Callable[[Mapping[str, Any]], Any]
+    parse: Callable[[Mapping[str, Any], int], Any]
     store: Callable[[Sequence[Any]], Mapping[int, str]]
+    names: Callable[[Any], Sequence[str]]
     group: Callable[[Any], int]
     read_counts: Callable[[Sequence[int]], Mapping[int, int]]
 
@@ -71,6 +80,7 @@ class RecordReport:
     progress: Progress
     resumed_after: int
     bad_lines: list[str] = field(default_factory=list)
+    lines: int = 0
     groups: int = 0
     differing: list[RecordCount] = field(default_factory=list)
 
@@ -82,7 +92,9 @@ class RecordReport:
         return {
             "file": self.name,
             "what": self.what,
+            "lines": self.lines,
             "stored": self.progress.stored,
+            "empty": self.progress.empty,
             "bad": self.progress.bad,
             "bad_lines": self.bad_lines,
             "resumed_after": self.resumed_after,
@@ -114,84 +126,175 @@ def import_records(
     skip_bad_lines: bool = False,
     from_start: bool = False,
 ) -> RecordReport:
-    """Store the records of a file; keep the progress in ``directory``. Raises CommandError at the
-    first batch with a bad line, unless ``skip_bad_lines``: the batches before it are stored."""
-    kind, file = _KINDS[what], directory / f"{_identify(path, what)}.json"
+    """Store the records of a file; keep the progress in ``directory``. Raises CommandError: nothing
+    is stored if a line is bad, unless ``skip_bad_lines``."""
+    kind, file = _KINDS[what], locate(directory, path, what)
     progress = Progress() if from_start else Progress.load(file)
     report = RecordReport(path.name, what, progress, progress.line)
-    try:
-        for first_line, lines in _read_batches(path, progress.line):
-            began_s = time.monotonic()
-            records, bad = _parse(kind, first_line, lines)
-            if bad and not skip_bad_lines:
-                raise CommandError("\n  ".join(["bad lines; their batch was not stored", *bad]))
-            refused = kind.store([record for _, record in records]) if records else {}
-            bad += [f"line {n}: {refused[r.id]}" for n, r in records if r.id in refused]
-            progress.stored += len(records) - len(refused)
-            progress.bad += len(bad)
-            progress.line = first_line + len(lines) - 1
-            report.bad_lines += bad[: SHOWN - len(report.bad_lines)]
-            progress.save(file)
-            if rate:
-                time.sleep(max(len(lines) / rate - (time.monotonic() - began_s), 0))
-        counts = compare_counts(path, kind)
-    except Unavailable as error:
-        raise CommandError(
-            f"{error} Lines up to {progress.line:,} are stored; run the command again to continue."
-        ) from None
+    out = Console(stderr=True, highlight=False)
+    with SortedRecords(3) as doubles:
+        with show_progress(f"checking {path.name}", "lines", 0, out) as on_progress:
+            bad, shown = _check(path, kind, doubles, on_progress)
+        if bad and not skip_bad_lines and not progress.checked:
+            raise CommandError("\n  ".join([f"{bad:,} bad lines; nothing was stored", *shown]))
+        progress.checked = True
+        progress.save(file)
+        try:
+            with show_progress(f"storing {path.name}", "lines", 0, out) as on_progress:
+                for batch in _read_batches(path, kind, doubles, progress.line):
+                    began_s = time.monotonic()
+                    _store(kind, batch, report)
+                    progress.save(file)
+                    on_progress(progress.line, "")
+                    if rate:
+                        time.sleep(max(batch.lines / rate - (time.monotonic() - began_s), 0))
+            report.lines = progress.require_all_lines(path, headers=0)
+            compare_counts(path, kind, doubles, report)
+        except Unavailable as error:
+            raise CommandError(
+                f"{error} Lines up to {progress.line:,} are stored; run the command again to"
+                " continue."
+            ) from None
     file.unlink(missing_ok=True)
-    report.groups = len(counts)
-    report.differing = [count for count in counts if count.source != count.plaza]
     return report
 
 
-def compare_counts(path: Path, kind: _Kind) -> list[RecordCount]:
-    """Return the counts of the file beside Plaza's: of each author, of each post, or of each user
-    1 or 0. Reads the file again. One statement for 500 of them. Raises CommandError, MysqlDown."""
-    ids: dict[int, set[int]] = {}
-    for first_line, lines in _read_batches(path, 0):
-        for _, record in _parse(kind, first_line, lines)[0]:
-            ids.setdefault(kind.group(record), set()).add(record.id)
-    groups, counts = sorted(ids), list[RecordCount]()
-    for start in range(0, len(groups), LINES_PER_BATCH):
-        part = groups[start : start + LINES_PER_BATCH]
-        plaza = kind.read_counts(part)
-        counts += [RecordCount(group, len(ids[group]), plaza.get(group, 0)) for group in part]
-    return counts
+class _Batch(NamedTuple):
+    """Consecutive lines: (line, record) of valid ones, (line, problem) of bad ones, the number of
+    empty ones and of all, and the number of the last."""
+
+    records: list[tuple[int, Any]]
+    bad: list[tuple[int, str]]
+    empty: int
+    lines: int
+    last_line: int
 
 
-def _read_batches(path: Path, after_line: int) -> Iterator[tuple[int, list[str]]]:
-    """Yield (number of the first line, lines). Raises CommandError."""
+def _check(
+    path: Path, kind: _Kind, doubles: SortedRecords, on_progress: Callable[[int, str], None]
+) -> tuple[int, list[str]]:
+    """Return the number of bad lines and the texts of the first ones. Add to ``doubles`` each line
+    that has a name of an earlier line: (line, which name, the earlier line)."""
+    count, bad = 0, list[tuple[int, str]]()
+    with SortedRecords(4) as names:
+        for batch in _read_batches(path, kind):
+            count += len(batch.bad)
+            bad += batch.bad[: SHOWN - len(bad)]
+            for line, record in batch.records:
+                for which, name in enumerate(kind.names(record)):
+                    digest = hashlib.blake2b(f"{which} {name}".encode(), digest_size=16).digest()
+                    high, low = int.from_bytes(digest[:8]), int.from_bytes(digest[8:])
+                    names.add(high, low, line, which)
+            on_progress(batch.last_line, f"[red]{count:,} bad[/red]" if count else "")
+        first: tuple[int, ...] = ()
+        for record in names:
+            if record[:2] == first[:2]:
+                doubles.add(record[2], record[3], first[2])
+            else:
+                first = record
+    for line, of_line in groupby(doubles, lambda double: double[0]):
+        count += 1
+        if len(bad) < 2 * SHOWN:
+            bad.append((line, _describe_double(next(of_line))))
+    shown = list[str]()
+    show_some(sorted(bad), shown)
+    return count, shown
+
+
+def _store(kind: _Kind, batch: _Batch, report: RecordReport) -> None:
+    """Store one batch, and advance the progress. Raises MysqlDown, RedisDown."""
+    progress = report.progress
+    refused = kind.store([record for _, record in batch.records]) if batch.records else {}
+    of_store = [
+        (line, refused[record.id]) for line, record in batch.records if record.id in refused
+    ]
+    progress.stored += len(batch.records) - len(of_store)
+    progress.bad += len(batch.bad) + len(of_store)
+    progress.empty += batch.empty
+    progress.line = batch.last_line
+    show_some(sorted(batch.bad + of_store), report.bad_lines)
+
+
+def compare_counts(path: Path, kind: _Kind, doubles: SortedRecords, report: RecordReport) -> None:
+    """Add to the report what has another number in the file than at Plaza: an author, a post, or a
+    user, whose number is 1 or 0. Reads the file again, and sorts it in a temporary file. One
+    statement for 500 of them. Raises CommandError, MysqlDown."""
+    with SortedRecords(1) as groups:
+        for batch in _read_batches(path, kind, doubles):
+            for _, record in batch.records:
+                groups.add(kind.group(record))
+        counts = ((group, sum(1 for _ in of_group)) for (group,), of_group in groupby(groups))
+        while part := dict(islice(counts, LINES_PER_BATCH)):
+            report.groups += len(part)
+            plaza = kind.read_counts(list(part))
+            report.differing += [
+                RecordCount(group, source, plaza.get(group, 0))
+                for group, source in part.items()
+                if source != plaza.get(group, 0)
+            ]
+
+
+def _read_batches(
+    path: Path, kind: _Kind, doubles: SortedRecords | None = None, after_line: int = 0
+) -> Iterator[_Batch]:
+    """Yield the lines above ``after_line``, with ``doubles`` as bad ones. Raises CommandError."""
+    now_us = clock.now_us()
+    following = iter(doubles or ())
+    double = next(following, None)
+    lines = islice(read_lines(path), after_line, None)
+    while chunk := list(islice(lines, LINES_PER_BATCH)):
+        batch = _Batch([], [], sum(_is_empty(line) for line in chunk), len(chunk), chunk[-1].number)
+        for line in chunk:
+            while double is not None and double[0] < line.number:
+                double = next(following, None)
+            if _is_empty(line):
+                continue
+            try:
+                record = kind.parse(_parse_json(line), now_us)
+                if double is not None and double[0] == line.number:
+                    raise ValueError(_describe_double(double))
+                batch.records.append((line.number, record))
+            except ValidationError as error:
+                first = error.errors(include_url=False, include_input=False)[0]
+                field_name = first["loc"][0] if first["loc"] else ""
+                batch.bad.append((line.number, f"{field_name} {first['msg']}"))
+            except KeyError as error:
+                batch.bad.append((line.number, f"{error} is missing"))
+            except ValueError as error:
+                batch.bad.append((line.number, str(error)))
+        yield batch
+
+
+def _is_empty(line: Line) -> bool:
+    return not line.problem and not line.text.strip(" ")
+
+
+def _parse_json(line: Line) -> Mapping[str, Any]:
+    """Return the object of a line. Raises ValueError, also for what JSON readers disagree about."""
+    if line.problem:
+        raise ValueError(line.problem)
     try:
-        with open_text(path) as text:
-            for _ in islice(text, after_line):
-                pass
-            first = after_line + 1
-            while lines := list(islice(text, LINES_PER_BATCH)):
-                yield first, lines
-                first += len(lines)
-    except UNREADABLE as error:
-        raise CommandError(f"{path} cannot be read: {error}") from None
+        record = json.loads(
+            line.text, object_pairs_hook=_require_single, parse_constant=_refuse_constant
+        )
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at character {error.pos + 1}") from None
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+    if not isinstance(record, dict):
+        raise ValueError("not an object of JSON")
+    return record
 
 
-def _parse(
-    kind: _Kind, first_line: int, lines: Sequence[str]
-) -> tuple[list[tuple[int, Any]], list[str]]:
-    """Return ((line, record) of valid lines, texts of bad ones). Empty lines are skipped."""
-    records: list[tuple[int, Any]] = []
-    bad: list[str] = []
-    for number, line in enumerate(lines, first_line):
-        if not line.strip():
-            continue
-        try:
-            records.append((number, kind.parse(json.loads(line))))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            bad.append(f"line {number}: {first['loc'][0] if first['loc'] else ''} {first['msg']}")
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            name = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            bad.append(f"line {number}: {name}")
-    return records, bad
+def _require_single(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        raise ValueError("a name occurs twice in an object")
+    return record
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"not JSON: {name}")
 
 
 def _id(record: Mapping[str, Any], name: str) -> int:
@@ -201,47 +304,59 @@ def _id(record: Mapping[str, Any], name: str) -> int:
     return value
 
 
-def _time(record: Mapping[str, Any]) -> int:
-    return parse_time("created_at", str(record["created_at"]))
+def _time(record: Mapping[str, Any], now_us: int) -> int:
+    return parse_time("created_at", str(record["created_at"]), now_us)
 
 
-def _parse_user(record: Mapping[str, Any]) -> ImportedUser:
+def _parse_user(record: Mapping[str, Any], now_us: int) -> ImportedUser:
     nickname = ProfileUpdateRequest(nickname=record["nickname"]).nickname
-    identity = (record["issuer"], record["subject"]) if "subject" in record else None
-    for text in identity or ():
-        if not isinstance(text, str) or not text.isascii() or not 0 < len(text) <= 200:
-            raise ValueError("issuer and subject are ASCII of at most 200 characters")
-    return ImportedUser(_id(record, "id"), nickname, _time(record), identity)
+    identity = None
+    if "issuer" in record or "subject" in record:
+        identity = check_identity(record["issuer"], record["subject"])
+    return ImportedUser(_id(record, "id"), nickname, _time(record, now_us), identity)
 
 
-def _parse_post(record: Mapping[str, Any]) -> ImportedText:
+def _parse_post(record: Mapping[str, Any], now_us: int) -> ImportedText:
     text = {name: record[name] for name in ("title", "body", "images") if name in record}
     draft = PostRequest(kind=record.get("kind", "note"), **text).to_draft(_id(record, "author_id"))
-    return ImportedText(_id(record, "id"), _time(record), draft)
+    return ImportedText(_id(record, "id"), _time(record, now_us), draft)
 
 
-def _parse_comment(record: Mapping[str, Any]) -> ImportedText:
+def _parse_comment(record: Mapping[str, Any], now_us: int) -> ImportedText:
     of = _id(record, "author_id"), _id(record, "post_id")
     draft = CommentRequest(body=record["body"]).to_draft(*of)
-    return ImportedText(_id(record, "id"), _time(record), draft)
+    return ImportedText(_id(record, "id"), _time(record, now_us), draft)
 
 
-def _store_users(users: Sequence[ImportedUser]) -> Mapping[int, str]:
-    refused = import_users.import_users(users)
-    return dict.fromkeys(refused, "its identity belongs to another user")
+_NAMES = ("id", "identity")
+
+
+def _describe_double(double: Sequence[int]) -> str:
+    _, which, first = double
+    return f"its {_NAMES[which]} is the one of line {first}"
+
+
+def _name_user(user: ImportedUser) -> list[str]:
+    return [str(user.id), *(["|".join(user.identity)] if user.identity else [])]
+
+
+def _name_text(text: ImportedText) -> list[str]:
+    return [str(text.id)]
 
 
 def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
     authors = {("user", text.draft.author_id) for text in texts}
     existence = target_store.read_all_existence(authors)
+    absent = {author[1] for author, state in existence.items() if state is not Existence.LIVE}
+    erased = find_erased(absent)
     missing = {
-        text.id: f"user {text.draft.author_id} does not exist"
+        text.id: f"user {text.draft.author_id} "
+        + ("was erased" if text.draft.author_id in erased else "does not exist")
         for text in texts
-        if existence["user", text.draft.author_id] is not Existence.LIVE
+        if text.draft.author_id in absent
     }
     known = [text for text in texts if text.id not in missing]
-    refused = import_texts.import_texts(known) if known else []
-    return missing | dict.fromkeys(refused, "its post does not exist")
+    return missing | (import_texts.import_texts(known) if known else {})
 
 
 def _count_users(ids: Sequence[int]) -> Mapping[int, int]:
@@ -259,23 +374,20 @@ def _count_comments(post_ids: Sequence[int]) -> Mapping[int, int]:
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "users": _Kind(_parse_user, _store_users, lambda user: int(user.id), _count_users),
-    "posts": _Kind(_parse_post, _store_texts, lambda t: int(t.draft.author_id), _count_posts),
+    "users": _Kind(
+        _parse_user, import_users.import_users, _name_user, lambda user: int(user.id), _count_users
+    ),
+    "posts": _Kind(
+        _parse_post, _store_texts, _name_text, lambda t: int(t.draft.author_id), _count_posts
+    ),
     "comments": _Kind(
-        _parse_comment, _store_texts, lambda t: int(t.draft.parent_id or 0), _count_comments
+        _parse_comment,
+        _store_texts,
+        _name_text,
+        lambda t: int(t.draft.parent_id or 0),
+        _count_comments,
     ),
 }
-
-
-def _identify(path: Path, what: str) -> str:
-    """Return a name for the import of this file, unchanged, into these servers."""
-    try:
-        stat, mysql = path.stat(), settings().mysql
-    except OSError as error:
-        raise CommandError(str(error)) from None
-    parts = [str(path.resolve()), stat.st_size, stat.st_mtime_ns, what]
-    servers = [mysql.host, mysql.port, mysql.database]
-    return hashlib.sha256(json.dumps([parts, servers]).encode()).hexdigest()[:16]
 
 
 def show(report: RecordReport, out: Console) -> None:
@@ -288,6 +400,7 @@ def show(report: RecordReport, out: Console) -> None:
         new_summary(
             (report.what, f"{progress.stored:,} lines", True),
             ("left out", f"{progress.bad:,} lines", not progress.bad),
+            ("empty", f"{progress.empty:,} of {report.lines:,} lines", ""),
             ("compared", numbers, not report.differing),
         )
     )

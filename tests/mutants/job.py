@@ -121,6 +121,8 @@ class Job:
         if killer:
             stages = {"again": [killer], **stages}
         for stage, tests in stages.items():
+            if not tests:
+                continue  # a context without a model
             timeout_s = _TIMEOUT_S[stage]
             with self._mutated(mutant):
                 run = self._run(tests, timeout_s)

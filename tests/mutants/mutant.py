@@ -13,12 +13,24 @@ from cli.paths import LAYER, ROOT
 
 # Tests of a context, and its models; they are played when the nearest tests find nothing.
 CONTEXT_TESTS = {
+    "accounts": ("tests/integration/accounts",),
+    "checkins": ("tests/unit/checkins", "tests/integration/checkins"),
+    "cli": ("tests/unit/ops", "tests/integration/ops"),
+    "content": ("tests/unit/content", "tests/integration/content"),
+    "ops": ("tests/unit/ops", "tests/integration/ops"),
+    "users": ("tests/unit/users", "tests/integration/users"),
     "reactions": ("tests/unit/reactions", "tests/integration/reactions"),
     "counters": ("tests/integration/counters", "tests/integration/follows"),
     "flash_sales": ("tests/unit/flash_sales", "tests/integration/flash_sales"),
     "infra": ("tests/unit/infra", "tests/integration/infra"),
 }
 CONTEXT_MODELS = {
+    "accounts": (),
+    "checkins": ("tests/model/test_checkins_model.py",),
+    "cli": (),
+    "content": (),
+    "ops": (),
+    "users": (),
     "reactions": ("tests/model/test_reactions_model.py",),
     "counters": ("tests/model/test_reactions_model.py",),
     "flash_sales": ("tests/model/test_flash_sales_model.py",),
@@ -26,9 +38,12 @@ CONTEXT_MODELS = {
 }
 
 
+COMMANDS = ("cli", "ops")  # folders of command lines, beside the package
+
+
 class Mutant(NamedTuple):
-    """A text of ``file`` (a path below the package ``plaza``) that occurs once, and the ``new``
-    text, with which a rule is broken: ``breaks``.
+    """A text of ``file`` (a path below the package ``plaza``, or one of ``COMMANDS``) that occurs
+    once, and the ``new`` text, with which a rule is broken: ``breaks``.
 
     ``tests``: the paths that find it soonest. ``equivalent``: why no test can find it.
     """
@@ -47,6 +62,8 @@ class Mutant(NamedTuple):
 
     def path(self, root: Path = ROOT) -> Path:
         """Return the mutated file in the checkout ``root``."""
+        if self.context in COMMANDS:
+            return root / self.file
         return root / LAYER.relative_to(ROOT) / "plaza" / self.file
 
     def apply(self, text: str) -> str:

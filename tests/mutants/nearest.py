@@ -46,6 +46,35 @@ WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
 ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
+ERASURE = "tests/integration/accounts/test_erasure.py"
+RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
+CHECKINS = "tests/integration/checkins/test_checkins.py"
+FLIGHTS = [
+    f"{CHECKINS}::test_a_flight_over_the_date_line_keeps_the_streak",
+    f"{CHECKINS}::test_a_move_to_the_east_restores_no_day_that_was_missed_before",
+    f"{CHECKINS}::test_only_the_first_day_after_a_move_to_the_east_keeps_the_streak",
+]
+CHECKIN_RULES = "tests/unit/checkins/test_checkin_rules.py"
+ZONES = "tests/unit/users/test_zones.py"
+HISTORY_LINES = "tests/unit/ops/test_history.py"
+HISTORY = "tests/integration/ops/test_history.py"
+RECORDS = "tests/integration/ops/test_records.py"
+SORTED = "tests/unit/ops/test_sorted_records.py"
+QUOTES = [
+    f"{HISTORY}::test_output_of_mysql_has_no_quotes",
+    f"{HISTORY}::test_a_field_that_spans_lines_is_refused_with_all_of_its_lines",
+]
+STORED_ONCE = f"{HISTORY}::test_a_file_is_stored_exactly_and_only_once"
+GROWS = f"{HISTORY}::test_a_file_that_grows_during_its_import_is_reported"
+REPEATED = f"{HISTORY}::test_lines_that_repeat_an_earlier_one_are_named"
+HOSTILE = f"{RECORDS}::test_a_hostile_line_is_refused_by_its_number"
+DOUBLES = f"{RECORDS}::test_the_first_of_two_records_with_one_name_is_stored"
+TAKEN = f"{RECORDS}::test_an_id_or_a_user_that_is_taken_is_left_out"
+REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
+SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
+PADDED = f"{RECORDS}::test_an_identity_of_a_version_before_is_not_taken_for_another"
+LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
+
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
 OUTBOX = "tests/unit/infra/test_outbox.py"
@@ -89,6 +118,28 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
+    "accounts/erase.py": [RETURNED],
+    "accounts/mysql_store.py": [RETURNED, REIMPORTED],
+    "checkins/daily_checkin.py": FLIGHTS,
+    "checkins/model.py": [CHECKIN_RULES, *FLIGHTS],
+    "cli/files.py": [HISTORY_LINES, *QUOTES, STORED_ONCE, HOSTILE],
+    "content/import_texts.py": [TAKEN],
+    "ops/history.py": [
+        HISTORY_LINES,
+        *QUOTES,
+        REPEATED,
+        f"{HISTORY}::test_the_report_compares_each_target_with_the_source",
+        STORED_ONCE,
+        f"{HISTORY}::test_reactions_of_an_erased_user_are_refused",
+        f"{RECORDS}::test_no_time_is_in_the_future",
+    ],
+    "ops/import_progress.py": [GROWS],
+    "ops/records.py": [DOUBLES, HOSTILE, REIMPORTED],
+    "ops/sorted_records.py": [SORTED],
+    "users/identities.py": ["tests/unit/users/test_identities.py", SUBJECTS],
+    "users/mysql_imports.py": [PADDED, TAKEN, LEFT_OUT, REIMPORTED],
+    "users/mysql_logins.py": [PADDED],
+    "users/zones.py": [ZONES, CHECKIN_RULES],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],

@@ -14,17 +14,18 @@ from plaza.accounts.request_erasure import request_erasure
 from plaza.accounts.sections import SECTIONS
 from plaza.auth import session_end, session_lookup
 from plaza.checkins import erasure as checkins_erasure
-from plaza.content import commands
+from plaza.content import Draft, commands
 from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
 from plaza.follows import follow_user
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.export_sections import ExportedRow
 from plaza.infra.redis import redis
+from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import KINDS, LIKE, queries, react
+from plaza.reactions import KINDS, LIKE, persist, queries, react
 from plaza.reactions import erasure as reactions_erasure
-from plaza.reactions.model import TargetMissing
+from plaza.reactions.model import ReactionEvent, ReactionKey, TargetMissing
 from plaza.users import erasure as users_erasure
 from plaza.users import profiles, sign_up
 from plaza.users.model import UserMissing
@@ -135,6 +136,50 @@ def test_a_user_is_erased_and_all_counters_are_exact(
     require_erased(plaza, account, audit)
     [(order, buyer)] = mysql.fetch_all("SELECT order_id, buyer_id FROM voucher_order")
     assert (order, buyer) == (account.order.id, account.id), "the shop's record stays"
+
+
+@pytest.mark.parametrize("by", ["user", "identity", "like", "post", "follower"])
+def test_what_returns_after_the_last_pass_is_erased_within_a_day(
+    plaza: World, account: Account, audit: Audit, by: str
+) -> None:
+    """Given a closed erasure, and a restored table or a message that was redriven."""
+    request_erasure(account.id)
+    run_until_erased(plaza, account.id)
+    let_pass_be_due(account.id, age_s=KEPT_OPEN_S + 1)
+    erase.run_passes()
+    [closed] = mysql_store.read_latest(1)
+    assert closed.state == "closed"
+    now_us = clock.now_us()
+    match by:
+        case "user":
+            mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'back')", (account.id,))
+        case "identity":
+            mysql.write(
+                "INSERT INTO user_identity (issuer, subject, user_id) VALUES ('a', 'b', %s)",
+                (account.id,),
+            )
+        case "like":
+            key = ReactionKey("post", account.of_friend.id, "like", account.id)
+            persist.save([ReactionEvent(key, True, now_us)])
+        case "follower":
+            key = ReactionKey("user", account.id, "follow", FRIEND)
+            persist.save([ReactionEvent(key, True, now_us)])
+        case "post":
+            commands.create(
+                Draft(type="post", author_id=account.id, body="b", kind="note", title="a")
+            )
+    plaza.queues.drain()
+    erase.run_passes()
+    [unchanged] = mysql_store.read_latest(1)
+    assert unchanged.state == "closed", "it is not due before a day has passed"
+    mysql.write("UPDATE erasure SET next_pass_at = UTC_TIMESTAMP(6)")
+    for _ in range(3):
+        erase.run_passes()
+        plaza.queues.drain()
+        mysql.write("UPDATE erasure SET next_pass_at = UTC_TIMESTAMP(6) WHERE closed_at IS NULL")
+    require_erased(plaza, account, audit)
+    [closed_again] = mysql_store.read_latest(1)
+    assert closed_again.state == "closed"
 
 
 def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(

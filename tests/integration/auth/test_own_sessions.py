@@ -59,6 +59,16 @@ def test_a_user_lists_the_own_sessions_with_ids_that_are_no_tokens(plaza: World)
         assert hash_token(token).hex() not in text
 
 
+def test_a_method_of_another_version_is_listed_as_unknown(plaza: World) -> None:
+    """Given a sign-in by a method that the version after has, and a rollback."""
+    set_role(ADA, "user")
+    token = new_session.open_session(ADA, opening=Opening.by("code", None))
+    mysql.write("UPDATE session SET method = 'fingerprint'")
+    [listed] = list_own(token)
+    assert listed["method"] is None
+    assert end(token, listed["id"]) == 204
+
+
 def test_a_user_ends_one_session_at_once_and_no_other(plaza: World) -> None:
     set_role(ADA, "user")
     mine, other = new_session.open_session(ADA), new_session.open_session(ADA)

@@ -66,6 +66,18 @@ def test_a_bell_has_the_number_of_notifications_with_something_new(world: World)
     )
 
 
+def test_a_kind_of_another_version_is_left_out_of_the_list(world: World) -> None:
+    """Given a kind that the version after has, and a rollback."""
+    made = post(AUTHOR)
+    like(world, made, OTHER)
+    comment(made, OTHER)
+    world.queues.drain()
+    mysql.write("UPDATE bell_group SET kind = 'mention' WHERE kind = 'like'")
+    page = call("GET", "/groups")
+    mysql.write("UPDATE bell_group SET kind = 'like' WHERE kind = 'mention'")
+    assert (page.status, [item["kind"] for item in page.body["items"]]) == (200, ["comment"])
+
+
 def test_a_mark_leaves_what_is_new_since_the_list(world: World) -> None:
     made = post(AUTHOR)
     like(world, made, 20, 21)

@@ -286,6 +286,76 @@ def test_a_move_to_the_west_keeps_the_streak(clock: Clock) -> None:
     assert check_in() == ("2026-11-22", 7)
 
 
+@pytest.mark.parametrize(
+    ("west", "east", "left", "arrived", "day"),
+    [
+        ("Pacific/Pago_Pago", "Pacific/Kiritimati", "21T10:20", "21T10:35", "2026-11-22"),
+        ("America/Los_Angeles", "Asia/Tokyo", "21T07:30", "21T18:30", "2026-11-22"),
+    ],
+)
+@pytest.mark.parametrize("hours_later", [0, 20])
+def test_a_flight_over_the_date_line_keeps_the_streak(
+    clock: Clock,
+    plaza: World,
+    west: str,
+    east: str,
+    left: str,
+    arrived: str,
+    day: str,
+    hours_later: int,
+) -> None:
+    """Given a check-in in the evening; the day after it is skipped, or cut short by the flight."""
+    clock.set("2026-11-19T12:00:00")
+    move_to(west)
+    insert_run("2026-11-19", 2)
+    clock.set(f"2026-11-{left}:00")
+    assert check_in() == ("2026-11-20", 3)
+    clock.set(f"2026-11-{arrived}:00")
+    move_to(east)
+    clock.advance(hours=hours_later)
+    assert read_month().streak == 3, "before the check-in"
+    assert check_in() == (day, 5)
+    assert check_in() == (day, 5)
+    plaza.queues.drain()
+    assert rows()[-3:] == ["2026-11-20", "2026-11-21", "2026-11-22"]
+    assert [bodies for bodies in plaza.queues.messages.values() if bodies] == []
+    redis.execute("FLUSHALL")
+    assert read_month().streak == 5, "as MySQL has it"
+
+
+def test_a_move_to_the_east_restores_no_day_that_was_missed_before(clock: Clock) -> None:
+    clock.set("2026-11-18T12:00:00")
+    move_to("Pacific/Pago_Pago")
+    insert_run("2026-11-18", 3)
+    clock.set("2026-11-21T10:35:00")  # the 20th, and the 19th was missed
+    move_to("Pacific/Kiritimati")
+    assert read_month().streak == 0
+    assert check_in() == ("2026-11-22", 1)
+
+
+def test_only_the_first_day_after_a_move_to_the_east_keeps_the_streak(clock: Clock) -> None:
+    clock.set("2026-11-20T12:00:00")
+    move_to("America/Los_Angeles")
+    insert_run("2026-11-20", 3)
+    clock.set("2026-11-21T18:30:00")
+    move_to("Asia/Tokyo")
+    clock.advance(days=1)
+    assert check_in() == ("2026-11-23", 1)
+
+
+def test_an_unknown_time_zone_can_be_replaced_by_its_user(clock: Clock) -> None:
+    """Given a name that only the time zone database of the version after has, and a rollback."""
+    mysql.write("UPDATE user SET time_zone = 'US/Pacific-New', latest_day = '2026-11-20'")
+    insert_run("2026-11-20", 3)
+    for _ in ("from MySQL", "from Redis"):
+        assert ask("users.get_my_profile", "api/users")[0] == 200
+        assert ask("checkins.get_check_ins", "api/checkins")[0] == 200
+    assert check_in() == ("2026-11-21", 4)
+    request = event("users.update_my_profile") | {"body": '{"time_zone": "Europe/Berlin"}'}
+    assert handler("api/users")(request, None)["statusCode"] == 200
+    assert check_in() == ("2026-11-21", 4)
+
+
 def test_a_stale_time_zone_in_redis_takes_no_day_back(clock: Clock) -> None:
     clock.set("2026-11-30T23:00:00")
     insert_run("2026-11-30", 3)

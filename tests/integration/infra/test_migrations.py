@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pymysql.err import DataError
 
 from local.stack.servers import connect_mysql
 from plaza.infra.mysql import migrations, mysql
@@ -159,11 +160,44 @@ def test_concurrent_deploys_are_refused(
     assert apply_migrations(folder)
 
 
-def test_every_key_column_compares_byte_by_byte(plaza: World) -> None:
-    """A collation that ignores case or accents would merge two targets."""
+# Texts in keys whose collation is the server's default, so that no rule may depend on it.
+OF_THE_SERVER = {
+    ("schema_migration", "name"),  # names of files
+    ("server_key", "name"),  # lower-case letters of ASCII and hyphens
+    ("shop", "name"),  # its keys are read by the version before only
+}
+PAIRS = [("a", "A"), ("a", "\u00e1"), ("a", "\uff41"), ("\U0001f363", "\U0001f37a")]
+
+
+def test_every_text_in_a_key_compares_byte_by_byte(plaza: World) -> None:
+    """A collation that ignores case or accents would merge two targets, and MySQL and MariaDB would
+    merge others. Only spaces at the end are ignored: no text that is stored in a key ends with one.
+    """
     rows = mysql.fetch_all(
-        "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
-        " WHERE TABLE_SCHEMA = DATABASE() AND COLUMN_KEY = 'PRI' AND COLLATION_NAME IS NOT NULL"
+        "SELECT DISTINCT s.TABLE_NAME, s.COLUMN_NAME, c.COLLATION_NAME"
+        " FROM information_schema.STATISTICS s JOIN information_schema.COLUMNS c"
+        " USING (TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME)"
+        " WHERE TABLE_SCHEMA = DATABASE() AND COLLATION_NAME IS NOT NULL"
     )
-    keys = [row for row in rows if row[0] not in ("schema_migration",)]
-    assert {collation for _, _, collation in keys} == {"ascii_bin"}
+    texts = {(table, column): collation for table, column, collation in rows}
+    assert texts.keys() > OF_THE_SERVER
+    for (table, column), collation in texts.items():
+        if (table, column) in OF_THE_SERVER:
+            continue
+        assert collation in ("ascii_bin", "utf8mb4_bin"), (table, column)
+        mysql.write(f"CREATE TABLE try_text AS SELECT {column} FROM {table} LIMIT 0")
+        try:
+            mysql.write("ALTER TABLE try_text ADD UNIQUE KEY once (" + column + ")")
+            for pair in PAIRS:
+                mysql.write("DELETE FROM try_text")
+                for text in pair:
+                    try:
+                        mysql.write("INSERT INTO try_text VALUES (%s)", (text,))
+                    except DataError:
+                        assert collation == "ascii_bin"
+                        assert not text.isascii()
+                found = mysql.fetch_all(f"SELECT {column} FROM try_text")
+                expected = {t for t in pair if t.isascii() or collation == "utf8mb4_bin"}
+                assert {text for (text,) in found} == expected, (table, column)
+        finally:
+            mysql.write("DROP TABLE try_text")

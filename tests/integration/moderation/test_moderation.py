@@ -68,6 +68,16 @@ def test_a_report_is_read_by_its_reporter_only() -> None:
     assert ask("GET", path, user=ME, folder=FOLDER).status == 404
 
 
+def test_a_reason_of_another_version_is_listed_as_other() -> None:
+    """Given a reason that the version after has, and a rollback."""
+    created = report("post", post())
+    mysql.write("UPDATE report SET reason = 'gambling'")
+    assert (
+        ask("GET", created.headers["location"], user=ADA, folder=FOLDER).body["reason"] == "other"
+    )
+    assert [item["reason"] for item in queue()] == ["other"]
+
+
 def test_a_reporter_has_one_open_report_of_a_target() -> None:
     post_id = post()
     first = report("post", post_id)

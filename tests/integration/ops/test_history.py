@@ -14,11 +14,12 @@ import pytest
 from cli.paths import LAYER, ROOT, CommandError
 from ops import history
 from ops.history import ImportReport, Layout, import_file
+from plaza.accounts.request_erasure import request_erasure
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import LIKE, Target, persist, queries, react
-from plaza.reactions.model import Count
+from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
 from tests.support.consumers import statements
@@ -151,6 +152,65 @@ def test_bad_lines_are_listed_and_nothing_is_stored(
     report = store(skip_bad_lines=True)
     assert (report.progress.stored, report.progress.bad, report.bad_lines) == (9, 4, texts)
     require_exact(audit)
+
+
+def test_output_of_mysql_has_no_quotes(people: World, tmp_path: Path) -> None:
+    """Given notes of users beside the likes, as `mysql --batch` prints them."""
+    file = tmp_path / "likes.tsv"
+    lines = [f"{u}\t11\t{OLD_S}\t{note}" for u, note in ((1, "nice"), (2, '"so good'), (3, "ok"))]
+    file.write_text("user_id\tpost_id\tcreated_at\tnote\n" + "\n".join(lines) + "\n")
+    report = import_file(file, Layout("like", "post"), tmp_path / "imports")
+    assert (report.lines, report.progress.stored, report.progress.bad) == (4, 3, 0)
+    assert set(rows(A)) == {1, 2, 3}
+
+
+def test_a_field_that_spans_lines_is_refused_with_all_of_its_lines(
+    people: World, tmp_path: Path
+) -> None:
+    """Given a note in which a user wrote a line that looks like a like."""
+    file = tmp_path / "likes.csv"
+    lines = [f'1,11,{OLD_S},"so', f"2,11,{OLD_S},good", 'yes"', f'3,11,{OLD_S},"ok"']
+    file.write_text("user_id,post_id,created_at,note\n" + "\n".join(lines) + "\n")
+    layout = Layout("like", "post")
+    with pytest.raises(CommandError, match="line 2: a quoted field does not end on its line"):
+        import_file(file, layout, tmp_path / "imports")
+    report = import_file(file, layout, tmp_path / "imports", skip_bad_lines=True)
+    assert (report.lines, report.progress.stored, report.progress.bad) == (5, 1, 3)
+    assert report.bad_lines[1:] == [
+        f"line {n}: part of the quoted field that begins in line 2" for n in (3, 4)
+    ]
+    assert set(rows(A)) == {3}
+
+
+def test_a_file_that_grows_during_its_import_is_reported(
+    people: World, file: Path, store: Callable[..., ImportReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = persist.save_history
+
+    def save_and_grow(events: list[ReactionEvent]) -> int:
+        with file.open("a") as out:
+            out.write(f"\n5,11,{OLD_S},1\n5,12,{OLD_S},1")
+        return save(events)
+
+    monkeypatch.setattr(persist, "save_history", save_and_grow)
+    with pytest.raises(CommandError, match="it changed during the import"):
+        store()
+
+
+def test_lines_that_repeat_an_earlier_one_are_named(
+    people: World, store: Callable[..., ImportReport]
+) -> None:
+    report = store()
+    assert (report.repeated, report.repeated_lines) == (1, [(5, 3)])
+
+
+def test_reactions_of_an_erased_user_are_refused(
+    people: World, store: Callable[..., ImportReport]
+) -> None:
+    request_erasure(4)
+    with pytest.raises(CommandError, match="2 bad lines") as error:
+        store()
+    assert "line 9: user 4 is erased" in str(error.value)
 
 
 def test_thousands_of_bad_lines_are_counted_and_some_shown(

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from cli.paths import CommandError
-from ops import records
+from ops import records, sorted_records
 from ops.records import RecordReport, import_records
+from plaza.accounts.request_erasure import request_erasure
 from plaza.content import import_texts
 from plaza.event_log import mysql_events, read_events
 from plaza.event_log.model import EventPosition
@@ -90,7 +91,7 @@ def test_live_traffic_beside_an_import_stays_right(
     monkeypatch.setattr(records, "LINES_PER_BATCH", 1)
     before = import_texts.import_texts
 
-    def write_between(texts: Any) -> list[int]:
+    def write_between(texts: Any) -> dict[int, str]:
         comment("7", 12)
         return before(texts)
 
@@ -113,7 +114,7 @@ def test_an_interrupted_import_continues(
     file.write_text("".join(json.dumps(row) + "\n" for row in POSTS))
     before, calls = import_texts.import_texts, []
 
-    def kill(texts: Any) -> list[int]:
+    def kill(texts: Any) -> dict[int, str]:
         result = before(texts)
         calls.append(texts)
         if len(calls) > batches:
@@ -130,7 +131,7 @@ def test_an_interrupted_import_continues(
     assert audit().clean
 
 
-def test_bad_lines_name_their_line_and_stop_their_batch(plaza: World, tmp_path: Path) -> None:
+def test_bad_lines_name_their_line_and_nothing_is_stored(plaza: World, tmp_path: Path) -> None:
     store(tmp_path, "users", USERS)
     bad: list[dict[str, Any]] = [
         {**POSTS[0], "id": 2**60},
@@ -143,8 +144,130 @@ def test_bad_lines_name_their_line_and_stop_their_batch(plaza: World, tmp_path: 
     assert [line.split(":")[0].strip() for line in str(error.value).splitlines()[1:]] == [
         *("line 2", "line 3", "line 4", "line 5"),
     ]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM content") == [(0,)]
     report = store(tmp_path, "posts", [POSTS[0], *bad], skip_bad_lines=True)
     assert (report.progress.stored, report.progress.bad) == (1, 4)
+
+
+@pytest.mark.parametrize("lines_per_batch", [1, 500])
+@pytest.mark.parametrize("what", ["users", "posts", "comments"])
+def test_no_time_is_in_the_future(
+    plaza: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, lines_per_batch: int
+) -> None:
+    """A post of 2999 would be the first of its author, above every cursor, until then."""
+    monkeypatch.setattr(records, "LINES_PER_BATCH", lines_per_batch)
+    [row, *_] = {"users": USERS, "posts": POSTS, "comments": COMMENTS}[what]
+    with pytest.raises(CommandError, match="line 1: created_at is '2999-01-01', in the future"):
+        store(tmp_path, what, [{**row, "created_at": "2999-01-01"}])
+
+
+@pytest.mark.parametrize("lines_per_batch", [1, 2, 500])
+@pytest.mark.parametrize("run_records", [1, 2, 1_000])
+def test_the_first_of_two_records_with_one_name_is_stored(
+    plaza: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines_per_batch: int,
+    run_records: int,
+) -> None:
+    monkeypatch.setattr(records, "LINES_PER_BATCH", lines_per_batch)
+    monkeypatch.setattr(sorted_records, "RUN_RECORDS", run_records)
+    users = [*USERS, {**USERS[0], "id": 14}, {**USERS[1], "nickname": "bobby"}]
+    doubles = ["line 3: its identity is the one of line 1", "line 4: its id is the one of line 2"]
+    with pytest.raises(CommandError) as error:
+        store(tmp_path, "users", users)
+    assert str(error.value).splitlines()[1:] == [f"  {text}" for text in doubles]
+    report = store(tmp_path, "users", users, skip_bad_lines=True)
+    assert (report.progress.stored, report.bad_lines, report.differing) == (2, doubles, [])
+    posts = [*POSTS, {**POSTS[0], "title": "Another"}]
+    report = store(tmp_path, "posts", posts, skip_bad_lines=True)
+    assert report.bad_lines == ["line 4: its id is the one of line 1"]
+    assert ask("GET", "/posts/7", user=13).body["title"] == "Hello"
+
+
+def test_an_id_or_a_user_that_is_taken_is_left_out(plaza: World, tmp_path: Path) -> None:
+    store_all(tmp_path)
+    report = store(tmp_path, "posts", [{**POSTS[0], "author_id": 13}])
+    assert report.bad_lines == ["line 1: its id is the one of another post"]
+    report = store(tmp_path, "users", [{**USERS[0], "subject": "anna"}])
+    assert report.bad_lines == ["line 1: it has another identity"]
+
+
+@pytest.mark.parametrize(
+    ("issuer", "subject"),
+    [
+        *(
+            ("my-app", subject)
+            for subject in ("ann ", " ann", "a\0", "a\t", "", "\u00e4", "a" * 256)
+        ),
+        *((issuer, "ann") for issuer in ("my-app ", "my app", "my|app", "", "a" * 201, 7)),
+    ],
+)
+def test_an_identity_that_cannot_sign_in_is_refused(
+    plaza: World, tmp_path: Path, issuer: object, subject: str
+) -> None:
+    with pytest.raises(CommandError, match=r"line 1: the (issuer|subject) must be"):
+        store(tmp_path, "users", [{**USERS[0], "issuer": issuer, "subject": subject}])
+
+
+def test_an_identity_of_a_version_before_is_not_taken_for_another(
+    plaza: World, tmp_path: Path
+) -> None:
+    """Given "ann ", which an import of the version before stored for user 12."""
+    store(tmp_path, "users", [{"id": 12, "nickname": "ann", "created_at": AT}])
+    padded = "INSERT INTO user_identity (issuer, subject, user_id) VALUES ('my-app', 'ann ', 12)"
+    mysql.write(padded)
+    assert sign_up.find_identity("my-app", "ann") is None
+    signed_up = sign_up.sign_up_identity("my-app", "ann").id
+    assert signed_up != 12
+    mysql.write("DELETE FROM user_identity")
+    mysql.write(padded)
+    report = store(tmp_path, "users", [{**USERS[0], "id": 15}])
+    assert (report.progress.stored, report.bad_lines) == (1, [])
+    found = sign_up.find_identity("my-app", "ann")
+    assert found is not None
+    assert found.id == 15
+
+
+def test_an_erased_user_is_not_imported_again(plaza: World, audit: Audit, tmp_path: Path) -> None:
+    store_all(tmp_path)
+    request_erasure(12)
+    mysql.write("UPDATE erasure SET closed_at = NOW(6)")
+    assert [report.bad_lines for report in store_all(tmp_path)] == [
+        ["line 1: it was erased"],
+        ["line 1: user 12 was erased", "line 2: user 12 was erased"],
+        ["line 2: user 12 was erased", "line 3: user 12 was erased"],
+    ]
+    assert ask("GET", "/users/12", user=13).status == 404
+    assert sign_up.find_identity("my-app", "ann") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        (b"[" * 100_000, "nested too deep"),
+        (b"{" + b" " * (1 << 20) + b"}", "longer than 1,048,576 bytes"),
+        ('{"id": 1, "é": 1}'.encode("latin-1"), "not UTF-8 from byte 12 of the line on"),
+        ('{"id": 1}'.encode("utf-16"), "not UTF-8 from byte 1 of the line on"),
+        (b'{"id": 1\0}', "a NUL character is not text"),
+        (b'{"id": 1, "id": 1}', "a name occurs twice in an object"),
+        (b'{"id": Infinity}', "not JSON: Infinity"),
+        (b"[1]", "not an object of JSON"),
+        (b'{"id": 1', "not JSON: "),
+        (json.dumps({**USERS[0], "nickname": "\ud800"}).encode(), "lone surrogate"),
+    ],
+)
+def test_a_hostile_line_is_refused_by_its_number(
+    plaza: World, tmp_path: Path, line: bytes, text: str
+) -> None:
+    file = tmp_path / "users.jsonl"
+    good = json.dumps(USERS[1]).encode()
+    file.write_bytes(b"\xef\xbb\xbf" + good + b"\r\n\r\n" + line + b"\r\n")
+    with pytest.raises(CommandError, match=f"line 3: .*{text}"):
+        import_records(file, "users", tmp_path / "imports")
+    report = import_records(file, "users", tmp_path / "imports", skip_bad_lines=True)
+    progress = report.progress
+    assert (report.lines, progress.stored, progress.empty, progress.bad) == (3, 1, 1, 1)
 
 
 def test_records_of_what_does_not_exist_are_left_out(plaza: World, tmp_path: Path) -> None:

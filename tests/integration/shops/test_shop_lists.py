@@ -71,13 +71,37 @@ def test_an_invalid_search_is_refused(query: str) -> None:
     assert read(f"/shops/search?{query}").slug == "invalid-request"
 
 
-@pytest.mark.parametrize(("of_type", "index"), [(None, "by_name"), (3, "by_type_and_name")])
+@pytest.mark.parametrize(
+    ("prefix", "result"),
+    [
+        ("🍣", ["🍣 Sushi Bar"]),
+        ("🍺", ["🍺 Beer Garden"]),
+        ("CAFÉ", ["Café"]),
+        ("cafe", ["Cafe"]),
+        ("\uff21", ["\uff21bc"]),
+        ("abc", ["ABC"]),
+        ("STRASS", []),
+        ("straß", ["Straße"]),
+    ],
+)
+def test_a_search_ignores_case_only(prefix: str, result: list[str]) -> None:
+    """Given names that the default collations of MySQL and MariaDB take for equal ones."""
+    different = ["🍣 Sushi Bar", "🍺 Beer Garden", "Café", "Cafe", "\uff21bc", "ABC", "Straße"]
+    for shop_id, name in enumerate(different, 20):
+        mysql.write("INSERT INTO shop (id, name) VALUES (%s, %s)", (shop_id, name))
+    assert [shop.name for shop in lists.search(prefix, None, 10)] == result
+
+
+@pytest.mark.parametrize(
+    ("of_type", "index"), [(None, "by_search_name"), (3, "by_type_and_search_name")]
+)
 def test_a_search_reads_an_index_in_its_order(of_type: int | None, index: str) -> None:
     where = "" if of_type is None else f" AND type_id = {of_type}"
     [plan] = mysql.fetch_all(
         f"EXPLAIN SELECT id FROM shop FORCE INDEX ({index}) WHERE deleted_at IS NULL{where}"
-        " AND name LIKE %s ORDER BY name, id LIMIT 10",
-        (sql.escape_like("noo") + "%",),
+        " AND search_name LIKE CONCAT(LOWER(%s COLLATE utf8mb4_bin), '%%')"
+        " ORDER BY search_name, id LIMIT 10",
+        (sql.escape_like("noo"),),
     )
     assert index in plan
     assert "filesort" not in str(plan)

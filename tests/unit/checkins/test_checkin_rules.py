@@ -9,9 +9,16 @@ from typing import Any
 import pytest
 
 from plaza.checkins import CheckInEvent
-from plaza.checkins.model import current_streak, is_possible_day, month_of, next_month
+from plaza.checkins.model import (
+    accepted_us,
+    current_streak,
+    is_possible_day,
+    month_of,
+    next_month,
+)
 from plaza.checkins.queues import CHECKINS
 from plaza.infra.queues.messages import InvalidMessage
+from plaza.users import Zone
 
 TODAY = date(2026, 11, 21)
 NOON_US = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 1_000_000
@@ -75,10 +82,29 @@ def test_only_a_day_that_is_the_date_somewhere_is_possible(at: str, days: list[s
 
 
 def test_a_streak_without_today_ends_after_today() -> None:
-    assert current_streak(TODAY, TODAY, 3) == 3
-    assert current_streak(TODAY, TODAY - timedelta(days=1), 3) == 3
-    assert current_streak(TODAY, TODAY - timedelta(days=2), 3) == 0
-    assert current_streak(TODAY, None, 0) == 0
+    assert current_streak(TODAY, TODAY, 3, Zone()) == 3
+    assert current_streak(TODAY, TODAY - timedelta(days=1), 3, Zone()) == 3
+    assert current_streak(TODAY, TODAY - timedelta(days=2), 3, Zone()) == 0
+    assert current_streak(TODAY, None, 0, Zone()) == 0
+
+
+def test_a_streak_without_today_goes_on_over_excused_days() -> None:
+    yesterday, two_ago, three_ago = (TODAY - timedelta(days=n) for n in (1, 2, 3))
+    assert current_streak(TODAY, two_ago, 3, Zone("UTC", None, (yesterday, yesterday))) == 3
+    assert current_streak(TODAY, three_ago, 3, Zone("UTC", None, (two_ago, yesterday))) == 3
+    assert current_streak(TODAY, three_ago, 3, Zone("UTC", None, (yesterday, yesterday))) == 0
+    assert current_streak(TODAY, three_ago, 3, Zone("UTC", None, (two_ago, two_ago))) == 0
+
+
+@pytest.mark.parametrize("hour", range(26))
+def test_an_excused_day_was_the_date_somewhere_when_it_counts_as_accepted(hour: int) -> None:
+    """Given the first day in the easternmost and the westernmost zone, at any hour."""
+    begin = datetime(2026, 11, 20, 10, tzinfo=UTC)  # of the 21st, at UTC+14
+    now_us = int((begin + timedelta(hours=2 * hour)).timestamp()) * 1_000_000
+    for day in (date(2026, 11, 19), date(2026, 11, 20)):
+        at_us = accepted_us(day, now_us)
+        assert at_us <= now_us
+        assert is_possible_day(day, at_us)
 
 
 @pytest.mark.parametrize(

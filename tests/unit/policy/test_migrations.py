@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,11 @@ def test_a_contracting_statement_is_accepted_after_a_version_only(statement: str
 def test_a_breaking_statement_is_refused(statement: str) -> None:
     assert find_refused(f"{statement};\n") == [statement]
     assert find_refused(f"{CONTRACT}{statement};\n") == [statement]
+
+
+def test_a_new_text_names_its_collation() -> None:
+    """Without a name it has the default of the server, which differs between MySQL and MariaDB."""
+    text = re.compile(r"^.*\b(?:(?:VAR)?CHAR\(\d+\)|\w*TEXT\b)(?!.* COLLATE ).*$", re.MULTILINE)
+    for file in sorted(FOLDER.glob("*.sql")):
+        if file.stem > "0027":
+            assert text.findall(re.sub(r"--.*", "", file.read_text())) == [], file.stem

@@ -30,6 +30,18 @@ from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, nodes_o
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
+    "accounts": (
+        {
+            "checkin",
+            "content",
+            "content_counter",
+            "reaction",
+            "user",
+            "user_identity",
+            "user_phone",
+        },
+        "one statement finds the closed erasures whose users have rows again",
+    ),
     "auth": ({"user"}, "a session has the current role of its user"),
     "bell": (
         {"content", "content_counter", "log_gate", "reaction", "user_block"},
@@ -56,6 +68,7 @@ READERS = {
         "it compares counters with the rows that they count, and finds changes in the log",
     ),
     "shops": ({"user"}, "a member of a shop exists when appointed"),
+    "users": ({"erasure"}, "no import brings a user back who was erased"),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
         {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},

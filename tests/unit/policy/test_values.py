@@ -192,7 +192,11 @@ VALUES: dict[str, list[Any]] = {
     "vouchers": [
         [Voucher(9, TERMS, 40, 3, False, True, True, 2), Voucher(8, PLAIN_TERMS, 1, 0, True)]
     ],
-    "zones": [Zone("Europe/Berlin", date(2026, 1, 2)), Zone("UTC", None)],
+    "zones": [
+        Zone("Europe/Berlin", date(2026, 1, 2)),
+        Zone("UTC", None),
+        Zone("Asia/Tokyo", date(2026, 1, 1), (date(2026, 1, 1), date(2026, 1, 1))),
+    ],
 }
 
 OLDER: dict[str, dict[str, Any]] = {

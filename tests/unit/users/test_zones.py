@@ -75,8 +75,45 @@ def test_after_a_move_west_the_date_stays_until_the_new_zone_catches_up() -> Non
     assert west.day_at(at("2026-11-22T12:00")) == date(2026, 11, 22)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "name", "excused"),
+    [
+        # Pago Pago has the 20th, 23:30, and Kiritimati the 22nd, 00:30.
+        ("Pacific/Pago_Pago", "2026-11-21T10:30", "Pacific/Kiritimati", ("20", "21")),
+        ("America/Los_Angeles", "2026-11-21T18:30", "Asia/Tokyo", ("21", "21")),
+        ("Asia/Tokyo", "2026-11-21T18:30", "America/Los_Angeles", None),
+        ("Europe/Berlin", "2026-11-21T12:00", "Asia/Shanghai", None),
+    ],
+)
+def test_a_move_to_the_east_excuses_the_days_that_it_takes(
+    before: str, now: str, name: str, excused: tuple[str, str] | None
+) -> None:
+    moved = Zone(before).move_to(name, at(now))
+    days = excused and tuple(date.fromisoformat(f"2026-11-{day}") for day in excused)
+    assert (moved.name, moved.excused) == (name, days)
+    again = moved.move_to("Etc/GMT-9", at(now) + 60)
+    assert again.excused == days or days is None, "kept by a move that takes no day"
+
+
+@pytest.mark.parametrize("name", ["US/Pacific-New", "Mars/Base", "Europe", "../x", "", "a\0b"])
+def test_an_unknown_zone_reads_as_utc_and_is_recorded(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a name that only the time zone database of another version has."""
+    zone = Zone(name, date(2026, 11, 20))
+    assert zone.day_at(at("2026-11-21T00:00")) == date(2026, 11, 21)
+    assert zone.day_at(at("2026-11-19T23:59")) == date(2026, 11, 20)
+    assert '"event":"unknown_name_read"' in capsys.readouterr().out
+    assert zone.move_to("Europe/Berlin", at("2026-11-21T12:00")).name == "Europe/Berlin"
+
+
 def test_a_zone_survives_serialization() -> None:
-    for zone in (Zone(), Zone("America/Argentina/Buenos_Aires", date(2026, 1, 1))):
+    excused = (date(2025, 12, 31), date(2026, 1, 1))
+    for zone in (
+        Zone(),
+        Zone("Asia/Tokyo", date(2026, 1, 1), excused),
+        Zone("America/Argentina/Buenos_Aires", date(2026, 1, 1)),
+    ):
         assert ZONE.decode(ZONE.encode(zone)) == zone
 
 

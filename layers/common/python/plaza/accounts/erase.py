@@ -2,7 +2,8 @@
 
 A pass calls each context. Its steps are safe to repeat, so that a process may end between any two
 of them. Requests and messages that were on their way when the erasure was requested can bring a row
-back: the next passes, ever further apart, find it.
+back: the next passes, ever further apart, find it. Afterwards a look once a day finds what an
+import, a restore or a message that was redriven brought back, and opens the erasure again.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from plaza.users import erasure as users_erasure
 
 MAX_RUN_S = 40
 _MAX_PER_RUN = 100
+_MAX_CLOSED_PER_RUN = 1_000
 
 
 def run_passes(max_s: float = MAX_RUN_S) -> int:
@@ -37,6 +39,8 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
     """
     deadline = Deadline.in_s(max_s)
     ended, errors = 0, []
+    if returned := mysql_store.reopen_returned(_MAX_CLOSED_PER_RUN):
+        record("erasures_reopened", {"erasures_reopened": len(returned)}, user_ids=returned[:100])
     for erasure in mysql_store.find_due(_MAX_PER_RUN):
         if deadline.has_passed:
             break

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, sql
 
 _COLUMNS = "user_id, requested_at, erased_at, closed_at"
 _RETRY_S, _MAX_PAUSE_S = 60, 86_400
@@ -31,6 +31,15 @@ def exists(user_id: int) -> bool:
     return bool(_read(user_id))
 
 
+def find_erased(user_ids: Iterable[int]) -> set[int]:
+    """Return those of ``user_ids`` with an erasure. One statement at most. Raises MysqlDown."""
+    numbers = sql.render_ids(user_ids)
+    if not numbers:
+        return set()
+    rows = mysql.fetch_all(f"SELECT user_id FROM erasure WHERE user_id IN ({numbers})")
+    return {user_id for (user_id,) in rows}
+
+
 def find_due(limit: int) -> list[Erasure]:
     """Return up to ``limit`` erasures whose next pass is due. One statement. Raises MysqlDown."""
     return _parse(
@@ -46,6 +55,67 @@ def find_due(limit: int) -> list[Erasure]:
             (limit,),
         )
     )
+
+
+def reopen_returned(limit: int) -> list[int]:
+    """Open the closed erasures of users of whom MySQL has something again; return their users.
+
+    Looks at each closed erasure once a day, at ``limit`` of them in a call. Three statements at
+    most. Raises MysqlDown.
+    """
+    rows = mysql.fetch_all(
+        f"""
+        SELECT user_id, EXISTS (SELECT 1 FROM user WHERE id = erasure.user_id)
+          OR EXISTS (SELECT 1 FROM user_identity WHERE user_id = erasure.user_id)
+          OR EXISTS (SELECT 1 FROM user_phone WHERE user_id = erasure.user_id)
+          OR EXISTS (SELECT 1 FROM checkin WHERE user_id = erasure.user_id)
+          OR EXISTS (
+            SELECT 1
+            FROM content
+            WHERE content_type IN ('post', 'comment', 'review')
+              AND author_id = erasure.user_id
+              AND deleted_at IS NULL
+          )
+          OR EXISTS (
+            SELECT 1
+            FROM reaction FORCE INDEX (by_actor)
+            WHERE actor_id = erasure.user_id
+              AND kind IN ('like', 'collect', 'follow')
+              AND state = 1
+          )
+          OR EXISTS (
+            SELECT 1
+            FROM content_counter
+            WHERE target_type = 'user'
+              AND target_id = erasure.user_id
+              AND follow_total > 0
+          )
+        FROM erasure FORCE INDEX (by_pass)
+        WHERE next_pass_at <= UTC_TIMESTAMP(6)
+          AND closed_at IS NOT NULL
+        ORDER BY next_pass_at
+        LIMIT {limit:d}
+        """
+    )
+    returned = [user_id for user_id, has_rows in rows if has_rows]
+    if returned:
+        mysql.write(
+            f"""
+            UPDATE erasure
+            SET closed_at = NULL
+            WHERE user_id IN ({sql.render_ids(returned)})
+            """
+        )
+    if gone := [user_id for user_id, has_rows in rows if not has_rows]:
+        mysql.write(
+            f"""
+            UPDATE erasure
+            SET next_pass_at = UTC_TIMESTAMP(6) + INTERVAL 1 DAY
+            WHERE user_id IN ({sql.render_ids(gone)})
+              AND closed_at IS NOT NULL
+            """
+        )
+    return returned
 
 
 def end_pass(user_id: int, *, clean: bool) -> None:

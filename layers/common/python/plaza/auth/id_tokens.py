@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from plaza.auth.settings import identity_settings
 from plaza.infra.aws import secrets
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import values_of
+from plaza.users.identities import check_identity
 
 MAX_KEYS_AGE_S = 300
 """How long a process uses keys before it reads them again: a key that its issuer withdrew signs
@@ -33,8 +33,6 @@ MAX_SKEW_S = 60
 MAX_TOKEN_S = 86_400
 """How far ahead the end of a token may be; how long a used token is remembered."""
 
-MAX_SUBJECT_CHARS = 255
-_SUBJECT = re.compile(r"[!-~]([ -~]*[!-~])?")  # MySQL ignores spaces at the end of a text
 _REQUIRED = ["iss", "sub", "aud", "exp", "iat"]
 
 
@@ -61,14 +59,15 @@ def verify(token: str, nonce: str | None) -> IdToken:
     if issuer is None:
         raise IdTokenRefused("The ID token is of an issuer that is not accepted here.")
     claims = _verify_signature(token, header, issuer)
-    subject = claims["sub"]
-    if len(subject) > MAX_SUBJECT_CHARS or not _SUBJECT.fullmatch(subject):
-        raise IdTokenRefused("The ID token has a subject that is not accepted here.")
+    try:
+        identity = check_identity(issuer.url, claims["sub"])
+    except ValueError:
+        raise IdTokenRefused("The ID token has a subject that is not accepted here.") from None
     _check_nonce(claims.get("nonce"), nonce)
     expires_in_s = int(claims["exp"]) - int(clock.now_s()) + MAX_SKEW_S
     if expires_in_s > MAX_TOKEN_S + 2 * MAX_SKEW_S:
         raise IdTokenRefused("The ID token is valid for longer than a day.")
-    return IdToken(issuer.url, subject, _name(token, claims), max(1, expires_in_s))
+    return IdToken(*identity, _name(token, claims), max(1, expires_in_s))
 
 
 def _verify_signature(token: str, header: Mapping[str, Any], issuer: Issuer) -> dict[str, Any]:

@@ -7,7 +7,6 @@ remember costs a statement more each.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
@@ -32,13 +31,12 @@ from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.process import LocalCache
 from plaza.switches import current as current_switches
 from plaza.users import sign_up
+from plaza.users.identities import parse_identity
 
 HEADER = "Plaza-User"
 _PATH = f"header.{HEADER}"
 Take = Callable[[Bucket, Caller], Caller]
 """Takes a token of a bucket; returns the caller limited by it. One round trip."""
-
-_IDENTITY = re.compile(r"([!-{}~]{1,200})\|([!-~]([ -~]{0,253}[!-~])?)")
 
 
 class _Known(NamedTuple):
@@ -130,14 +128,15 @@ def _find_user(acts_for: str, *, may_create: bool) -> int | None:
                 HEADER, "names a user that does not exist", code="unknown-id", path=_PATH
             )
         user_id = int(acts_for)
-    elif identity := _IDENTITY.fullmatch(acts_for):
-        issuer, subject = identity[1], identity[2]
-        user = sign_up.find_identity(issuer, subject)
+    else:
+        try:
+            identity = parse_identity(acts_for)
+        except ValueError:
+            detail = "is neither the id of a user nor an issuer, | and a subject"
+            raise BadInput(HEADER, detail, code="wrong-form", path=_PATH) from None
+        user = sign_up.find_identity(*identity)
         if user is None and not may_create:
             return None
-        user_id = (user or sign_up.sign_up_identity(issuer, subject)).id
-    else:
-        detail = "is neither the id of a user nor an issuer, | and a subject"
-        raise BadInput(HEADER, detail, code="wrong-form", path=_PATH)
+        user_id = (user or sign_up.sign_up_identity(*identity)).id
     _users.put(acts_for, user_id)
     return user_id

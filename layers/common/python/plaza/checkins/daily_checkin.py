@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 
-from plaza.checkins import mysql_store, redis_store
+from plaza.checkins import model, mysql_store, redis_store
 from plaza.checkins.model import (
     FIRST_MONTH,
     CheckInEvent,
@@ -23,7 +23,7 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import current_request_id, error_fields, record
-from plaza.users import cards
+from plaza.users import Zone, cards
 
 _MAX_ATTEMPTS = 5
 
@@ -35,11 +35,14 @@ def check_in(user_id: int) -> Month:
     """Check a user in for today, at most once a day; return the month with it.
 
     An exact check-in has two copies: in Redis, and on the queue or in MySQL. Two round trips to
-    Redis if the user is hydrated. Raises CheckInsKeepChanging, MysqlDown, QueueDown: try again.
+    Redis if the user is hydrated, and three more on the day after a move to the east, for the days
+    that it took. Raises CheckInsKeepChanging, MysqlDown, QueueDown: try again.
     """
     now_us = clock.now_us()
-    today = cards.read_zone(user_id).day_at(now_us / 1e6)
+    zone = cards.read_zone(user_id)
+    today = zone.day_at(now_us / 1e6)
     try:
+        _set_excused_days(user_id, zone, today, now_us)
         today, state, accepted_us = _set_day(user_id, today, now_us)
     except RedisDown as error:
         CHECKINS.send(CheckInEvent(user_id, today, now_us))
@@ -56,15 +59,16 @@ def read_month(user_id: int, first: date | None = None) -> Month:
     None is the month of today. Two round trips if the user is hydrated. Raises
     CheckInsKeepChanging, MysqlDown, RedisDown.
     """
-    today = cards.read_zone(user_id).day_at(clock.now_s())
-    month = _read_month(user_id, today, first or month_of(today))
+    zone = cards.read_zone(user_id)
+    today = zone.day_at(clock.now_s())
+    month = _read_month(user_id, zone, today, first or month_of(today))
     if first is None and month.first != month_of(month.today):
         # The last check-in was in a newer time zone, where the next month has begun.
-        return _read_month(user_id, month.today, month_of(month.today))
+        return _read_month(user_id, zone, month.today, month_of(month.today))
     return month
 
 
-def _read_month(user_id: int, today: date, first: date) -> Month:
+def _read_month(user_id: int, zone: Zone, today: date, first: date) -> Month:
     may_have_days = FIRST_MONTH <= first <= next_month(today)
     month = first if may_have_days else month_of(today)  # other months get no keys
     try:
@@ -74,7 +78,7 @@ def _read_month(user_id: int, today: date, first: date) -> Month:
             raise
         state, exact = _read_from_mysql(user_id, month), False
     today = max(today, state.last or today)
-    streak = current_streak(today, state.last, state.streak)
+    streak = current_streak(today, state.last, state.streak, zone)
     return Month(today, first, state.days if may_have_days else [], streak, exact)
 
 
@@ -89,6 +93,18 @@ def _set_day(user_id: int, day: date, now_us: int) -> tuple[date, CheckInState, 
         else:
             return day, state, accepted_us
     raise CheckInsKeepChanging("Your check-ins changed on every attempt; retry after 2 s.")
+
+
+def _set_excused_days(user_id: int, zone: Zone, today: date, now_us: int) -> None:
+    """Check a user in on the days between the last check-in and today, if a move to the east took
+    them all. So the streak is consecutive days wherever it is computed, also by another version."""
+    if zone.excused is None or zone.excused[1] != today - timedelta(days=1):
+        return
+    last = _read_from_redis(user_id, month_of(today)).last
+    for day in zone.excused_after(last, today):
+        _, _, accepted_us = _set_day(user_id, day, model.accepted_us(day, now_us))
+        if accepted_us:
+            _publish_or_save(CheckInEvent(user_id, day, accepted_us))
 
 
 def _publish_or_save(event: CheckInEvent) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
-from typing import NamedTuple
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, NamedTuple
 
 from plaza.infra.queues.messages import InvalidMessage, message_codec
 from plaza.infra.runtime.codec import ID, VERSION, Struct
 from plaza.infra.runtime.errors import Unavailable
+
+if TYPE_CHECKING:
+    from plaza.users import Zone
 
 FIRST_MONTH = date(2025, 1, 1)  # no check-in is older
 _EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # UTC offsets
@@ -98,6 +101,17 @@ def next_month(first: date) -> date:
     return (first + timedelta(days=31)).replace(day=1)
 
 
-def current_streak(today: date, last: date | None, streak: int) -> int:
-    """Return the streak as of ``today``: 0 unless ``last`` is today or yesterday."""
-    return streak if last is not None and last >= today - timedelta(days=1) else 0
+def current_streak(today: date, last: date | None, streak: int, zone: Zone) -> int:
+    """Return the streak as of ``today``: 0 unless ``last`` is today or yesterday, or all days
+    between are excused."""
+    if last is None:
+        return 0
+    goes_on = last >= today - timedelta(days=1) or zone.excused_after(last, today)
+    return streak if goes_on else 0
+
+
+def accepted_us(day: date, now_us: int) -> int:
+    """Return when an excused ``day`` counts as accepted: now, or the last moment at which it was
+    the date anywhere, which is what an event of it may have."""
+    end = datetime.combine(day + timedelta(days=1), time(), UTC) - _EARLIEST
+    return min(now_us, int(end.timestamp()) * 1_000_000 - 1)

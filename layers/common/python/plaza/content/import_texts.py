@@ -13,24 +13,39 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import Target
 
 
-def import_texts(texts: Sequence[ImportedText]) -> list[int]:
-    """Store texts of one type that do not exist, and count them once; return the ids of comments
-    whose post does not exist, which are left out. One transaction of five statements, then as
-    ``refresh.project_texts``. Safe to repeat. Raises MysqlDown, RedisDown: repeat it then."""
+def import_texts(texts: Sequence[ImportedText]) -> dict[int, str]:
+    """Store texts of one type that do not exist, and count them once; return id -> why one was left
+    out: its post does not exist, or its id has another author or post. One transaction of five
+    statements, then as ``refresh.project_texts``. Safe to repeat. Raises MysqlDown, RedisDown:
+    repeat it then."""
     refused = counters.run_in_transaction(lambda cursor: _store(cursor, texts))
     stored = [Target(t.draft.type, t.id) for t in texts if t.id not in refused]
     refresh.project_texts(mysql_store.read(stored).values())
-    return sorted(refused)
+    return refused
 
 
-def _store(cursor: Cursor, texts: Sequence[ImportedText]) -> set[int]:
-    refused: set[int] = set()
+def _place(text: ImportedText) -> tuple[int, int | None]:
+    return text.draft.author_id, text.draft.parent_id
+
+
+def _store(cursor: Cursor, texts: Sequence[ImportedText]) -> dict[int, str]:
+    refused: dict[int, str] = {}
     if texts[0].draft.type == "comment":
         live = mysql_imports.lock_posts(cursor, {t.draft.parent_id or 0 for t in texts})
-        refused = {text.id for text in texts if text.draft.parent_id not in live}
+        refused = {
+            text.id: "its post does not exist" for text in texts if text.draft.parent_id not in live
+        }
     existing = mysql_imports.find_existing(cursor, texts[0].draft.type, [t.id for t in texts])
-    by_id = {t.id: t for t in texts if t.id not in refused and t.id not in existing}
-    new = [by_id[text_id] for text_id in sorted(by_id)]
+    refused |= {
+        text.id: f"its id is the one of another {text.draft.type}"
+        for text in texts
+        if existing.get(text.id, _place(text)) != _place(text)
+    }
+    new = [
+        text
+        for text in sorted(texts, key=lambda text: text.id)
+        if text.id not in refused and text.id not in existing
+    ]
     if not new:
         return refused
     mysql_imports.insert(cursor, new)

@@ -34,18 +34,20 @@ def lock_posts(cursor: Cursor, post_ids: Iterable[int]) -> set[int]:
     return {post_id for (post_id,) in cursor.fetchall()}
 
 
-def find_existing(cursor: Cursor, content_type: str, ids: Collection[int]) -> set[int]:
-    """Return the ids of a type that exist, deleted ones too."""
+def find_existing(
+    cursor: Cursor, content_type: str, ids: Collection[int]
+) -> dict[int, tuple[int, int | None]]:
+    """Return id -> (author, parent) of texts of a type that exist, deleted ones too."""
     cursor.execute(
         f"""
-        SELECT content_id
+        SELECT content_id, author_id, parent_id
         FROM content FORCE INDEX (PRIMARY)
         WHERE content_type = %s
           AND content_id IN ({sql.render_ids(ids)})
         """,
         (content_type,),
     )
-    return {content_id for (content_id,) in cursor.fetchall()}
+    return {content_id: (author, parent) for content_id, author, parent in cursor.fetchall()}
 
 
 def insert(cursor: Cursor, texts: Sequence[ImportedText]) -> None:

@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AwareDatetime, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from plaza.flash_sales import model
 from plaza.flash_sales.model import (
@@ -44,11 +51,21 @@ _RFC_3339 = (
 )
 
 
+_TIME_DETAIL = "must be a time of RFC 3339 with an offset, from 2000 to 2999"
+
+
 def _check_text(value: object) -> object:
     """Returns ``value``. Raises FieldError for numbers, which pydantic would read as seconds."""
     if not isinstance(value, str) or not re.fullmatch(_RFC_3339, value):
-        detail = "must be a time of RFC 3339 with an offset, from 2000 to 2999"
-        raise FieldError("wrong-form", detail)
+        raise FieldError("wrong-form", _TIME_DETAIL)
+    return value
+
+
+def _check_year(value: datetime) -> datetime:
+    """Returns ``value``. Raises FieldError for a time whose year in UTC, which responses have, is
+    another one: what was read could not be sent again."""
+    if not 2000 <= value.astimezone(UTC).year <= 2999:
+        raise FieldError("wrong-form", _TIME_DETAIL)
     return value
 
 
@@ -60,6 +77,7 @@ Time = Annotated[
         json_schema_extra={"pattern": _RFC_3339},
     ),
     BeforeValidator(_check_text),
+    AfterValidator(_check_year),
 ]
 
 _KIND = "`flash`: a sale with a start and an end. `ordinary`: one that may have neither."

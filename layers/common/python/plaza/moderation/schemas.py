@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, ConfigDict, Field
 
 from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel
 from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
 from plaza.infra.mysql.sql import from_us
+from plaza.infra.runtime.observability import record_unknown
 from plaza.moderation.model import (
     MAX_PREVIEW_CHARS,
     Reason,
@@ -102,14 +103,18 @@ class ReportResponse(ResponseModel):
 
     @classmethod
     def of(cls, report: Report) -> ReportResponse:
-        """Returns ``report`` as the API sends it."""
+        """Returns ``report`` as the API sends it; a reason of another version is `other`."""
         target_type, target_id = report.target
+        reason = report.reason
+        if reason not in get_args(Reason):
+            record_unknown("report.reason", reason)
+            reason = "other"
         resolved_us = report.resolved_us
         return cls.model_validate(
             {
                 "id": str(report.id),
                 "target": {"type": target_type, "id": str(target_id)},
-                "reason": report.reason,
+                "reason": reason,
                 "details": report.details,
                 "outcome": report.outcome,
                 "created_at": from_us(report.created_us),

@@ -8,6 +8,7 @@ from plaza import counters
 from plaza.bell import GroupKey, GroupPosition, ListedGroup, list_groups
 from plaza.blocks import queries as block_queries
 from plaza.content import queries as content_queries
+from plaza.infra.runtime.observability import record_unknown
 from plaza.notifications.model import MAX_ACTORS, Notification, NotificationPage
 from plaza.notifications.texts import USER, read_texts
 from plaza.reactions import KINDS, Kind, Target
@@ -24,13 +25,13 @@ def list_notifications(
     """Return a page of a user's notifications, the newest ring first; see
     ``bell.list_groups``.
 
-    A page may be short: groups of deleted texts, and groups without a reaction, are omitted. The
-    user's own reactions and reactions of blocked users are not named. Four statements for the
-    groups, one for the texts, one for the authors of comments, and the round trips of totals,
-    actors and cards. Raises ReactionListsBusy, MysqlDown, RedisDown.
+    A page may be short: groups of deleted texts, groups without a reaction, and kinds of another
+    version are omitted. The user's own reactions and reactions of blocked users are not named. Four
+    statements for the groups, one for the texts, one for the authors of comments, and the round
+    trips of totals, actors and cards. Raises ReactionListsBusy, MysqlDown, RedisDown.
     """
     page = list_groups.list_groups(user_id, after, limit, is_displayed=is_displayed)
-    keys = [group.key for group in page.groups]
+    keys = [group.key for group in page.groups if _is_known(group.key)]
     texts = read_texts(keys)
     live = [key for key in keys if key.subject_type == USER or key.subject in texts]
     totals = _read_totals(live, user_id)
@@ -42,6 +43,14 @@ def list_notifications(
         [Notification(g, texts.get(g.key.subject), totals[g.key], actors[g.key]) for g in shown],
         page.last,
     )
+
+
+def _is_known(key: GroupKey) -> bool:
+    """Return whether this version has the kind of a group; record it if not."""
+    if key.kind in KINDS or key.kind == _COMMENT:
+        return True
+    record_unknown("bell_group.kind", key.kind)
+    return False
 
 
 def _pair_of(key: GroupKey) -> tuple[Kind, Target]:

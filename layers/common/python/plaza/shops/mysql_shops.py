@@ -79,19 +79,19 @@ def read_of_type(type_id: int, before_id: int | None, limit: int) -> list[Shop]:
 
 
 def search_names(prefix: str, type_id: int | None, limit: int) -> list[Shop]:
-    """Return the first shops whose names begin with ``prefix``, by name, then by id. One statement,
-    which reads ``limit`` rows of an index. Raises MysqlDown."""
-    index = "by_name" if type_id is None else "by_type_and_name"
+    """Return the first shops whose names begin with ``prefix`` in any case, by name, then by id.
+    One statement, which reads ``limit`` rows of an index. Raises MysqlDown."""
+    index = "by_search_name" if type_id is None else "by_type_and_search_name"
     of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
     rows = mysql.fetch_all(
         f"""
         SELECT {_COLUMNS}
         FROM shop FORCE INDEX ({index})
         WHERE deleted_at IS NULL{of_type}
-          AND name LIKE %s
-        ORDER BY name, id LIMIT {limit:d}
+          AND search_name LIKE CONCAT(LOWER(%s COLLATE utf8mb4_bin), '%%')
+        ORDER BY search_name, id LIMIT {limit:d}
         """,
-        (sql.escape_like(prefix) + "%",),
+        (sql.escape_like(prefix),),
     )
     return [_stored(row).shop for row in rows]
 

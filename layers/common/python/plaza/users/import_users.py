@@ -10,10 +10,9 @@ from plaza.users import mysql_imports
 from plaza.users.mysql_imports import ImportedUser
 
 
-def import_users(users: Sequence[ImportedUser]) -> list[int]:
-    """Store users that do not exist; return the ids of those whose identity is another user's,
-    which are left out. One transaction of three statements and one round trip. Safe to repeat.
-    Raises MysqlDown, RedisDown."""
+def import_users(users: Sequence[ImportedUser]) -> dict[int, str]:
+    """Store users that do not exist; return id -> why a user was left out. One transaction of five
+    statements and one round trip. Safe to repeat. Raises MysqlDown, RedisDown."""
     refused = mysql.run_in_transaction(lambda cursor: mysql_imports.insert(cursor, users))
     markers.mark_all_created([("user", user.id) for user in users if user.id not in refused])
-    return sorted(refused)
+    return refused

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from plaza.infra.mysql import sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.users.identities import Identity
 
 
 class ImportedUser(NamedTuple):
-    """A user of another system. ``identity``: (issuer, subject), None without one; ``created_us``:
-    microseconds since 1970."""
+    """A user of another system, None or with an ``identity``; ``created_us``: microseconds since
+    1970."""
 
     id: int
     nickname: str
     created_us: int
-    identity: tuple[str, str] | None = None
+    identity: Identity | None = None
 
 
-def insert(cursor: Cursor, users: Sequence[ImportedUser]) -> set[int]:
-    """Insert users and identities that do not exist; return the ids of users whose identity is
-    another user's, without inserting them. Three statements at most."""
-    refused: set[int] = set()
-    if identities := [user.identity for user in users if user.identity]:
-        cursor.execute(
-            f"""
-            SELECT issuer, subject, user_id
-            FROM user_identity
-            WHERE (issuer, subject) IN ({", ".join(["(%s, %s)"] * len(identities))})
-            """,
-            [text for identity in identities for text in identity],
-        )
-        owners = {(issuer, subject): owner for issuer, subject, owner in cursor.fetchall()}
-        refused = {
-            user.id
-            for user in users
-            if user.identity and owners.get(user.identity, user.id) != user.id
-        }
+def insert(cursor: Cursor, users: Sequence[ImportedUser]) -> dict[int, str]:
+    """Insert users and identities that do not exist; return id -> why a user was left out: it was
+    erased, its identity is another user's, or it has another one. Five statements at most."""
+    ids = sql.render_ids(user.id for user in users)
+    cursor.execute(f"SELECT user_id FROM erasure WHERE user_id IN ({ids})")
+    refused = {user_id: "it was erased" for (user_id,) in cursor.fetchall()}
+    refused |= _insert_identities(
+        cursor, {u.id: u.identity for u in users if u.identity and u.id not in refused}
+    )
     new = [user for user in users if user.id not in refused]
     if new:
         cursor.execute(
@@ -48,13 +39,46 @@ def insert(cursor: Cursor, users: Sequence[ImportedUser]) -> set[int]:
             """,
             [v for user in new for v in (user.id, user.nickname, sql.from_us(user.created_us))],
         )
-    if known := [(*user.identity, user.id) for user in new if user.identity]:
-        cursor.execute(
-            f"""
-            INSERT INTO user_identity (issuer, subject, user_id)
-            VALUES {", ".join(["(%s, %s, %s)"] * len(known))}
-            ON DUPLICATE KEY UPDATE user_id = user_identity.user_id
-            """,
-            [value for row in known for value in row],
-        )
     return refused
+
+
+def _insert_identities(cursor: Cursor, identities: Mapping[int, Identity]) -> dict[int, str]:
+    """Insert the identities of users; return id -> why one is not stored. Three statements."""
+    if not identities:
+        return {}
+    pairs = ", ".join(["(%s, %s)"] * len(identities))
+    values = [text for identity in identities.values() for text in identity]
+    # ascii_bin ignores spaces at the end: "ann ", which nobody can sign in with, must not be "ann".
+    cursor.execute(
+        f"""
+        DELETE FROM user_identity
+        WHERE (issuer, subject) IN ({pairs})
+          AND (issuer LIKE '%% ' OR subject LIKE '%% ')
+        """,
+        values,
+    )
+    cursor.execute(
+        f"""
+        INSERT INTO user_identity (issuer, subject, user_id)
+        VALUES {", ".join(["(%s, %s, %s)"] * len(identities))}
+        ON DUPLICATE KEY UPDATE user_id = user_identity.user_id
+        """,
+        [value for user_id, identity in identities.items() for value in (*identity, user_id)],
+    )
+    cursor.execute(
+        f"""
+        SELECT issuer, subject, user_id
+        FROM user_identity
+        WHERE (issuer, subject) IN ({pairs})
+        LOCK IN SHARE MODE
+        """,
+        values,
+    )
+    owners = {Identity(issuer, subject): owner for issuer, subject, owner in cursor.fetchall()}
+    return {
+        user_id: "its identity belongs to another user"
+        if identity in owners
+        else "it has another identity"
+        for user_id, identity in identities.items()
+        if owners.get(identity) != user_id
+    }

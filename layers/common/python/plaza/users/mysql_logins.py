@@ -3,7 +3,8 @@ of profiles uses."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
@@ -11,17 +12,20 @@ from plaza.users.model import User
 
 
 class Logins(NamedTuple):
-    """The statements of a table: the user of a login, and a login of a user unless it has one."""
+    """The statements of a table: find the user of a login, and the login as it is stored; insert a
+    login of a user unless it has one; delete a login."""
 
     find: str
     insert: str
+    delete: str
 
 
-_USER = "SELECT user.id, user.nickname, user.avatar FROM"
+_USER = "SELECT user.id, user.nickname, user.avatar,"
 # With INSERT IGNORE two transactions that wait for a third deadlock if it rolls back.
 PHONES = Logins(
     f"""
-    {_USER} user_phone
+    {_USER} user_phone.phone
+    FROM user_phone
     JOIN user ON user.id = user_phone.user_id
     WHERE user_phone.phone = %s
     """,
@@ -30,10 +34,12 @@ PHONES = Logins(
     VALUES (%s, %s)
     ON DUPLICATE KEY UPDATE user_id = user_phone.user_id
     """,
+    "DELETE FROM user_phone WHERE phone = %s",
 )
 IDENTITIES = Logins(
     f"""
-    {_USER} user_identity
+    {_USER} user_identity.issuer, user_identity.subject
+    FROM user_identity
     JOIN user ON user.id = user_identity.user_id
     WHERE user_identity.issuer = %s
       AND user_identity.subject = %s
@@ -43,13 +49,13 @@ IDENTITIES = Logins(
     VALUES (%s, %s, %s)
     ON DUPLICATE KEY UPDATE user_id = user_identity.user_id
     """,
+    "DELETE FROM user_identity WHERE issuer = %s AND subject = %s",
 )
 
 
 def find(logins: Logins, login: tuple[str, ...]) -> User | None:
     """Return the user of a login, or None. One statement. Raises MysqlDown."""
-    rows = mysql.fetch_all(logins.find, login)
-    return User(*rows[0]) if rows else None
+    return _select_user(mysql.fetch_all(logins.find, login), login)
 
 
 def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nickname: str) -> User:
@@ -59,9 +65,19 @@ def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nicknam
         if cursor.execute(logins.insert, (*login, user_id)):
             cursor.execute("INSERT INTO user (id, nickname) VALUES (%s, %s)", (user_id, nickname))
         cursor.execute(logins.find, login)
-        return User(*cursor.fetchall()[0])
+        user = _select_user(cursor.fetchall(), login)
+        if user is None:
+            # "ann ", which an import before 0.4 stored and nobody can sign in with, is in the way.
+            cursor.execute(logins.delete, login)
+            return work(cursor)
+        return user
 
     return mysql.run_in_transaction(work)
+
+
+def _select_user(rows: Iterable[tuple[Any, ...]], login: tuple[str, ...]) -> User | None:
+    """Return the user whose stored login equals ``login``: ascii_bin ignores spaces at the end."""
+    return next((User(*row[:3]) for row in rows if row[3:] == tuple(login)), None)
 
 
 def link(user_id: int, phone: str) -> tuple[int | None, str | None]:

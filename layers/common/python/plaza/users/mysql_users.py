@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.users.model import Card
 from plaza.users.zones import Zone
+
+_ZONE_COLUMNS = "time_zone, latest_day, excused_from, excused_until"
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
@@ -21,18 +24,27 @@ def read_zones(user_ids: Iterable[int]) -> dict[int, tuple[Zone, int]]:
     numbers = sql.render_ids(user_ids)
     if not numbers:
         return {}
-    rows = mysql.fetch_all(
-        f"SELECT id, time_zone, latest_day, version FROM user WHERE id IN ({numbers})"
-    )
-    return {user_id: (Zone(name, day), version) for user_id, name, day, version in rows}
+    rows = mysql.fetch_all(f"SELECT id, version, {_ZONE_COLUMNS} FROM user WHERE id IN ({numbers})")
+    return {user_id: (_parse_zone(*columns), version) for user_id, version, *columns in rows}
 
 
-def advance_latest_day(cursor: Cursor, user_id: int, now_s: float) -> None:
-    """Store the current day of a user, below which no new time zone goes. Two statements."""
-    cursor.execute("SELECT time_zone, latest_day FROM user WHERE id = %s FOR UPDATE", (user_id,))
-    for name, day in cursor.fetchall():
-        latest_day = Zone(name, day).day_at(now_s)
-        cursor.execute("UPDATE user SET latest_day = %s WHERE id = %s", (latest_day, user_id))
+def move_to_zone(cursor: Cursor, user_id: int, name: str, now_s: float) -> None:
+    """Store the days that a change of the time zone to ``name`` leaves. Two statements."""
+    cursor.execute(f"SELECT {_ZONE_COLUMNS} FROM user WHERE id = %s FOR UPDATE", (user_id,))
+    for columns in cursor.fetchall():
+        zone = _parse_zone(*columns).move_to(name, now_s)
+        cursor.execute(
+            """
+            UPDATE user
+            SET latest_day = %s, excused_from = %s, excused_until = %s
+            WHERE id = %s
+            """,
+            (zone.latest_day, *(zone.excused or (None, None)), user_id),
+        )
+
+
+def _parse_zone(name: str, latest_day: date | None, first: date | None, last: date | None) -> Zone:
+    return Zone(name, latest_day, (first, last) if first and last else None)
 
 
 def update_columns(

@@ -105,8 +105,8 @@ def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
     """
 
     def work(cursor: Cursor) -> tuple[Card, int] | None:
-        if "time_zone" in changes:
-            mysql_users.advance_latest_day(cursor, user_id, clock.now_s())
+        if name := changes.get("time_zone"):
+            mysql_users.move_to_zone(cursor, user_id, name, clock.now_s())
         return mysql_users.update_columns(cursor, user_id, changes)
 
     announce.announce_write("user", user_id)

@@ -1,7 +1,8 @@
 """Projections of users in Redis (``plaza.infra.derived.projections``). Each call is one round trip.
 
 {<shard>}:user:<id>:card  hash  version, value: nickname and avatar, JSON
-{<shard>}:user:<id>:zone  hash  version, value: time zone, a space, latest day
+{<shard>}:user:<id>:zone  hash  version, value: time zone, latest day, first and last excused
+                                         day, with spaces; empty or left out for none
 """
 
 from __future__ import annotations
@@ -29,12 +30,21 @@ class CardValue(Struct, frozen=True, array_like=True, gc=False):
 
 
 def _decode_zone(text: str) -> Zone:
-    name, day, *_ = text.split(" ")
-    return Zone(name, date.fromisoformat(day) if day else None)
+    name, latest_day, *excused = text.split(" ")
+    return Zone(
+        name,
+        date.fromisoformat(latest_day) if latest_day else None,
+        (date.fromisoformat(excused[0]), date.fromisoformat(excused[1])) if excused[1:] else None,
+    )
+
+
+def _encode_zone(zone: Zone) -> str:
+    days = [zone.latest_day or "", *(zone.excused or ())]
+    return " ".join([zone.name, *map(str, days)])
 
 
 CARD: Codec[CardValue] = json_codec("cards", CardValue)
-ZONE = Codec("zones", lambda zone: f"{zone.name} {zone.latest_day or ''}", _decode_zone)
+ZONE = Codec("zones", _encode_zone, _decode_zone)
 
 
 def card_key(user_id: int) -> str:

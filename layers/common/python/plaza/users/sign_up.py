@@ -11,6 +11,7 @@ from plaza.infra.runtime.observability import record
 from plaza.switches import Switch
 from plaza.targets import markers
 from plaza.users import mysql_logins, mysql_users
+from plaza.users.identities import check_identity
 from plaza.users.model import PhoneTaken, User, UserMissing
 from plaza.users.mysql_logins import Logins
 from plaza.users.nicknames import make_nickname
@@ -27,12 +28,12 @@ def sign_up(phone: str) -> User:
 
 def sign_up_identity(issuer: str, subject: str) -> User:
     """Return the user of a subject at an issuer, as ``sign_up``."""
-    return _find_or_create(mysql_logins.IDENTITIES, issuer, subject)
+    return _find_or_create(mysql_logins.IDENTITIES, *check_identity(issuer, subject))
 
 
 def find_identity(issuer: str, subject: str) -> User | None:
     """Return the user of a subject at an issuer, or None. One statement. Raises MysqlDown."""
-    return mysql_logins.find(mysql_logins.IDENTITIES, (issuer, subject))
+    return mysql_logins.find(mysql_logins.IDENTITIES, check_identity(issuer, subject))
 
 
 def exists(user_id: int) -> bool:

@@ -229,6 +229,12 @@ def record(event: str, values: Mapping[str, float] | None = None, /, **fields: A
         sys.stdout.write(f"{line}\n")
 
 
+def record_unknown(what: str, name: str) -> None:
+    """Write a line for a stored name that this version does not know, because another version or
+    an operator wrote it. The caller reads it as a default, so that its user can replace it."""
+    record("unknown_name_read", {"unknown_names": 1}, what=what, name=name[:100])
+
+
 def _level_of(fields: Mapping[str, Any]) -> int:
     if "trace" in fields:
         return logging.ERROR
