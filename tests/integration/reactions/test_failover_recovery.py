@@ -128,7 +128,7 @@ def test_the_first_check_acknowledges_nothing(plaza: World, fail_over: FailOver)
     )
 
 
-@pytest.mark.parametrize("name", ["read_log_page", "record_check"])
+@pytest.mark.parametrize("name", ["read_log_page", "end_recovery"])
 def test_the_next_run_repeats_a_killed_one(
     plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -136,6 +136,12 @@ def save_here(messages: Sequence[Sent]) -> None:
     save(*((body, body.sent_ms) for body in messages))
 
 
+def save_at(process: ReactionProcess, plaza: World) -> None:
+    """Let a process save and apply the messages of the queue."""
+    process.save([body for body in plaza.queues.take(REACTIONS) if isinstance(body, Sent)])
+    assert not any(plaza.queues.messages.values()), "it applied them"
+
+
 def lose_saved_like(plaza: World, pair: RedisPair) -> None:
     """Like at the master, save and acknowledge it there; the replica, promoted then, has nothing
     of that. The old master hangs."""
@@ -483,4 +489,31 @@ def test_sweeper_that_stays_connected_to_the_demoted_master_recovers(
     assert wait_until(lambda: bool(other.run_sweeper()), MAX_NOTICE_S)
     connections.forget_client()
     world.queues.drain()
+    assert_right(world)
+
+
+@pytest.mark.parametrize("sweeps_before", [0, 1], ids=["unswept there", "swept there"])
+@pytest.mark.parametrize("sweeps", [1, 2, 4])
+def test_like_saved_at_the_deposed_master_is_counted_after_sweeps_there(
+    world: World,
+    pair: RedisPair,
+    endpoint: Endpoint,
+    other: ReactionProcess,
+    sweeps: int,
+    sweeps_before: int,
+) -> None:
+    """``sweeps_before``: runs of the sweeper at the new master before the like, and after each run
+    at the deposed one."""
+    promote_behind_partition(pair, endpoint)
+    run_sweepers(world, sweeps_before)
+    if sweeps_before:  # the deposed master takes the guard back
+        assert other.run_sweeper() == 0
+    assert other.like(POST.id, ACTOR) == [True, True]
+    save_at(other, world)
+    for _ in range(sweeps):
+        assert other.run_sweeper() is not None
+        run_sweepers(world, sweeps_before)
+    end_partition(pair, endpoint)
+    run_sweepers(world, 4)
+    sweep_until_right(world)
     assert_right(world)
