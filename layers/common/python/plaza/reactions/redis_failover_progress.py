@@ -43,13 +43,13 @@ def record_heads(masters: Masters, before: int, last: int) -> None:
     """Store heads in all shards whose node is still the one of ``masters``."""
     redis.run_all(
         [
-            Call(RECORD_HEADS, (key,), (before, last, masters[tag_of(key)].reign, _name_reign))
+            Call(RECORD_HEADS, (key,), (before, last, masters[tag_of(key)].reign, _read_reign))
             for key in _keys()
         ]
     )
 
 
-def _name_reign(node: str) -> tuple[str]:
+def _read_reign(node: str) -> tuple[str]:
     """Return the reign of the node that a command is sent to, "" if it is not known."""
     known = reigns.known_nodes.get(node)
     return (known.reign if known else "",)
