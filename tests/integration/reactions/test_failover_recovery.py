@@ -206,6 +206,7 @@ def test_the_log_is_read_after_the_reigns_are_stored(
     plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a consumer that saves at the master before, just before the reigns are stored."""
+    monkeypatch.setattr(failover_recovery, "_PAGE", 1)
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1)
     fail_over()
