@@ -19,7 +19,7 @@ from local.stack.servers import Server, run_server
 from plaza.infra.redis import connections
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from tests.chaos.proxy import Proxy
 from tests.support import stores
 from tests.support.plaza import Sent, World, set_up_for
@@ -492,27 +492,29 @@ def test_sweeper_that_stays_connected_to_the_demoted_master_recovers(
     assert_right(world)
 
 
-@pytest.mark.parametrize("sweeps_before", [0, 1], ids=["unswept there", "swept there"])
-@pytest.mark.parametrize("sweeps", [1, 2, 4])
+@pytest.mark.parametrize("before", ["", "BA"], ids=["unswept", "swept on both sides"])
+@pytest.mark.parametrize("after", ["A", "AA", "AAAA", "ABAA"])
 def test_like_saved_at_the_deposed_master_is_counted_after_sweeps_there(
     world: World,
     pair: RedisPair,
     endpoint: Endpoint,
     other: ReactionProcess,
-    sweeps: int,
-    sweeps_before: int,
+    before: str,
+    after: str,
 ) -> None:
-    """``sweeps_before``: runs of the sweeper at the new master before the like, and after each run
-    at the deposed one."""
+    """``before`` and ``after`` the like: runs of the sweeper at A, the deposed master, and at B."""
+
+    def sweep(sides: str) -> None:
+        for side in sides:
+            assert (other.run_sweeper() if side == "A" else run_sweeper()) is not None
+
     promote_behind_partition(pair, endpoint)
-    run_sweepers(world, sweeps_before)
-    if sweeps_before:  # the deposed master takes the guard back
-        assert other.run_sweeper() == 0
+    sweep(before)
     assert other.like(POST.id, ACTOR) == [True, True]
     save_at(other, world)
-    for _ in range(sweeps):
-        assert other.run_sweeper() is not None
-        run_sweepers(world, sweeps_before)
+    sweep(after)
+    while bodies := world.queues.take(ACKNOWLEDGEMENTS):  # what B has queued reaches A alone
+        other.acknowledge([body for body in bodies if isinstance(body, Sent)])
     end_partition(pair, endpoint)
     run_sweepers(world, 4)
     sweep_until_right(world)
