@@ -18,10 +18,12 @@ from plaza.reactions import (
     Target,
     at,
     failover_recovery,
+    mysql_failover_progress,
     mysql_reactions,
     persist,
     queries,
     react,
+    redis_failover_progress,
     redis_gate,
     redis_hydration,
     redis_queries,
@@ -145,6 +147,11 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
     "a successor names its predecessor": Mutation("", "", "", ("a deposed consumer", "masters")),
     "who stores a reign begins a recovery": Mutation("", "", "", ("an old sweeper", "masters")),
+    "progress belongs to a mastership": Mutation("", "", "", ("a deposed sweeper", "masters")),
+    "heads are stored at the checked master": Mutation(
+        "RECORD_HEADS", "if ARGV[3] ~= ARGV[4] then", "if false then", ("a deposed sweeper",)
+    ),
+    "a slow run ends no later recovery": Mutation("", "", "", ("a slow sweeper",)),
     "a clock's maximum lead": Mutation("", "", "", ("clock ahead",)),
     "a sweep ends a wait of the future": Mutation(
         "SWEEP", "math.abs(now_us - blocked)", "(now_us - blocked)", ("a lost commit",)
@@ -235,6 +242,18 @@ def _store_reigns_alone(patch: pytest.MonkeyPatch) -> None:
 
     replaced = mysql_reactions.replace_reigns
     patch.setattr(mysql_reactions, "replace_reigns", replace)
+
+
+def _read_no_heads(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(redis_failover_progress, "read_heads", list)
+
+
+def _end_any_recovery(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        mysql_failover_progress,
+        "end_recovery",
+        lambda _, reigns: mysql.write("UPDATE redis_epoch SET epoch = %s", (reigns,)),
+    )
 
 
 def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
@@ -392,6 +411,8 @@ _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
     "a successor names its predecessor": _succeed_any_reign,
     "who stores a reign begins a recovery": _store_reigns_alone,
+    "progress belongs to a mastership": _read_no_heads,
+    "a slow run ends no later recovery": _end_any_recovery,
     "a clock's maximum lead": _follow_any_clock,
     "the time of a load is read after its lease": _read_the_clock_before_the_lease,
     "a token begins with the version of the counter": _leave_out_the_version,

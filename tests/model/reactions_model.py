@@ -49,6 +49,7 @@ from plaza.reactions import (
     rebuild,
     redis_bloom,
     redis_commits,
+    redis_failover_progress,
     redis_gate,
     redis_hydration,
     redis_inspection,
@@ -94,6 +95,7 @@ MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # on a cluster leases end i
 
 STORES = (
     redis_commits,
+    redis_failover_progress,
     redis_store,
     projections,
     redis_bloom,
@@ -359,10 +361,9 @@ class Run:
                 # The grace is longer than a request: its entry is not sent before its reply.
                 sweep.sweep_outbox(grace_us=GRACE_US)
                 if self.masters:
-                    self.masters.replicate()  # a replica is never behind by two runs
                     failover_recovery.acknowledge_after_failover()
 
-        self.scheduler.spawn(work)
+        self._spawn_anywhere(work)
 
     def read(self) -> None:
         (kind, target), actor = self.rng.choice(self.targets), self.rng.choice(ACTORS)
@@ -1230,6 +1231,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
+    patch.setattr(failover_recovery, "MIN_INTERVAL_S", 0)
     lift_budgets(patch)
     patch.setattr(redis_hydration, "HYDRATION_LEASE_TTL_MS", LEASES_MS[seed % len(LEASES_MS)])
     forget()

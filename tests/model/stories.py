@@ -55,6 +55,16 @@ from tests.support.plaza import World, read_event
 LEASE_MS = 60_000  # of real time: no lease ends within a story
 _OTHER_POST = 1_000
 _KILLED_AFTER = range(1, 16, 2)  # steps of a sweeper, or more than it has
+# Of a sweeper at the deposed master: its runs before the last one, whether another one runs at the
+# other master, and whether the last run is killed; else it gets another connection.
+_DEPOSED_SWEEPERS = (
+    (0, False, True),
+    (1, False, True),
+    (3, False, True),
+    (1, True, True),
+    (1, False, False),
+    (3, True, False),
+)
 Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
 
 
@@ -267,6 +277,70 @@ def _old_sweeper(run: Run, moment: int) -> bool:
     _settle(run)
     _check_answer(run, {1, 2})
     return is_played
+
+
+def _play_cut_off(masters: Masters, process: greenlet) -> None:
+    """Run a process to its end on the old side of a partition."""
+    masters.connect_to_other(process)
+    _finish(process)
+
+
+def _like_cut_off(run: Run, masters: Masters, actor: int) -> None:
+    """Let the deposed master decide a like, and a consumer that is connected to it save it."""
+    _play_cut_off(masters, run.scheduler.spawn(lambda: _react(run, actor)))
+    _play_cut_off(masters, _spawn_consumer(run))
+
+
+def _deposed_sweeper(run: Run, moment: int) -> bool:
+    """A sweeper runs at the deposed master after a like that only this master has, alone or beside
+    one at the other master. Its last run is killed, or gets another connection, after any step."""
+    check = failover_recovery.acknowledge_after_failover
+    masters = _begin_replicated(run)
+    masters.promote(cut_off=True, keep_connections=True)
+    queries.read_counts(run.targets, 1)  # hydrates the target
+    steps, index = divmod(moment, len(_DEPOSED_SWEEPERS))
+    runs_before, is_beside_another, is_killed = _DEPOSED_SWEEPERS[index]
+    if is_beside_another:
+        check()
+        _play_cut_off(masters, run.scheduler.spawn(check))  # takes the guard back
+    _like_cut_off(run, masters, 2)
+    for _ in range(runs_before):
+        _play_cut_off(masters, run.scheduler.spawn(check))
+    last = run.scheduler.spawn(check)
+    masters.connect_to_other(last)
+    is_played = _step(last, steps)
+    if is_killed:
+        last.throw(GreenletExit)
+    else:
+        masters.connections.pop(last)
+        _finish(last)
+    masters.rejoin()
+    _settle(run)
+    _check_answer(run, {1, 2})
+    return is_played or index < len(_DEPOSED_SWEEPERS) - 1
+
+
+def _slow_sweeper(run: Run, moment: int) -> bool:
+    """A sweeper at the new master pauses after any step, while one at the deposed master takes the
+    guard back and is killed, and a like is saved that only the deposed master has."""
+    masters = _begin_replicated(run)
+    masters.promote(cut_off=True, keep_connections=True)
+    queries.read_counts(run.targets, 1)  # hydrates the target
+    steps, index = divmod(moment, len(_KILLED_AFTER))
+    slow = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
+    is_played = _step(slow, steps)
+    old = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
+    masters.connect_to_other(old)
+    _step(old, _KILLED_AFTER[index])
+    old.throw(GreenletExit)
+    _like_cut_off(run, masters, 2)
+    _finish(slow)
+    for _ in range(2):
+        failover_recovery.acknowledge_after_failover()
+    masters.rejoin()
+    _settle(run)
+    _check_answer(run, {1, 2})
+    return is_played or index < len(_KILLED_AFTER) - 1
 
 
 def _repeated_follow(run: Run, moment: int) -> bool:
@@ -506,6 +580,8 @@ STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "two masters": (Trouble(promote=1), _two_masters),
     "a deposed consumer": (Trouble(promote=1), _deposed_consumer),
     "an old sweeper": (Trouble(promote=1), _old_sweeper),
+    "a deposed sweeper": (Trouble(promote=1), _deposed_sweeper),
+    "a slow sweeper": (Trouble(promote=1), _slow_sweeper),
     "a repeated follow": (Trouble(), _repeated_follow),
     "a slow follow": (Trouble(), _slow_follow),
     "a provisional unfollow": (Trouble(), _provisional_unfollow),

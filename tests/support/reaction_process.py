@@ -20,6 +20,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep
+from plaza.reactions.queues import ACKNOWLEDGEMENTS
 from tests.support.plaza import FakeQueues, Sent, read_event
 
 _MARK = "result "
@@ -51,6 +52,12 @@ def save(*messages: tuple[str, int]) -> bool:
     return True
 
 
+def acknowledge(*bodies: str) -> bool:
+    """Acknowledge messages again. Returns True."""
+    persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(body) for body in bodies])
+    return True
+
+
 def run_sweeper() -> int:
     """Run what the sweeper runs for reactions, as if a minute had passed. Returns how many events
     are acknowledged again."""
@@ -78,6 +85,10 @@ class ReactionProcess:
     def save(self, bodies: Sequence[Sent]) -> None:
         """Let the process save a batch of messages. It must succeed."""
         assert self._call("save", *((body, body.sent_ms) for body in bodies))
+
+    def acknowledge(self, bodies: Sequence[Sent]) -> None:
+        """Let the process acknowledge messages again. It must succeed."""
+        assert self._call("acknowledge", *bodies)
 
     def run_sweeper(self) -> int | None:
         """Return how many events are acknowledged again; None if Redis is unavailable."""
@@ -120,6 +131,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "read": read,
     "like": like,
     "save": save,
+    "acknowledge": acknowledge,
     "run_sweeper": run_sweeper,
 }
 

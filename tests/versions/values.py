@@ -53,7 +53,7 @@ UNSHARED = {
     r".*:filling": "a filter that is built in one step here; then it is bloom, which both read",
     r".*:rebuild": "the name of a run, which alone compares it",
     r"voucher:#:absent": "read only where the filter of vouchers is wrong",
-    r"user:#:(older|bell)|shop:#:score|preheat:run": "the version before has no such value",
+    r"user:#:(older|bell)|shop:#:score|preheat:run|log_heads": "the version before has no such value",
     r"user:#:depth": "this version has no such value",
     r"live:(polls|screens:#)": "the version before counts no polls",
     r"hot:.*": "a sample; which command adds to it is chance",

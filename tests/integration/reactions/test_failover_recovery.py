@@ -1,12 +1,15 @@
 """After a failover of Redis, events that were logged before it are acknowledged again.
 
-The reigns are simulated; test_reign.py has reigns of real servers.
+The reigns are simulated, by names that processes read; test_reign.py has reigns of real servers.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import masters
+from plaza.infra.redis import masters, redis
 from plaza.infra.redis.masters import Master
 from plaza.reaction_log import mysql_log
 from plaza.reactions import (
@@ -24,6 +27,7 @@ from plaza.reactions import (
     mysql_failover_progress,
     queues,
     react,
+    redis_failover_progress,
     reign_guard,
 )
 from tests.support.failures import Killed, failing
@@ -47,7 +51,21 @@ def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> FailOver:
         return dict.fromkeys(masters._TAGS, Master(0, f"reign{reign}", f"reign{reign - 1}"))
 
     monkeypatch.setattr(masters, "read_masters", read_masters)
+    monkeypatch.setattr(redis_failover_progress, "_read_reign", lambda _: (f"reign{reign}",))
     return end_reign
+
+
+@contextmanager
+def at_the_deposed_master(fail_over: FailOver) -> Iterator[None]:
+    """Play the block at a master that is cut off: the next one, which takes over after the block,
+    has the data of before."""
+    [key] = redis_failover_progress._keys()
+    before = redis.execute("HGETALL", key)
+    yield
+    fail_over()
+    redis.execute("UNLINK", key)
+    if before:
+        redis.execute("HSET", key, *chain(*before.items()))
 
 
 def like(plaza: World, *actors: int) -> None:
@@ -119,6 +137,160 @@ def test_heads_are_kept_after_the_clock_of_mysql_was_set_back(
     assert mysql_failover_progress.read_progress()[0].last == head()
 
 
+@pytest.mark.parametrize("checks", [1, 2, 4])
+def test_checks_at_a_deposed_master_leave_the_heads_of_its_successor(
+    plaza: World, fail_over: FailOver, checks: int
+) -> None:
+    check = failover_recovery.acknowledge_after_failover
+    like(plaza, 1)
+    assert [check(), check()] == [0, 0]
+    with at_the_deposed_master(fail_over):
+        like(plaza, 2)
+        assert [check() for _ in range(checks)] == [0] * checks
+    assert [check(), acknowledged_again(plaza), check()] == [1, [2], 0]
+    fail_over()
+    assert [check(), acknowledged_again(plaza)] == [1, [2]], "the heads are of this data"
+    assert [check() for _ in range(2)] == [0, 0]
+    fail_over()
+    assert check() == 0, "two checks after the recovery"
+
+
+def test_the_lower_head_counts_when_mysql_was_restored(plaza: World, fail_over: FailOver) -> None:
+    """Its log assigns again the seqs that heads in Redis are behind."""
+    like(plaza, 1)
+    failover_recovery.acknowledge_after_failover()
+    redis_failover_progress.record_heads(masters.read_masters(), head() + 9, head() + 9)
+    like(plaza, 2)
+    fail_over()
+    assert failover_recovery.acknowledge_after_failover() == 1
+    assert failover_recovery.acknowledge_after_failover() == 0
+    assert acknowledged_again(plaza) == [2]
+    like(plaza, 3)
+    fail_over()
+    assert failover_recovery.acknowledge_after_failover() == 2
+    assert acknowledged_again(plaza) == [2, 3]
+
+
+def test_heads_of_mysql_count_without_those_of_redis(plaza: World, fail_over: FailOver) -> None:
+    """Given data that the version before has checked."""
+    for actor in (1, 2, 3):
+        like(plaza, actor)
+        assert failover_recovery.acknowledge_after_failover() == 0
+    redis.execute("UNLINK", *redis_failover_progress._keys())
+    fail_over()
+    assert failover_recovery.acknowledge_after_failover() == 1
+    assert acknowledged_again(plaza) == [3]
+
+
+def test_another_node_keeps_its_heads(plaza: World, fail_over: FailOver) -> None:
+    """Given a connection that was replaced by one to another node since the check."""
+    checked = masters.read_masters()
+    redis_failover_progress.record_heads(checked, 1, 2)
+    fail_over()
+    redis_failover_progress.record_heads(checked, 3, 4)
+    assert redis_failover_progress.read_heads() == [(1, 2)]
+
+
+def test_a_recovery_leaves_the_heads(plaza: World, fail_over: FailOver) -> None:
+    """Another failover may lose what was just acknowledged again."""
+    for actor in (1, 2, 3):
+        like(plaza, actor)
+        assert failover_recovery.acknowledge_after_failover() == 0
+    for _ in range(2):
+        fail_over()
+        assert failover_recovery.acknowledge_after_failover() == 1
+        assert acknowledged_again(plaza) == [3]
+
+
+def test_the_log_is_read_after_the_reigns_are_stored(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a consumer that saves at the master before, just before the reigns are stored."""
+    monkeypatch.setattr(failover_recovery, "_PAGE", 1)
+    failover_recovery.acknowledge_after_failover()
+    like(plaza, 1)
+    fail_over()
+    store = reign_guard.store_reigns
+
+    def save_first(of_shards: Mapping[str, Master]) -> None:
+        like(plaza, 2)
+        store(of_shards)
+
+    monkeypatch.setattr(reign_guard, "store_reigns", save_first)
+    assert failover_recovery.acknowledge_after_failover() == 2
+    assert acknowledged_again(plaza) == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["end_recovery", "record_progress"])
+def test_a_slow_run_ends_no_recovery_that_began_later(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Given a run that is about to store its result when a sweeper at the master before takes the
+    guard back; a consumer there saves and acknowledges."""
+    monkeypatch.setattr(failover_recovery, "_PAGE", 1)
+    check = partial(
+        failover_recovery.acknowledge_after_failover, 10 if name == "end_recovery" else 0
+    )
+    check()
+    like(plaza, 1, 2)
+    fail_over()
+    result = getattr(mysql_failover_progress, name)
+
+    def store_late(*args: int) -> None:
+        reign_guard.store_reigns({"{0": Master(0, "reign1", "")})
+        like(plaza, 3)
+        reign_guard.store_reigns({"{0": Master(0, "reign2", "reign1")})  # as a consumer does
+        result(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_failover_progress, name, store_late)
+        check()
+    plaza.queues.take(queues.ACKNOWLEDGEMENTS)
+    assert failover_recovery.acknowledge_after_failover() == 3
+    assert acknowledged_again(plaza) == [1, 2, 3]
+
+
+def test_a_slow_check_ends_no_recovery_that_began_later(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a check that is about to be stored when a sweeper at the next master has stored that
+    one's reign, and was killed."""
+    failover_recovery.acknowledge_after_failover()
+    like(plaza, 1)
+    record_check = mysql_failover_progress.record_check
+
+    def record_late(*args: int) -> None:
+        reign_guard.store_reigns({"{0": Master(0, "reign2", "reign1")})
+        record_check(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_failover_progress, "record_check", record_late)
+        assert failover_recovery.acknowledge_after_failover() == 0
+    assert failover_recovery.acknowledge_after_failover() == 1
+
+
+def test_a_slow_check_moves_no_heads_forward(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given two checks at once, of which the slower one reads MySQL when the other has ended."""
+    like(plaza, 1)
+    failover_recovery.acknowledge_after_failover()
+    like(plaza, 2)
+    read = mysql_failover_progress.read_progress
+
+    def check_first() -> Any:
+        monkeypatch.setattr(mysql_failover_progress, "read_progress", read)
+        failover_recovery.acknowledge_after_failover()
+        return read()
+
+    monkeypatch.setattr(mysql_failover_progress, "read_progress", check_first)
+    failover_recovery.acknowledge_after_failover()
+    like(plaza, 3)
+    fail_over()
+    assert failover_recovery.acknowledge_after_failover() == 2
+    assert acknowledged_again(plaza) == [2, 3]
+
+
 def test_the_first_check_acknowledges_nothing(plaza: World, fail_over: FailOver) -> None:
     like(plaza, 1, 2, 3)
     assert failover_recovery.acknowledge_after_failover() == 0
@@ -128,7 +300,7 @@ def test_the_first_check_acknowledges_nothing(plaza: World, fail_over: FailOver)
     )
 
 
-@pytest.mark.parametrize("name", ["read_log_page", "record_check"])
+@pytest.mark.parametrize("name", ["read_log_page", "end_recovery"])
 def test_the_next_run_repeats_a_killed_one(
     plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

@@ -19,7 +19,7 @@ from local.stack.servers import Server, run_server
 from plaza.infra.redis import connections
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from tests.chaos.proxy import Proxy
 from tests.support import stores
 from tests.support.plaza import Sent, World, set_up_for
@@ -134,6 +134,12 @@ def take_provisional_like(plaza: World, actor: int = ACTOR) -> list[Sent]:
 def save_here(messages: Sequence[Sent]) -> None:
     """Save a batch in this process."""
     save(*((body, body.sent_ms) for body in messages))
+
+
+def save_at(process: ReactionProcess, plaza: World) -> None:
+    """Let a process save and apply the messages of the queue."""
+    process.save([body for body in plaza.queues.take(REACTIONS) if isinstance(body, Sent)])
+    assert not any(plaza.queues.messages.values()), "it applied them"
 
 
 def lose_saved_like(plaza: World, pair: RedisPair) -> None:
@@ -483,4 +489,33 @@ def test_sweeper_that_stays_connected_to_the_demoted_master_recovers(
     assert wait_until(lambda: bool(other.run_sweeper()), MAX_NOTICE_S)
     connections.forget_client()
     world.queues.drain()
+    assert_right(world)
+
+
+@pytest.mark.parametrize("before", ["", "BA"], ids=["unswept", "swept on both sides"])
+@pytest.mark.parametrize("after", ["A", "AA", "AAAA", "ABAA"])
+def test_like_saved_at_the_deposed_master_is_counted_after_sweeps_there(
+    world: World,
+    pair: RedisPair,
+    endpoint: Endpoint,
+    other: ReactionProcess,
+    before: str,
+    after: str,
+) -> None:
+    """``before`` and ``after`` the like: runs of the sweeper at A, the deposed master, and at B."""
+
+    def sweep(sides: str) -> None:
+        for side in sides:
+            assert (other.run_sweeper() if side == "A" else run_sweeper()) is not None
+
+    promote_behind_partition(pair, endpoint)
+    sweep(before)
+    assert other.like(POST.id, ACTOR) == [True, True]
+    save_at(other, world)
+    sweep(after)
+    while bodies := world.queues.take(ACKNOWLEDGEMENTS):  # what B has queued reaches A alone
+        other.acknowledge([body for body in bodies if isinstance(body, Sent)])
+    end_partition(pair, endpoint)
+    run_sweepers(world, 4)
+    sweep_until_right(world)
     assert_right(world)

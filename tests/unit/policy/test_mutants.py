@@ -19,6 +19,7 @@ MODULES = (
     "reactions/persist.py", "reactions/mysql_reactions.py", "reactions/model.py",
     "reactions/react.py", "reactions/queries.py", "reactions/redis_commits.py",
     "reactions/redis_hydration.py", "reactions/sweep.py", "reactions/queues.py",
+    "reactions/failover_recovery.py", "reactions/mysql_failover_progress.py",
     "counters/mysql_store.py", "counters/redis_store.py", "flash_sales/persist.py",
     "flash_sales/model.py", "flash_sales/mysql_orders.py", "flash_sales/recover_orders.py",
     "infra/queues/processor.py", "infra/queues/retries.py", "infra/derived/outbox.py",

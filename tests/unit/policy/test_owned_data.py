@@ -104,6 +104,7 @@ KEYS = {
     "keys:scan": "keyspace",
     "limit:*:*": "infra/http/limits",
     "live:polls": "live",
+    "log_heads": "reactions",
     "live:screens:*": "live",
     "outboxes": "reactions",
     "post:*:comments": "counters",

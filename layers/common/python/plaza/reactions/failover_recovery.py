@@ -4,12 +4,13 @@ A master that dies or is cut off from its replicas loses the writes that it had 
 outbox entries and their acknowledgements. An event that was saved and acknowledged there is on no
 queue and in no outbox any more, and the new master does not have it.
 
-The log in MySQL has all saved events. A run each minute keeps the head of the log; the heads of
-runs that come sooner are not kept, because EventBridge delivers an event twice and operators start
-runs. The run that finds another reign of a master stores the reigns, so that consumers that are
-connected to the master before do not apply commits to it any more (``reign_guard``). Then it
-acknowledges again all that was logged since the head before the last one, which is at least one
-minute before the failover.
+The log in MySQL has all saved events. A run each minute stores the head of the log with the data
+of Redis, so that a promoted node has the heads of its own data, and not those of a deposed master
+that a sweeper still reaches (``redis_failover_progress``). The heads of runs that come sooner are
+not kept, because EventBridge delivers an event twice and operators start runs. The run that finds
+another reign of a master stores the reigns, so that consumers that are connected to the master
+before do not apply commits to it any more (``reign_guard``). Then it acknowledges again all that
+was logged since the head before the last one, which is at least one minute before the failover.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from hashlib import sha256
 from plaza.infra.redis import masters
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
-from plaza.reactions import mysql_failover_progress, reign_guard
+from plaza.reactions import mysql_failover_progress, redis_failover_progress, reign_guard
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
 from plaza.reactions.reign_guard import Masters
 
@@ -33,15 +34,17 @@ def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
     The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown."""
     of_shards = masters.read_masters(max_age_s=0)
     reigns = _digest_reigns(of_shards)
+    heads = redis_failover_progress.read_heads()  # first: a run beside this one may move them
     progress, head = mysql_failover_progress.read_progress()
     if progress.reigns != reigns:
         reign_guard.store_reigns(of_shards)
         progress, head = mysql_failover_progress.read_progress()
-    queued = 0
-    if progress.reigns is not None and progress.before is not None and progress.reigns != reigns:
+    if progress.reigns not in (None, reigns) and progress.before is not None:
+        begin = min([progress.before, *(of_data.before for of_data in heads)])
         # Another failover may have lost what was acknowledged again after the previous one.
-        begin = progress.recovered_seq if progress.recovering == reigns else progress.before
-        queued, recovered_seq = _acknowledge_again(begin or 0, head, Deadline.in_s(max_s))
+        if progress.recovering == reigns:
+            begin = progress.recovered_seq or 0
+        queued, recovered_seq = _acknowledge_again(begin, head, Deadline.in_s(max_s))
         record(
             "failover_detected",
             {"acknowledged_again": queued},
@@ -49,16 +52,16 @@ def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
             left=head > recovered_seq,
         )
         if recovered_seq < head:
-            mysql_failover_progress.record_progress(reigns, recovered_seq)
-            return queued
-    if progress.age_s is not None and 0 <= progress.age_s < MIN_INTERVAL_S:
-        if progress.reigns != reigns:
-            mysql_failover_progress.end_recovery(reigns)
+            mysql_failover_progress.record_progress(progress.reigns, reigns, recovered_seq)
+        else:  # what was queued has a minute before the next run moves the heads
+            mysql_failover_progress.end_recovery(progress.reigns, reigns)
         return queued
-    mysql_failover_progress.record_check(
-        reigns, head if progress.last is None else progress.last, head
-    )
-    return queued
+    if progress.age_s is None or not 0 <= progress.age_s < MIN_INTERVAL_S:
+        known = head if progress.last is None else progress.last
+        before = min([known, *(of_data.last for of_data in heads)])
+        mysql_failover_progress.record_check(progress.reigns, reigns, before, head)
+        redis_failover_progress.record_heads(of_shards, before, head)
+    return 0
 
 
 def _digest_reigns(of_shards: Masters) -> int:

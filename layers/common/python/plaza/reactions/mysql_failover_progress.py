@@ -1,7 +1,8 @@
 """Progress of the failover recovery in MySQL: the reigns of Redis and the log's head at each check.
 
-The heads are rows of ``watermark``: events after the lowest watermark are not archived. Each
-function raises MysqlDown.
+The heads are rows of ``watermark``: events after the lowest watermark are not archived. They are
+heads of the sweeper that checked last, maybe at a deposed master: a recovery also reads those of
+its data (``redis_failover_progress``). Each function raises MysqlDown.
 """
 
 from __future__ import annotations
@@ -48,19 +49,21 @@ def read_progress() -> tuple[FailoverProgress, int]:
     return FailoverProgress(*progress), int(head)
 
 
-def end_recovery(reigns: int) -> None:
-    """End the recovery of a failover, and keep the heads of the checks before it."""
+def end_recovery(found: int | None, reigns: int) -> None:
+    """End the recovery of a failover that began while ``found`` was stored, unless a sweeper at
+    another master stored its reign since. Keep the heads of the checks before it."""
     mysql.write(
         """
         UPDATE redis_epoch
         SET epoch = %s, recovering_epoch = NULL, recovered_seq = NULL
+        WHERE epoch = %s
         """,
-        (reigns,),
+        (reigns, found),
     )
 
 
-def record_check(reigns: int, before: int, last: int) -> None:
-    """Keep the heads of a finished check and end a recovery, in one transaction."""
+def record_check(found: int | None, reigns: int, before: int, last: int) -> None:
+    """Keep the heads of a check, and its reigns where ``found`` is stored, in one transaction."""
 
     def save(cursor: Cursor) -> None:
         cursor.execute(
@@ -76,20 +79,23 @@ def record_check(reigns: int, before: int, last: int) -> None:
             INSERT INTO redis_epoch (id, epoch, checked_at)
             VALUES (1, %s, UTC_TIMESTAMP(6))
             ON DUPLICATE KEY UPDATE
-                epoch = VALUES(epoch), checked_at = VALUES(checked_at),
-                recovering_epoch = NULL, recovered_seq = NULL
+                epoch = IF(epoch = %s, VALUES(epoch), epoch), checked_at = VALUES(checked_at)
             """,
-            (reigns,),
+            (reigns, found),
         )
 
     mysql.run_in_transaction(save)
 
 
-def record_progress(recovering: int, recovered_seq: int) -> None:
-    """Store how far an unfinished recovery is."""
+def record_progress(found: int | None, recovering: int, recovered_seq: int) -> None:
+    """Store how far an unfinished recovery is, as ``end_recovery``."""
     mysql.write(
-        "UPDATE redis_epoch SET recovering_epoch = %s, recovered_seq = %s",
-        (recovering, recovered_seq),
+        """
+        UPDATE redis_epoch
+        SET recovering_epoch = %s, recovered_seq = %s
+        WHERE epoch = %s
+        """,
+        (recovering, recovered_seq, found),
     )
 
 

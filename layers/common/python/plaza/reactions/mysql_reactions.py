@@ -11,6 +11,7 @@ MySQL is restored to an earlier moment, so that versions never repeat.
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -115,7 +116,8 @@ def replace_reigns(reigns: Mapping[int, str]) -> None:
     Three statements, six if other reigns were stored. Raises MysqlDown as ``wait_for_log_writers``.
 
     Then the next run of the recovery begins as after a failover: this process may be connected to
-    an earlier master, and be killed before it recovers.
+    an earlier master, and be killed before it recovers. The random epoch keeps a slower run, which
+    began before, from ending that recovery.
     """
 
     def replace(cursor: Cursor) -> None:
@@ -124,7 +126,8 @@ def replace_reigns(reigns: Mapping[int, str]) -> None:
         if dict(cursor.fetchall()) == reigns:
             return
         cursor.execute(
-            "UPDATE redis_epoch SET epoch = 0, recovering_epoch = NULL, recovered_seq = NULL"
+            "UPDATE redis_epoch SET epoch = %s, recovering_epoch = NULL, recovered_seq = NULL",
+            (-1 - random.getrandbits(60),),  # no digest of reigns is negative
         )
         cursor.execute("DELETE FROM redis_reign")
         cursor.executemany(

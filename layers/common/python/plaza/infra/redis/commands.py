@@ -18,7 +18,7 @@ class Call(NamedTuple):
 
     script: Script
     keys: Sequence[str]
-    args: Sequence[Argument]
+    args: Sequence[Argument | NodeArguments]
 
 
 # ``redis.run_all``, or a function that reads elsewhere.
