@@ -848,5 +848,3 @@ def test_mysql_is_strict_in_each_session_and_cluster() -> None:
     assert "STRICT_TRANS_TABLES" in SQL_MODE.split(",")
     opening = [file for file in LAYER.rglob("*.py") if "SharedTlsConnection(" in file.read_text()]
     assert [file.name for file in opening] == ["driver.py", "mysql.py"]
-    opened = (LAYER / "plaza" / "infra" / "mysql" / "mysql.py").read_text()
-    assert opened.count("_log_in(**options)") == opened.count("{SQL_MODE}") == 2
