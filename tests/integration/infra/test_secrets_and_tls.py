@@ -320,7 +320,7 @@ def test_a_mysql_without_tls_is_refused_when_it_must_be_verified(
     """A man in the middle could hide that the server has TLS. From 11.4 on MariaDB signs a
     certificate itself; test_mysql_errors.py has one without."""
     set_up(mysql_url=mysql_url, mysql_ca=certificates.ca)
-    with pytest.raises(MysqlDown, match="2026|self-signed"):
+    with pytest.raises(MysqlDown, match=r"2026|self-signed"):
         mysql.fetch_all("SELECT 1")
 
 
