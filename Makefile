@@ -91,6 +91,11 @@ test-cluster: setup ## run integration and model tests on a Redis Cluster, and f
 	  $(if $(ARGS),$(ARGS),--numprocesses $(or $(WORKERS),3) \
 	  tests/integration tests/model tests/cluster)
 
+.PHONY: test-clock
+test-clock: setup ## run tests that need no Redis at other times: in 1 and 45 days, on 29 February, at the end of a year (AT=+45, AT="2028-02-29 12:00")
+	@.venv/bin/python -m local packages --clock
+	@.venv/bin/python -m tests.clock $(if $(AT),--at "$(AT)") $(ARGS)
+
 .PHONY: coverage
 coverage: .venv/.ready ## list the lines of the layer that the last `make test` did not run
 	@.venv/bin/python -m tests.support.coverage --missing

@@ -1,6 +1,7 @@
 """The server programs of a stack: found, installed with root rights, or named in an error.
 
-Tests of the web app also use a browser. It is installed in the same way, and can be missing.
+Tests of the web app also use a browser, `make test-clock` faketime. They are installed in the same
+way, and can be missing.
 """
 
 import os
@@ -73,6 +74,13 @@ def install_browser() -> bool:
     if find_browser() is None:
         _install(["chromium"])
     return find_browser() is not None
+
+
+def install_faketime() -> bool:
+    """Install faketime if it is missing, where root is available. Returns whether it is there."""
+    if shutil.which("faketime") is None:
+        _install(["faketime"])
+    return shutil.which("faketime") is not None
 
 
 def _install(packages: list[str]) -> str | None:

@@ -30,6 +30,12 @@ from local.stack.processes import (
 
 AnyServer = TypeVar("AnyServer", bound="Startable")
 
+# Defaults of other servers: of MariaDB since 11.6 (one that lacks it ignores it), and of Aurora.
+TEST_SETTINGS = (
+    "loose-innodb-snapshot-isolation = " + os.environ.get("PLAZA_TEST_SNAPSHOT_ISOLATION", "ON"),
+    "sql-mode =",
+)
+
 SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin")
 
 
@@ -166,7 +172,7 @@ def prepare_mysql(
     url = f"mysql://plaza:{password}@127.0.0.1:{port}/plaza"
     durability = ["innodb-flush-log-at-trx-commit = " + ("2" if for_tests else "1")]
     if for_tests:
-        durability += ["innodb-doublewrite = 0", "innodb-log-file-size = 16M"]
+        durability += ["innodb-doublewrite = 0", "innodb-log-file-size = 16M", *TEST_SETTINGS]
     lines = [
         "[mariadbd]",
         *([f"user = {pwd.getpwuid(0).pw_name}"] if os.geteuid() == 0 else []),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from local.stack.ports import free_port
 from local.stack.processes import run_command
-from local.stack.servers import Server
+from local.stack.servers import TEST_SETTINGS, Server
 
 
 def prepare_mysqld(mysqld: str, directory: Path) -> Server:
@@ -37,6 +37,7 @@ def prepare_mysqld(mysqld: str, directory: Path) -> Server:
         "innodb-doublewrite = 0",
         "sync-binlog = 0",
         "max-connections = 200",
+        *TEST_SETTINGS,
     ]
     (directory / "my.cnf").write_text("\n".join(lines) + "\n")
     (directory / "init.sql").touch(mode=0o600)

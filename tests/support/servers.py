@@ -2,7 +2,8 @@
 
 A plugin (see pyproject.toml) with the fixtures ``redis_url`` and ``mysql_url``. The database
 ``plaza`` has no tables. PLAZA_TEST_REDIS=cluster (`make test-cluster`) starts a Redis Cluster;
-PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB; PLAZA_TEST_SERVERS is the
+PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB;
+PLAZA_TEST_SNAPSHOT_ISOLATION=OFF sets innodb_snapshot_isolation; PLAZA_TEST_SERVERS is the
 directory of servers that run already, for runs in turn (`make mutants`, `make test-alone`).
 Temporary files are in memory where it is large enough, so that no test waits for a disk.
 """

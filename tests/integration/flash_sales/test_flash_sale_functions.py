@@ -39,7 +39,7 @@ VOUCHER = {
     "price_cents": 1990,
     "stock": 500,
     "opens_at": "2026-11-20T10:00:00Z",
-    "closes_at": "2036-11-20T12:00:00Z",
+    "closes_at": "2096-11-20T12:00:00Z",
 }
 
 
@@ -195,7 +195,7 @@ def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., Non
         return status, problem["type"].rpartition("/")[2]
 
     item = call("create_voucher", body=VOUCHER | {"stock": 1})[1]["id"]
-    later = call("create_voucher", body=VOUCHER | {"opens_at": "2036-01-01T00:00:00Z"})[1]["id"]
+    later = call("create_voucher", body=VOUCHER | {"opens_at": "2096-01-01T00:00:00Z"})[1]["id"]
     order(item)
     assert refusal(item, 8) == (409, "sold-out")
     assert refusal(later, 8) == (409, "not-open")
@@ -316,13 +316,13 @@ def test_the_schedules_recover_and_finalize(plaza: World, set_up: Callable[..., 
 
 
 def test_an_order_has_its_times_its_voucher_and_its_shop(shop: World) -> None:
-    _, voucher, _ = call("create_voucher", body=VOUCHER | {"expires_at": "2037-01-01T00:00:00Z"})
+    _, voucher, _ = call("create_voucher", body=VOUCHER | {"expires_at": "2097-01-01T00:00:00Z"})
     _, placed, _ = order(voucher["id"])
     expected = {
         "title": "Dinner for two",
         "price_cents": 1990,
         "currency": "EUR",
-        "expires_at": "2037-01-01T00:00:00Z",
+        "expires_at": "2097-01-01T00:00:00Z",
         "shop": {"id": "5", "name": "Bistro"},
     }
     status, pending, headers = read(placed["order_id"])

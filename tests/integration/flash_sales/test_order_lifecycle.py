@@ -9,7 +9,6 @@ from contextlib import closing
 
 import pytest
 from pymysql.connections import Connection
-from pymysql.constants import ER
 from pymysql.cursors import Cursor
 from pymysql.err import OperationalError
 
@@ -44,7 +43,7 @@ from plaza.flash_sales.model import (
 )
 from plaza.flash_sales.queues import ORDERS
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import driver, mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
@@ -176,12 +175,14 @@ def test_a_code_is_redeemed_while_redis_is_unavailable(plaza: World, redis_away:
 
 
 def connect() -> Connection[Cursor]:
-    return mysql.connect_dedicated(database=settings().mysql.database)
+    connection = mysql.connect_dedicated(database=settings().mysql.database)
+    connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    return connection
 
 
 def run_at_once(*work: Callable[[Cursor], bool]) -> list[bool]:
     """Run each function in a transaction of its own connection, all at once, again after a
-    deadlock, as ``mysql.run_in_transaction`` does."""
+    conflict, as ``mysql.run_in_transaction`` does."""
     ready = threading.Barrier(len(work))
 
     def run(item: Callable[[Cursor], bool]) -> bool:
@@ -194,7 +195,7 @@ def run_at_once(*work: Callable[[Cursor], bool]) -> list[bool]:
                 except NotCancellable:
                     return False
                 except OperationalError as error:
-                    if error.args[0] != ER.LOCK_DEADLOCK:
+                    if not driver.is_conflict(error):
                         raise
                 finally:
                     connection.commit()

@@ -53,7 +53,9 @@ FOREIGN = {
     "other programs": (
         "localStorage, likeButton, element, yml, zcat, repository, ts, brew, HTTPS_PROXY"
     ),
-    "tests": "PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
+    "tests": (
+        "PLAZA_TEST_MYSQLD, PLAZA_TEST_SNAPSHOT_ISOLATION, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED"
+    ),
     "the app of the guide": "person, recipe, recipe_like, fan",
     "benches": "round, trips, quick",
     "the marks of headers and migrations": "Bounded, outside, initial",

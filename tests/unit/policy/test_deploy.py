@@ -34,6 +34,7 @@ from deploy.parts import (
     make_stack_policy,
 )
 from deploy.preflight import count_reserved
+from plaza.infra.mysql.mysql import SQL_MODE
 from tests.support.failures import failing
 from tests.unit.policy.template import load_template
 
@@ -834,3 +835,16 @@ def test_the_binlog_is_off_where_only_the_api_writes() -> None:
     } == {"off"}
     parameters = template_of(DATA)["Resources"]["MysqlParameters"]["Properties"]["Parameters"]
     assert parameters["binlog_format"] == {"Fn::If": ["KeepsBinlog", "ROW", "OFF"]}
+
+
+def test_mysql_is_strict_in_each_session_and_cluster() -> None:
+    """Aurora's default truncates what is too long, and fills in what is missing."""
+    groups = [
+        resource["Properties"]["Parameters"]
+        for resource in template_of(DATA)["Resources"].values()
+        if re.fullmatch("AWS::RDS::.*ParameterGroup", resource["Type"])
+    ]
+    assert [group["sql_mode"] for group in groups] == [SQL_MODE]
+    assert "STRICT_TRANS_TABLES" in SQL_MODE.split(",")
+    opening = [file for file in LAYER.rglob("*.py") if "SharedTlsConnection(" in file.read_text()]
+    assert [file.name for file in opening] == ["driver.py", "mysql.py"]

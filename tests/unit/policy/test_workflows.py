@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
+from local.stack.servers import TEST_SETTINGS
 from tests.__main__ import list_sessions
+from tests.clock import list_times
 from tests.unit.policy.modules import ROOT, tracked
 
 GITHUB = ROOT / ".github"
@@ -112,6 +115,24 @@ def test_python_is_that_of_the_version_file_or_the_oldest() -> None:
     ]
     job = jobs_of(GITHUB / "workflows" / "nightly.yml")["oldest-python"]
     assert job["env"] == {"PYTHON_VERSION": "3.11"}
+
+
+def test_each_night_all_tests_run_at_other_times() -> None:
+    job = jobs_of(GITHUB / "workflows" / "nightly.yml")["any-day"]
+    assert job["strategy"]["matrix"]["time"] == list(list_times(datetime.now(UTC)))
+    *_, setup, tests = [step["run"] for step in job["steps"] if "run" in step]
+    assert setup == "make setup test-setup", "downloads need the right time"
+    assert tests.splitlines()[-2:] == ['sudo date --set "$TIME"', "make test"]
+
+
+def test_each_night_tests_run_with_the_servers_that_ci_does_not_have() -> None:
+    jobs = jobs_of(GITHUB / "workflows" / "nightly.yml")
+    debian = jobs["newest-debian"]
+    assert debian["container"] == "debian:trixie"
+    assert debian["steps"][-1]["run"] == "make test"
+    isolations = [row.get("isolation") for row in jobs["nightly"]["strategy"]["matrix"]["include"]]
+    assert "OFF" in isolations
+    assert TEST_SETTINGS[0] == "loose-innodb-snapshot-isolation = ON"
 
 
 def test_ci_checks_code_subjects_secrets_and_vulnerabilities() -> None:

@@ -10,12 +10,11 @@ from typing import Any
 
 from pymysql.err import MySQLError
 
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import driver, mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.interventions.model import Refused, hide_literals
 
 MAX_LISTED = 100
-_NOT_EXPLAINABLE = {1094, 1933, 3012}  # no such connection, or it runs nothing that has a plan
 _OPEN = """
     SELECT trx_mysql_thread_id, trx_started, trx_state, trx_rows_locked, trx_rows_modified,
            COALESCE(trx_query, '')
@@ -60,7 +59,7 @@ def explain(thread_id: int) -> list[dict[str, Any]]:
     try:
         return mysql.run_in_transaction(work)
     except MySQLError as error:
-        if error.args and error.args[0] in _NOT_EXPLAINABLE:
+        if driver.means(error, driver.Meaning.NO_PLAN):
             raise Refused("this connection is running no statement that has a plan") from None
         raise
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import driver, mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.runtime.settings import settings
 from plaza.reaction_log.model import (
@@ -34,7 +34,6 @@ T = TypeVar("T")
 CATCH_ALL = "p_max"  # the partition without an upper bound
 LOCK_TIMEOUT_S = 1  # consumers queue behind a session that waits for the table
 FETCH_ROWS = 10_000
-_NO_SUCH_PARTITION = 1735  # ER_UNKNOWN_PARTITION
 _COLUMNS = "target_type, target_id, kind, actor_id, version, state, change_by"
 _KEY = "target_type, target_id, kind, actor_id, version"
 # A row as JSON: the driver decodes one text in half the time of eight columns.
@@ -272,7 +271,7 @@ def _read_partition(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> l
     try:
         return mysql.fetch_all(sql, args)
     except pymysql.err.MySQLError as error:
-        if error.args[0] == _NO_SUCH_PARTITION:
+        if driver.means(error, driver.Meaning.NO_PARTITION):
             return []
         raise
 

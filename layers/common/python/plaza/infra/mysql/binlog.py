@@ -19,7 +19,7 @@ from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.event import QueryEvent, RotateEvent, XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import driver, mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
@@ -28,8 +28,6 @@ from plaza.infra.runtime.settings import settings
 READ_TIMEOUT_S = 10
 MAX_BATCH_ROWS = 500  # exceeded by a larger transaction, which is never split
 MAX_TRANSACTION_ROWS = 100_000
-_LOG_PURGED = 1236  # error of MySQL for a position in a deleted log file
-_PARSE_ERROR = 1064
 _INVALIDATING_DDL = re.compile(r"\s*(TRUNCATE|DROP|RENAME|ALTER)\b", re.IGNORECASE)
 
 # It warns about each log file without column names, although use_column_name_cache finds them.
@@ -110,7 +108,7 @@ def read_changes(
     try:
         yield from _read_batches(reader, tables, since, deadline)
     except (pymysql.err.MySQLError, OSError) as error:
-        if error.args and error.args[0] == _LOG_PURGED:
+        if driver.means(error, driver.Meaning.LOG_PURGED):
             raise BinlogPositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
         raise MysqlDown(f"MySQL is unavailable: {type(error).__name__}") from error
     finally:
@@ -183,7 +181,7 @@ def _read_status() -> list[tuple[Any, ...]]:
     try:
         rows = mysql.fetch_all("SHOW MASTER STATUS")
     except pymysql.err.ProgrammingError as error:
-        if error.args[0] != _PARSE_ERROR:
+        if not driver.means(error, driver.Meaning.SYNTAX):
             raise
         rows = mysql.fetch_all("SHOW BINARY LOG STATUS")
     if not rows:

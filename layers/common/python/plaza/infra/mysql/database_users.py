@@ -11,7 +11,7 @@ from pymysql.err import MySQLError
 
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import Login
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import driver, mysql
 from plaza.infra.runtime.settings import settings
 
 _ROWS = "SELECT, INSERT, UPDATE, DELETE"
@@ -32,7 +32,6 @@ PRIVILEGES: Mapping[str, tuple[str, str]] = {
 
 BINLOG_HOURS = 24
 _SECOND = "_2"  # of a user's two names
-_NO_PROCEDURE = 1305
 
 
 def create_users() -> list[str]:
@@ -94,7 +93,7 @@ def keep_binlog() -> bool:
             "CALL mysql.rds_set_configuration('binlog retention hours', %s)", (BINLOG_HOURS,)
         )
     except MySQLError as error:
-        if error.args[0] != _NO_PROCEDURE:
+        if not driver.means(error, driver.Meaning.NO_PROCEDURE):
             raise
         return False
     return True

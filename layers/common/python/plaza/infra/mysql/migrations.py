@@ -14,10 +14,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pymysql.constants import ER
 from pymysql.err import MySQLError
 
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import driver, mysql
 
 FOLDER = Path(__file__).parents[2] / "migrations"
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
@@ -26,7 +25,6 @@ _CHANGED = re.compile(r"(?:ALTER TABLE|UPDATE|DELETE FROM)\s+(\w+)")
 MAX_ROWS_IN_A_DEPLOY = 100_000
 _END = re.compile(r";\s*$", re.MULTILINE)
 _LOCK = "plaza-migrations"
-_ALREADY_APPLIED = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY)
 
 
 class MigrationsBusy(Exception):
@@ -106,5 +104,5 @@ def _apply(statement: str) -> None:
     try:
         mysql.write(statement)
     except MySQLError as error:
-        if error.args[0] not in _ALREADY_APPLIED:
+        if not driver.means(error, driver.Meaning.APPLIED):
             raise

@@ -29,6 +29,11 @@ else:  # PyMySQL is imported by the first connection
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
+# Aurora's default is not strict: it truncates what is too long, and fills in what is missing.
+SQL_MODE = (
+    "STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,ERROR_FOR_DIVISION_BY_ZERO,"
+    "NO_ENGINE_SUBSTITUTION"
+)
 _DEDICATED_IDLE_TIMEOUT_S = 600
 _MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table blocks all other statements on it
 
@@ -38,12 +43,12 @@ class MysqlDown(DependencyDown):
 
 
 class LockTimeout(MysqlDown, Busy):
-    """MySQL works, but a row or table was still locked after all retries."""
+    """MySQL works, but other transactions had a row or table at all retries."""
 
 
 def _translate(error: Exception) -> Exception:
-    """Return LockTimeout for a locked row, else the error without quoted values."""
-    if driver.is_locked(error):
+    """Return LockTimeout for a conflict, else the error without quoted values."""
+    if driver.is_conflict(error):
         return LockTimeout(f"Rows are still locked: {driver.describe(error)}")
     driver.hide_values(error)
     return error
@@ -63,7 +68,9 @@ MYSQL = Dependency(
     translate=_translate,
     clean_up=_close_lost,
 )
-_RETRY_LOCKED = RetryRule(lambda error: driver.is_locked(error), pauses_s=((0, 0.02), (0, 0.04)))
+_RETRY_CONFLICT = RetryRule(
+    lambda error: driver.is_conflict(error), pauses_s=((0, 0.02), (0, 0.04))
+)
 _RETRY_LOST = RetryRule(lambda error: driver.is_lost(error))
 
 
@@ -75,8 +82,8 @@ def _retry_if_reused() -> tuple[RetryRule, ...]:
 def run_in_transaction(work: Callable[[Cursor], T]) -> T:
     """Run ``work(cursor)`` in one transaction and return its result.
 
-    A deadlock or lock timeout repeats it, up to three runs. Raises MysqlDown, LockTimeout, and what
-    ``work`` raises.
+    A conflict, such as a deadlock, repeats it, up to three runs. Raises MysqlDown, LockTimeout, and
+    what ``work`` raises.
     """
 
     def once() -> T:
@@ -91,12 +98,15 @@ def run_in_transaction(work: Callable[[Cursor], T]) -> T:
             _roll_back(connection, error)
             raise
 
-    return MYSQL.call(once, _RETRY_LOCKED)
+    return MYSQL.call(once, _RETRY_CONFLICT)
 
 
 def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
     """Run ``work(cursor)``, whose statements read one snapshot of MySQL, and return its result.
-    Three more statements. Raises MysqlDown and what ``work`` raises."""
+
+    Three more statements. A table that is altered meanwhile repeats it, up to three runs. Raises
+    MysqlDown, LockTimeout, and what ``work`` raises.
+    """
 
     def once() -> T:
         connection = _connect()
@@ -111,7 +121,7 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
             _roll_back(connection, error)
             raise
 
-    return MYSQL.call(once)
+    return MYSQL.call(once, _RETRY_CONFLICT)
 
 
 def send(cursor: Cursor, sql: str) -> None:
@@ -136,7 +146,7 @@ def try_lock(cursor: Cursor, sql: str, args: Sequence[Any]) -> bool:
     try:
         cursor.execute(sql, args)
     except driver.ERRORS as error:
-        if driver.is_locked_now(error):
+        if driver.means(error, driver.Meaning.LOCKED):
             return False
         raise
     return True
@@ -161,7 +171,7 @@ def write(sql: str, args: Sequence[Any] = ()) -> int:
         with _connect().cursor() as cursor:
             return cursor.execute(sql, args)
 
-    return MYSQL.call(execute, _RETRY_LOCKED, *_retry_if_reused())
+    return MYSQL.call(execute, _RETRY_CONFLICT, *_retry_if_reused())
 
 
 def forget_connection() -> None:
@@ -178,7 +188,9 @@ def connect_dedicated(**options: Any) -> Connection[Any]:
     """
     connection = _log_in(**options)
     try:
-        connection.query(f"SET SESSION wait_timeout = {_DEDICATED_IDLE_TIMEOUT_S}")
+        connection.query(
+            f"SET SESSION wait_timeout = {_DEDICATED_IDLE_TIMEOUT_S}, sql_mode = '{SQL_MODE}'"
+        )
     except BaseException:
         connection.close()
         raise
@@ -209,6 +221,7 @@ def _open() -> SharedTlsConnection:
     # A lock wait must end before the statement's timeout, which looks like an outage.
     lock_wait_s = max(1, min(_MAX_LOCK_WAIT_S, timeout_s // 2))
     session = {
+        "sql_mode": f"'{SQL_MODE}'",
         "time_zone": "'+00:00'",
         "innodb_lock_wait_timeout": lock_wait_s,
         "lock_wait_timeout": lock_wait_s,
@@ -241,7 +254,7 @@ def _log_in(**options: Any) -> SharedTlsConnection:
         return _log_in_once(**options)
     except driver.ERRORS as error:
         secret_id = settings().mysql_secret_id
-        if not driver.is_access_denied(error) or not secret_id:
+        if not driver.means(error, driver.Meaning.DENIED) or not secret_id:
             raise
         if not secrets.refresh(secret_id):
             raise

@@ -20,7 +20,6 @@ from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
     BusyLoadingError,
-    ClusterDownError,
     MovedError,
     RedisError,
     SlotNotCoveredError,
@@ -29,6 +28,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry
 
+from plaza.infra.redis import errors
 from plaza.infra.redis.commands import Command, bind, key_of_command
 from plaza.infra.redis.resends import note_resend
 from plaza.infra.redis.shards import tag_of
@@ -80,8 +80,8 @@ def send(client: Any, commands: Sequence[Command], roles: Roles | None = None) -
     refreshes the topology, which raises RedisClusterException if no node returns it.
     """
     replies = _send(client, dict(enumerate(commands)), roles)
-    if errors := [reply for reply in replies.values() if isinstance(reply, _TOPOLOGY_ERRORS)]:
-        refresh_topology(client, errors)
+    if failed := [reply for reply in replies.values() if isinstance(reply, _TOPOLOGY_ERRORS)]:
+        refresh_topology(client, failed)
     again = {i: c for i, c in enumerate(commands) if isinstance(replies[i], _RETRYABLE)}
     if any(isinstance(replies[i], RedisConnectionError) for i in again):
         note_resend()
@@ -96,12 +96,12 @@ def name_node(client: Any, command: Command) -> str:
     return str(_find_node(client, command).name)
 
 
-def refresh_topology(client: Any, errors: Collection[BaseException] = ()) -> None:
-    """Read the slots of all nodes, first from nodes that ``errors`` name, never from failed ones.
+def refresh_topology(client: Any, failures: Collection[BaseException] = ()) -> None:
+    """Read the slots of all nodes, first from nodes that ``failures`` name, never from failed ones.
     One round trip to each of two nodes at most. Raises RedisClusterException if both fail."""
     manager = client.nodes_manager
-    named = {(e.host, e.port) for e in errors if isinstance(e, MovedError)}
-    silent = {getattr(error, "node", None) for error in errors}
+    named = {(e.host, e.port) for e in failures if isinstance(e, MovedError)}
+    silent = {getattr(error, "node", None) for error in failures}
     known = [node for node in manager.nodes_cache.values() if node.name not in silent]
     candidates = [_node(*address) for address in named]
     candidates += random.sample(known, len(known))
@@ -116,14 +116,8 @@ def refresh_topology(client: Any, errors: Collection[BaseException] = ()) -> Non
     )
 
 
-_TOPOLOGY_ERRORS = (
-    ClusterDownError,
-    MovedError,
-    RedisConnectionError,
-    RedisTimeoutError,
-    SlotNotCoveredError,
-)
-_RETRYABLE = (MovedError, RedisConnectionError, SlotNotCoveredError)
+_TOPOLOGY_ERRORS = errors.classes_of(errors.Meaning.TOPOLOGY)
+_RETRYABLE = errors.classes_of(errors.Meaning.RESENT)
 
 
 def _send(client: Any, commands: dict[int, Command], roles: Roles | None) -> dict[int, Any]:

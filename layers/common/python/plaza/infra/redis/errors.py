@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from enum import Flag, auto
+
 from redis.exceptions import (
     AskError,
     AuthenticationError,
     BusyLoadingError,
+    ClusterDownError,
     ClusterError,
+    MovedError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisClusterException,
+    SlotNotCoveredError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -24,25 +29,52 @@ class RedisDown(DependencyDown):
     """Redis is unreachable or cannot do its work: loading, out of memory, failing over."""
 
 
-_OUTAGES = (
-    AskError,  # and MOVED: the slot was moving at both attempts
-    BusyLoadingError,
-    ClusterError,
-    RedisConnectionError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisClusterException,
-    RedisTimeoutError,
-    TryAgainError,
-)
-# The first words of errors without a class in redis-py: a script runs for too long, the disk is not
-# writable, a master has too few replicas.
-_OUTAGE_PREFIXES = {"BUSY", "MISCONF", "NOREPLICAS"}
+class Meaning(Flag):
+    """What an error of Redis means. An error that is not in ``MEANINGS`` is a bug of the caller."""
+
+    BUG = 0
+    OUTAGE = auto()  # out of reach, or unable to work
+    DEMOTED = auto()  # a replica refused the command, which changed nothing
+    STALE = auto()  # the client's master became a replica, or none of its nodes replies
+    TOPOLOGY = auto()  # the slots of the cluster are read again
+    RESENT = auto()  # the command is sent once more, to the slot's current node
+
+
+MEANINGS: dict[type[Exception] | str, Meaning] = {
+    RedisConnectionError: Meaning.OUTAGE | Meaning.TOPOLOGY | Meaning.RESENT,
+    RedisTimeoutError: Meaning.OUTAGE | Meaning.TOPOLOGY,
+    RedisClusterException: Meaning.OUTAGE | Meaning.STALE,  # no node returns the slots
+    SlotNotCoveredError: Meaning.TOPOLOGY | Meaning.RESENT,
+    ClusterError: Meaning.OUTAGE,
+    ClusterDownError: Meaning.TOPOLOGY,  # CLUSTERDOWN, MASTERDOWN
+    AskError: Meaning.OUTAGE,  # and MOVED: the slot was moving at both attempts
+    MovedError: Meaning.TOPOLOGY | Meaning.RESENT,
+    TryAgainError: Meaning.OUTAGE,  # keys of one slot are at two nodes
+    BusyLoadingError: Meaning.OUTAGE,
+    OutOfMemoryError: Meaning.OUTAGE,
+    ReadOnlyError: Meaning.OUTAGE | Meaning.DEMOTED | Meaning.STALE,
+    # Without a class in redis-py:
+    "BUSY": Meaning.OUTAGE,  # a script runs for too long
+    "MISCONF": Meaning.OUTAGE,  # the disk is not writable
+    "NOREPLICAS": Meaning.OUTAGE,  # a master has too few
+}
+"""Class of redis-py or first word of a reply -> what it means, besides what its bases mean."""
+
+
+def classes_of(meaning: Meaning) -> tuple[type[Exception], ...]:
+    """Return the classes of redis-py that have a meaning."""
+    return tuple(
+        name for name, own in MEANINGS.items() if isinstance(name, type) and meaning in own
+    )
+
+
+_OUTAGES = classes_of(Meaning.OUTAGE)
+_OUTAGE_WORDS = {name for name, own in MEANINGS.items() if Meaning.OUTAGE in own}
 
 
 def is_outage(error: BaseException) -> bool:
     """Return whether Redis failed; any other error is a reply of a working server."""
-    return isinstance(error, _OUTAGES) or str(error).partition(" ")[0] in _OUTAGE_PREFIXES
+    return isinstance(error, _OUTAGES) or str(error).partition(" ")[0] in _OUTAGE_WORDS
 
 
 def is_unsent(error: BaseException) -> bool:
@@ -57,12 +89,12 @@ def is_unsent(error: BaseException) -> bool:
 
 def is_read_only(error: BaseException) -> bool:
     """Return whether a replica refused the command, which then changed nothing."""
-    return isinstance(error, ReadOnlyError)
+    return isinstance(error, classes_of(Meaning.DEMOTED))
 
 
 def is_of_stale_client(error: BaseException) -> bool:
     """Return whether the client's master became a replica or none of its nodes replies."""
-    return isinstance(error, ReadOnlyError | RedisClusterException)
+    return isinstance(error, classes_of(Meaning.STALE))
 
 
 def describe(error: BaseException) -> str:
