@@ -197,6 +197,7 @@ STARTED_BY_HAND = {
     "run": "stays up; tests/e2e/test_kept_data.py runs `python -m local up`",
     "smoke": "needs a deployed environment; tests/e2e/test_smoke.py runs it on a stack",
     "status": "prints a running stack",
+    "test-clock": "the job any-day moves the clock of its runner instead",
     "test-unit": "a part of `make test`",
     **dict.fromkeys(
         ("alarms", "balancer", "contract", "samples", "template", "web"),
