@@ -17,6 +17,7 @@ CONTEXT_TESTS = {
     "counters": ("tests/integration/counters", "tests/integration/follows"),
     "flash_sales": ("tests/unit/flash_sales", "tests/integration/flash_sales"),
     "infra": ("tests/unit/infra", "tests/integration/infra"),
+    "webhooks": ("tests/integration/webhooks", "tests/integration/event_log"),
 }
 CONTEXT_MODELS = {
     "reactions": ("tests/model/test_reactions_model.py",),

@@ -46,6 +46,8 @@ WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
 ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
+WEBHOOKS = "tests/integration/webhooks/test_webhooks.py"
+
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
 OUTBOX = "tests/unit/infra/test_outbox.py"
@@ -160,6 +162,9 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
     "reactions/reign_guard.py": [REIGN_GUARD, PERSIST, RECOVERY],
     "reactions/sweep.py": [SWEEP, OUTAGES],
+    "webhooks/dispatch_events.py": [WEBHOOKS],
+    "webhooks/model.py": [WEBHOOKS],
+    "webhooks/mysql_webhooks.py": [WEBHOOKS],
 }
 
 OF_MUTANTS: dict[str, Sequence[str]] = {

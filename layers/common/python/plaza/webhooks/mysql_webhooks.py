@@ -79,9 +79,18 @@ def insert(webhook_id: int, url: str, kinds: Collection[str], at: EventPosition)
 
 
 def change(webhook_id: int, url: str, kinds: Collection[str]) -> None:
-    """Store another URL and other types; the next batch has them."""
+    """Store another URL and other types; the next batch has them.
+
+    A dispatcher that read the row before stores nothing: it would pass over events of a new type.
+    The events of a batch on its way are from before the change, so its outcome counts.
+    """
     mysql.write(
-        "UPDATE webhook SET url = %s, kinds = %s WHERE id = %s", (url, _join(kinds), webhook_id)
+        """
+        UPDATE webhook
+        SET url = %s, kinds = %s, attempt = attempt + (leased_until <= UTC_TIMESTAMP(6))
+        WHERE id = %s
+        """,
+        (url, _join(kinds), webhook_id),
     )
 
 
@@ -130,11 +139,16 @@ def enable(webhook_id: int) -> None:
     )
 
 
-def disable(webhook_id: int, error: str) -> None:
-    """Disable a webhook."""
+def disable(webhook: Webhook, error: str) -> None:
+    """Disable a webhook, unless it changed since it was read."""
     mysql.write(
-        f"UPDATE webhook SET state = '{DISABLED}', last_error = %s WHERE id = %s",
-        (error, webhook_id),
+        f"""
+        UPDATE webhook
+        SET state = '{DISABLED}', last_error = %s
+        WHERE id = %s
+          AND attempt = %s
+        """,
+        (error, webhook.id, webhook.attempt),
     )
 
 
