@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from local.stack.servers import connect_mysql
 from plaza.event_log import mysql_events, read_events
 from plaza.infra.aws import secrets
 from plaza.infra.http import web_client
@@ -31,6 +33,7 @@ from plaza.webhooks.model import (
 )
 from plaza.webhooks.queues import DELIVERIES, WEBHOOKS
 from tests.support.failures import failing
+from tests.support.interleave import run_after_first_statement
 from tests.support.plaza import World, decode, forget
 from tests.support.receiver import Receiver, is_signed, receiving
 from tests.support.stores import add_users
@@ -515,6 +518,23 @@ def test_the_number_of_webhooks_is_limited(
     with pytest.raises(Conflict):
         make(receiver)
     assert MAX_WEBHOOKS == 50
+
+
+def test_the_first_webhooks_that_are_made_at_once_are_limited(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, mysql_url: str
+) -> None:
+    monkeypatch.setattr(mysql_webhooks, "MAX_WEBHOOKS", 1)
+    with closing(connect_mysql(mysql_url)) as other, other.cursor() as cursor:
+        run_after_first_statement(
+            monkeypatch,
+            lambda: cursor.execute(
+                "INSERT INTO webhook (id, url, kinds, state, reaction_seq, event_seq, read_s)"
+                " VALUES (1, '', '', 'enabled', 0, 0, 0)"
+            ),
+        )
+        with pytest.raises(Conflict):
+            make(receiver)
+    assert len(operate_webhooks.list_webhooks()) == 1
 
 
 def test_secrets_are_in_no_message_row_or_log_line(
