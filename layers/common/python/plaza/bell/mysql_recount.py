@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plaza.bell.model import COMMENT, GroupKey
+from plaza.bell.mysql_store import TOTAL_ROWS
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
@@ -59,11 +60,7 @@ def _read_sized(where: str, order: str, limit: int) -> list[SizedGroup]:
     rows = mysql.fetch_all(
         f"""
         SELECT g.user_id, g.kind, g.subject_type, g.subject_id, g.is_open = 1 OR g.fresh <> 0,
-               COALESCE(CASE g.kind
-                   WHEN 'like' THEN c.like_total
-                   WHEN 'follow' THEN c.follow_total
-                   ELSE c.comment_total
-               END, 0)
+               {TOTAL_ROWS}
         FROM (
             SELECT user_id, kind, subject_type, subject_id, is_open, fresh
             FROM bell_group AS g FORCE INDEX (PRIMARY)
@@ -84,12 +81,12 @@ def count_groups(keys: Iterable[GroupKey], cursor: Cursor | None = None) -> list
     listed = list(keys)
     if not listed:
         return []
-    arms = [
-        arm
-        for is_comment in (False, True)
-        if (arm := _select(is_comment, [k for k in listed if (k.kind == COMMENT) == is_comment]))
-    ]
-    statement = " UNION ALL ".join(arms)
+    columns = """
+        g.fresh, g.fresh_after, g.is_open,
+        COALESCE(SUM(r.bell_position > g.read_position), 0),
+        COALESCE(SUM(r.bell_position > g.shown_position), 0)
+        """
+    statement = _select(columns, listed)
     if cursor is None:
         rows = mysql.fetch_all(statement)
     else:
@@ -101,9 +98,26 @@ def count_groups(keys: Iterable[GroupKey], cursor: Cursor | None = None) -> list
     ]
 
 
-def _select(is_comment: bool, keys: Sequence[GroupKey]) -> str:
-    if not keys:
-        return ""
+def count_rung_after(
+    cursor: Cursor, position: int, keys: Iterable[GroupKey]
+) -> dict[GroupKey, int]:
+    """Return how many rows of each of ``keys``, at least one, rang after a position."""
+    cursor.execute(_select(f"COALESCE(SUM(r.bell_position > {position:d}), 0)", list(keys)))
+    return {GroupKey(*row[:4]): int(row[4]) for row in cursor.fetchall()}
+
+
+def _select(columns: str, keys: Sequence[GroupKey]) -> str:
+    """Return the statement that groups the rows of ``keys``, at least one."""
+    comments = [key for key in keys if key.kind == COMMENT]
+    reactions = [key for key in keys if key.kind != COMMENT]
+    return " UNION ALL ".join(
+        _select_kind(columns, of_kind, is_comment=of_kind is comments)
+        for of_kind in (reactions, comments)
+        if of_kind
+    )
+
+
+def _select_kind(columns: str, keys: Sequence[GroupKey], *, is_comment: bool) -> str:
     among = " OR ".join(
         "(g.user_id = %d AND g.kind = '%s' AND g.subject_type = '%s' AND g.subject_id = %d)" % key
         for key in sorted(keys)
@@ -121,9 +135,7 @@ def _select(is_comment: bool, keys: Sequence[GroupKey]) -> str:
             AND r.state = 1"""
     )
     return f"""
-        SELECT g.user_id, g.kind, g.subject_type, g.subject_id, g.fresh, g.fresh_after, g.is_open,
-               COALESCE(SUM(r.bell_position > g.read_position), 0),
-               COALESCE(SUM(r.bell_position > g.shown_position), 0)
+        SELECT g.user_id, g.kind, g.subject_type, g.subject_id, {columns}
         FROM bell_group AS g FORCE INDEX (PRIMARY)
         {rows}
         WHERE {among}
