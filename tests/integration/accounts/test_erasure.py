@@ -38,7 +38,7 @@ from tests.support.accounts import FRIEND, PHONE, Account
 from tests.support.audits import Audit
 from tests.support.failures import Killed
 from tests.support.functions import handler
-from tests.support.interleave import run_after_first_statement
+from tests.support.interleave import run_after_statement
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
 from tests.support.stores import add_users
@@ -373,7 +373,7 @@ def test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user(
                     cursor.execute(PHONES.insert, ("+8613800138000", 70))
             other.commit()
 
-        run_after_first_statement(monkeypatch, add_login)
+        run_after_statement(monkeypatch, add_login)
         users_erasure.erase(70)
     for table in ("user_phone", "user_identity"):
         assert mysql.fetch_all(f"SELECT user_id FROM {table}") == []

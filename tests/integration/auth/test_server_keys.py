@@ -31,7 +31,7 @@ from plaza.interventions import verbs
 from plaza.reactions import Target
 from plaza.users import sign_up
 from tests.integration.conftest import Away
-from tests.support.interleave import run_after_first_statement
+from tests.support.interleave import run_after_statement
 from tests.support.plaza import World
 from tests.support.routes import contract
 from tests.support.sign_in_client import HOME, Reply, send
@@ -301,7 +301,7 @@ def test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid(
         def insert_two() -> None:
             cursor.executemany(insert, ["a", "b"])
 
-        run_after_first_statement(monkeypatch, insert_two)
+        run_after_statement(monkeypatch, insert_two)
         with pytest.raises(Conflict):
             make("read")
     assert len(list_server_keys()) == 2

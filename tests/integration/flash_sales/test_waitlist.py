@@ -667,3 +667,18 @@ def test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more(
     assert redis_waitlist.read_buyers(sale) == [3]
     with pytest.raises(NotWaiting):
         waitlist.read_position(voucher.id, 2)
+
+
+def test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_waitlist, "leave", raise_redis_down)
+        with pytest.raises(RedisDown):
+            recover_orders.recover_orders()
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}

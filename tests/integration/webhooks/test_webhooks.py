@@ -33,7 +33,7 @@ from plaza.webhooks.model import (
 )
 from plaza.webhooks.queues import DELIVERIES, WEBHOOKS
 from tests.support.failures import failing
-from tests.support.interleave import run_after_first_statement
+from tests.support.interleave import run_after_statement
 from tests.support.plaza import World, decode, forget
 from tests.support.receiver import Receiver, is_signed, receiving
 from tests.support.stores import add_users
@@ -525,7 +525,7 @@ def test_the_first_webhooks_that_are_made_at_once_are_limited(
 ) -> None:
     monkeypatch.setattr(mysql_webhooks, "MAX_WEBHOOKS", 1)
     with closing(connect_mysql(mysql_url)) as other, other.cursor() as cursor:
-        run_after_first_statement(
+        run_after_statement(
             monkeypatch,
             lambda: cursor.execute(
                 "INSERT INTO webhook (id, url, kinds, state, reaction_seq, event_seq, read_s)"
