@@ -46,6 +46,16 @@ WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
 ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
+BELL = "tests/integration/bell/test_bell.py"
+BELL_REPAIR = "tests/integration/bell/test_bell_repair.py"
+EVENTS_OUT = "tests/integration/event_log/test_events_out.py"
+PUSH = "tests/integration/push/test_push.py"
+SERVER_KEYS = "tests/integration/auth/test_server_keys.py"
+ERASURE = "tests/integration/accounts/test_erasure.py"
+CHECKINS = "tests/integration/checkins/test_checkins.py"
+CHECKIN_RULES = "tests/unit/checkins/test_checkin_rules.py"
+SCORES = "tests/integration/content/test_shop_scores.py"
+CLOCK_JUMPS = "tests/integration/infra/test_clock_jumps.py"
 WEBHOOKS = "tests/integration/webhooks/test_webhooks.py"
 
 CACHE = "tests/integration/infra/test_cache.py"
@@ -91,9 +101,20 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
+    "accounts/erase.py": [ERASURE],
+    "auth/mysql_server_keys.py": [SERVER_KEYS],
+    "bell/inspection.py": [BELL_REPAIR],
+    "bell/mark_read.py": [BELL],
+    "bell/model.py": [BELL],
+    "bell/mysql_recount.py": [BELL_REPAIR],
+    "bell/redis_store.py": [BELL],
+    "checkins/model.py": [CHECKIN_RULES, CHECKINS],
+    "checkins/mysql_store.py": [CHECKINS],
+    "content/review_slots.py": [SCORES],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
+    "counters/mysql_shops.py": [SCORES],
     "counters/mysql_store.py": [COUNTERS, PERSIST],
     "counters/redis_store.py": [
         COUNTERS,
@@ -101,6 +122,11 @@ OF_FILES: dict[str, Sequence[str]] = {
         FOLLOW_CLAIMS,
         "tests/integration/follows/test_follows.py",
     ],
+    "event_log/model.py": [EVENTS_OUT],
+    "event_log/mysql_append.py": [EVENTS_OUT],
+    "event_log/mysql_events.py": [EVENTS_OUT],
+    "flash_sales/cancel_order.py": [WAITLIST],
+    "flash_sales/load_sale.py": [WAITLIST],
     "flash_sales/lua/confirm.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
     "flash_sales/lua/join.lua": [WAITLIST],
     "flash_sales/lua/leave.lua": [WAITLIST],
@@ -114,9 +140,11 @@ OF_FILES: dict[str, Sequence[str]] = {
     "flash_sales/lua/reserve.lua": [SALES, WAITLIST, LIFECYCLE],
     "flash_sales/lua/withdraw.lua": [PHASES, SALES],
     "flash_sales/model.py": [ORDERS, SALES],
+    "flash_sales/mysql_archive.py": [ARCHIVE],
     "flash_sales/mysql_orders.py": [SALES, LIFECYCLE, ARCHIVE],
     "flash_sales/persist.py": [SALES, RACES, LIFECYCLE],
     "flash_sales/recover_orders.py": [RECOVERY_LIST, SALES, LIFECYCLE, WAITLIST],
+    "flash_sales/waitlist.py": [WAITLIST],
     "infra/derived/outbox.py": [OUTBOX, SWEEP],
     "infra/derived/projections.py": [PROJECTIONS, COUNTERS],
     "infra/queues/processor.py": [QUEUES, REQUEST_IDS],
@@ -126,6 +154,8 @@ OF_FILES: dict[str, Sequence[str]] = {
     "infra/redis/lua/outbox.inc.lua": [SWEEP, RECOVERY],
     "infra/redis/lua/project.lua": [PROJECTIONS, COUNTERS],
     "infra/redis/lua/store_read.lua": [PROJECTIONS, COUNTERS],
+    "push/announce.py": [PUSH],
+    "push/mysql_store.py": [PUSH],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
     "reactions/lua/cache_earliest.lua": [EARLIEST],
@@ -162,14 +192,21 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
     "reactions/reign_guard.py": [REIGN_GUARD, PERSIST, RECOVERY],
     "reactions/sweep.py": [SWEEP, OUTAGES],
+    "users/mysql_users.py": [ERASURE],
     "webhooks/dispatch_events.py": [WEBHOOKS],
     "webhooks/model.py": [WEBHOOKS],
     "webhooks/mysql_webhooks.py": [WEBHOOKS],
 }
 
 OF_MUTANTS: dict[str, Sequence[str]] = {
+    "bell/mark-read/unbounded-count": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
     "counters/mysql-store/correct-adds": [RECONCILIATION],
+    "event-log/mysql-events/later-claim": [CLOCK_JUMPS],
+    "flash-sales/open/drain-of-later-clock": [CLOCK_JUMPS],
+    "flash-sales/overdue/later-entry": [CLOCK_JUMPS],
+    "flash-sales/reserve/later-clock": [CLOCK_JUMPS],
     "flash-sales/recover-orders/filter": ["tests/integration/api/test_unknown_ids.py"],
+    "push/mysql-store/later-due": [CLOCK_JUMPS],
     "infra/projections/replica-misses": [PROJECTIONS],
     "reactions/gate/hidden": [MODERATION],
     "reactions/gate/hidden-unlike": [MODERATION],
