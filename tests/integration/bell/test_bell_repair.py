@@ -82,10 +82,11 @@ def test_a_wrong_bell_in_redis_is_found_and_dropped(
     queries.read_bell(OWNER)
     name, *arguments = command
     redis.execute(name, queries.bell_key(OWNER), *arguments)
-    assert findings_of(run(rung)) == {("list", "bell-cache", f"user:{OWNER}")}
+    finding = ("list", "bell-cache", f"user:{OWNER}")
+    assert finding in findings_of(run(rung))
     assert redis.execute("EXISTS", queries.bell_key(OWNER)) == 0
     assert queries.read_bell(OWNER) == bell()
-    assert run(rung).differing == 0
+    assert finding not in findings_of(run(rung))
 
 
 def test_a_closed_group_is_compared_in_turn(rung: World, monkeypatch: pytest.MonkeyPatch) -> None:
