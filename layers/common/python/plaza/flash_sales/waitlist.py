@@ -79,8 +79,8 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
 
 def read_position(voucher_id: int, buyer_id: int) -> WaitlistPosition:
     """Return the position. Two round trips; a statement if Redis has none, and one more and two
-    round trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen, VoucherMissing,
-    VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
+    round trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen,
+    VoucherMissing, VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
     sale = _find_sale(voucher_id)
     order, position = redis_waitlist.read_position(sale, buyer_id)
     if order is None and position is None:

@@ -1,4 +1,4 @@
-"""Lists, bells, and units of sales, that Redis derives from MySQL and that can be dropped at any time.
+"""Lists, bells and units of sales that Redis derives from MySQL and that can be dropped any time.
 
 A scan of Redis finds their keys, so each run compares all that Redis has. An inbox costs as much as
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list

@@ -57,9 +57,9 @@ Counts = Mapping[tuple[int, str], int]
 
 class Subject(NamedTuple):
     """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
-    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` of a
-    review; ``slot`` of a review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of the target's
-    owner; a name of ``derived_lists.LISTS``."""
+    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` or
+    ``slot`` of a review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of
+    the target's owner; a name of ``derived_lists.LISTS``."""
 
     what: str
     type: str

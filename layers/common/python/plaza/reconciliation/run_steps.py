@@ -9,7 +9,7 @@ A run has these parts:
     redis:votes                  a share of all reviews: votes and slots (its name: ``rounds``)
     redis:shops, redis:vouchers  a share of all shops and vouchers: places, filters of ids
     redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
-    bells                        a share of all bells: their unread groups, the blocks by their users
+    bells                        a share of all bells: their unread groups and blocks
     groups                       a share of all users with a bell: the rows that their groups count
     redis:<node>                 keys of a node: targets, projections of counters, derived lists
     filter:<kind>:<type>:<id>    actors of a target in the share that has a Bloom filter
