@@ -199,21 +199,79 @@ OF_FILES: dict[str, Sequence[str]] = {
 }
 
 OF_MUTANTS: dict[str, Sequence[str]] = {
+    "accounts/erase/one-stops-all": [f"{ERASURE}::test_a_failed_erasure_does_not_stop_the_others"],
+    "auth/mysql-server-keys/ended-counts": [
+        f"{SERVER_KEYS}::test_two_keys_of_a_name_are_valid_at_a_time"
+    ],
+    "auth/mysql-server-keys/too-many": [
+        f"{SERVER_KEYS}::test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid"
+    ],
+    "bell/inspection/not-compared": [
+        f"{BELL_REPAIR}::test_a_wrong_bell_in_redis_is_found_and_dropped"
+    ],
+    "bell/mark-read/later-version": [
+        f"{BELL}::test_a_position_above_the_bell_and_one_of_another_epoch_mark_nothing"
+    ],
+    "bell/mark-read/not-left": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
     "bell/mark-read/unbounded-count": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
+    "bell/model/overtaken-not-counted": [
+        f"{BELL}::test_an_older_mark_of_another_device_reads_what_it_displayed"
+    ],
+    "bell/redis-store/created": [
+        f"{BELL}::test_a_consumer_stores_no_bell_that_no_reader_has_asked_for"
+    ],
+    "content/review-slots/left-over-stays": [
+        f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
+    ],
+    "content/review-slots/missing-not-found": [
+        f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
+    ],
+    "counters/mysql-shops/first-not-added": [
+        f"{SCORES}::test_two_first_reviews_at_once_are_counted_twice"
+    ],
     "counters/mysql-store/correct-adds": [RECONCILIATION],
     "event-log/mysql-events/later-claim": [CLOCK_JUMPS],
+    "flash-sales/cancel-order/row-stays": [
+        f"{WAITLIST}::test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more"
+    ],
+    "flash-sales/load-sale/left-joins": [
+        f"{WAITLIST}::test_a_buyer_who_leaves_while_redis_reads_the_waitlist_again_waits_no_more"
+    ],
+    "flash-sales/load-sale/rejoined-removed": [
+        f"{WAITLIST}::test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_position"
+    ],
+    "flash-sales/mysql-archive/not-locked": [
+        f"{ARCHIVE}::test_an_order_is_locked_from_its_comparison_until_it_is_deleted"
+    ],
     "flash-sales/open/drain-of-later-clock": [CLOCK_JUMPS],
     "flash-sales/overdue/later-entry": [CLOCK_JUMPS],
-    "flash-sales/reserve/later-clock": [CLOCK_JUMPS],
     "flash-sales/recover-orders/filter": ["tests/integration/api/test_unknown_ids.py"],
-    "push/mysql-store/later-due": [CLOCK_JUMPS],
+    "flash-sales/reserve/later-clock": [CLOCK_JUMPS],
+    "flash-sales/waitlist/ended-offer-last": [
+        f"{WAITLIST}::test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns"
+    ],
+    "flash-sales/waitlist/row-not-read-again": [
+        f"{WAITLIST}::test_a_buyer_who_leaves_on_one_device_and_joins_on_another_waits_in_both_stores_or_none"
+    ],
     "infra/projections/replica-misses": [PROJECTIONS],
+    "push/announce/due-later": [
+        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+    ],
+    "push/announce/refused-lost": [f"{PUSH}::test_what_sqs_refuses_is_announced_by_the_sweeper"],
+    "push/announce/stored-before-sent": [
+        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+    ],
+    "push/mysql-store/all-on": [f"{PUSH}::test_a_kind_that_is_off_is_listed_and_not_pushed"],
+    "push/mysql-store/later-due": [CLOCK_JUMPS],
     "reactions/gate/hidden": [MODERATION],
-    "reactions/gate/hidden-unlike": [MODERATION],
     "reactions/gate/hidden-from-author": [MODERATION],
-    "reactions/mysql-reactions/gate-not-locked": [LOG_GATE],
+    "reactions/gate/hidden-unlike": [MODERATION],
     "reactions/mysql-reactions/gate-exclusive": [LOG_GATE],
+    "reactions/mysql-reactions/gate-not-locked": [LOG_GATE],
     "reactions/mysql-reactions/reigns-without-gate": [LOG_GATE],
     "reactions/persist/log-gate": [LOG_GATE],
+    "users/mysql-users/user-last": [
+        f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
+    ],
 }
 """Mutants that other tests find sooner than the tests of their file."""
