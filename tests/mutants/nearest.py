@@ -218,7 +218,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
         f"{BELL}::test_an_older_mark_of_another_device_reads_what_it_displayed"
     ],
     "bell/redis-store/created": [
-        f"{BELL}::test_a_consumer_stores_no_bell_that_no_reader_has_asked_for"
+        f"{BELL}::test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for"
     ],
     "content/review-slots/left-over-stays": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"

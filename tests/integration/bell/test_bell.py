@@ -412,12 +412,13 @@ def test_an_erased_recipient_has_no_group_and_a_position(monkeypatch: pytest.Mon
 # ---------------------------------------------------------------- the projection
 
 
-def test_a_consumer_stores_no_bell_that_no_reader_has_asked_for() -> None:
+def test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for() -> None:
     like(7)
-    assert redis.execute("EXISTS", queries.bell_key(OWNER)) == 0
-    queries.read_bell(OWNER)
+    mark(display())
+    assert redis.execute("HGET", queries.bell_key(OWNER), "value") is None
+    assert queries.read_bell(OWNER) == bell()
     like(8)
-    assert redis.execute("HGET", queries.bell_key(OWNER), "version") == "2"
+    assert redis.execute("HGET", queries.bell_key(OWNER), "value") == "1"
 
 
 def test_readers_get_the_bell_and_consumers_update_it() -> None:

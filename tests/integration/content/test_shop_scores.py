@@ -99,15 +99,19 @@ def test_two_first_reviews_at_once_are_counted_twice(
 SLOT_DAMAGES = {
     "missing": "DELETE FROM review_slot",
     "left over": "INSERT INTO review_slot VALUES (5, 9, 0, 4711)",
+    "of a deleted review": "INSERT INTO review_slot SELECT 5, 8, 0, content_id FROM content"
+    " WHERE deleted_at IS NOT NULL",
 }
 
 
 @pytest.mark.parametrize("damage", SLOT_DAMAGES)
 def test_a_wrong_slot_of_a_review_is_found_and_repaired(shop: World, damage: str) -> None:
-    made = review(7, 5)
+    made, deleted = review(7, 5), review(8, 2)
+    assert ask("DELETE", f"/reviews/{deleted}", user=8).status == 204
+    shop.queues.drain()
     assert run(shop).differing == 0
     mysql.write(SLOT_DAMAGES[damage])
-    wrong = made if damage == "missing" else "4711"
+    wrong = {"missing": made, "left over": "4711"}.get(damage, deleted)
     assert findings_of(run(shop)) == {("slot", "slot", f"review:{wrong}")}
     assert ask("POST", "/shops/5/reviews", REVIEW | {"score": 5}, user=7).status == 409
     review(9, 1)
