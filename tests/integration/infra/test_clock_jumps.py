@@ -11,6 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from plaza.event_log import read_events
+from plaza.event_log.model import LogHead
 from plaza.flash_sales import (
     place_order,
     redis_keys,
@@ -153,7 +154,7 @@ def test_a_webhook_is_due_after_its_lease_and_its_pause(
         " VALUES (1, '', '', 'enabled', 0, 0, 0, %s)",
         (failures,),
     )
-    head = read_events.LogHead(0, 1, 1)
+    head = LogHead(0, 1, 1)
 
     def is_due(ahead_s: int) -> bool:
         mysql.write(f"UPDATE webhook SET {column} = UTC_TIMESTAMP(6) + INTERVAL {ahead_s} SECOND")
