@@ -97,6 +97,7 @@ def render(audit_report: AuditReport) -> RenderableType:
     parts += [Text(f"  {difference}") for difference in audit_report.differences[:SHOWN]]
     if len(audit_report.differences) > SHOWN:
         parts.append(f"  and {len(audit_report.differences) - SHOWN:,} more")
+    parts += [Text(f"  accepted: {text}") for text in audit_report.accepted_differences[:SHOWN]]
     if audit_report.clean:
         parts.append("[green]clean[/green]")
     elif audit_report.quiet:

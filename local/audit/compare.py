@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from local.audit.bells import BellCount
@@ -20,6 +21,7 @@ from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState
 from local.audit.vouchers import find_oversold, find_wrong_sales
 from plaza.counters import USER_COUNTER, ShopCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
+from plaza.counters.redis_store import CLAIM_TTL_MS
 from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
@@ -69,6 +71,7 @@ class AuditReport:
     bells: BellCount = field(default_factory=BellCount)
     spilled: Mapping[str, int] = field(default_factory=dict)
     moving: int = 0
+    accepted_differences: Sequence[str] = ()
 
     @property
     def quiet(self) -> bool:
@@ -110,6 +113,7 @@ class AuditReport:
             "checkins": self.checkins,
             "bells": self.bells._asdict(),
             "differences": [str(difference) for difference in self.differences[:20]],
+            "accepted_differences": self.accepted_differences[:20],
         }
 
 
@@ -148,7 +152,7 @@ def compare(
         stranded = find_stranded_orders(record.orders, cache.orders, generations, is_quiet)
         others += [Difference(*difference) for difference in stranded]
     if is_quiet:
-        others += [*find_wrong_projections(record, cache), *find_claims(cache)]
+        others += [*find_wrong_projections(record, cache), *find_claims(record, cache)]
         others += [
             Difference(*difference)
             for difference in (
@@ -187,6 +191,7 @@ def compare(
         bells=record.bells,
         spilled=record.spilled,
         moving=sum(hot.moving for hot in cache.hot.values()),
+        accepted_differences=list(find_accepted_claims(record, cache)) if is_quiet else [],
     )
 
 
@@ -452,10 +457,28 @@ def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Di
             yield _differs(f"comments of {target}", projected, str(total), version)
 
 
-def find_claims(cache: RedisState) -> Iterator[Difference]:
+def find_claims(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
     """Yield claims that were not released although their follow is counted."""
     for user_id, claims in sorted(cache.claims.items()):
-        yield Difference(f"claims of user {user_id}", f"not released: {_format_sample(claims)}")
+        counted = [name for name in claims if _has_follow(record, user_id, name)]
+        if counted:
+            yield Difference(
+                f"claims of user {user_id}", f"not released: {_format_sample(counted)}"
+            )
+
+
+def find_accepted_claims(record: MysqlState, cache: RedisState) -> Iterator[str]:
+    """Yield claims whose follow was not stored, and until when they count (docs/limits.md)."""
+    for user_id, claims in sorted(cache.claims.items()):
+        for name, at_us in claims.items():
+            if not _has_follow(record, user_id, name):
+                until = datetime.fromtimestamp((at_us // 1000 + CLAIM_TTL_MS) // 1000, UTC)
+                yield f"claim of user {user_id}: {name}, until {until:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _has_follow(record: MysqlState, user_id: int, name: str) -> bool:
+    target_type, _, target_id = name.partition(":")
+    return user_id in record.on.get(("follow", Target(target_type, int(target_id))), {})
 
 
 def _differs(of: str, projected: CachedCounter, value: str, version: int) -> Difference:

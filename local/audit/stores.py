@@ -221,7 +221,8 @@ class RedisState:
     """The state of Redis.
 
     ``outbox_index``: entries of all shards, <kind>:<target>. ``users``, and ``comments`` by post:
-    projections of counters. ``claims``: by user. ``sales``: by voucher. ``calendars``: by user;
+    projections of counters. ``claims``: by user, target -> time in
+    microseconds. ``sales``: by voucher. ``calendars``: by user;
     ``checkin_outbox_index``: user ids.
     """
 
@@ -229,7 +230,7 @@ class RedisState:
     outbox_index: set[str] = field(default_factory=set)
     users: dict[int, CachedCounter] = field(default_factory=dict)
     comments: dict[int, CachedCounter] = field(default_factory=dict)
-    claims: dict[int, list[str]] = field(default_factory=dict)
+    claims: dict[int, dict[str, int]] = field(default_factory=dict)
     sales: dict[int, SaleState] = field(default_factory=dict)
     orders: list[OrderEntry] = field(default_factory=list)
     calendars: dict[int, Calendar] = field(default_factory=dict)
@@ -416,7 +417,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
         for key in client.scan_iter(count=1000):
             redis_keys.add_key(key)
         outbox_index = _read_members(client, redis_keys.outbox_index)
-        claims = _read_members(client, redis_keys.claims.values())
+        claims = _read_scores(client, redis_keys.claims.values())
         checkin_outbox_index = _read_members(client, redis_keys.checkins.outbox_index)
         orders = read_entries(client, redis_keys.orders)
         reigns = _read_reigns(client)
@@ -557,13 +558,20 @@ def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, CachedCoun
 
 def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
     """Return the members of sorted sets, without empty ones."""
-    by_key: dict[str, list[str]] = {}
+    return {key: list(score_of) for key, score_of in _read_scores(client, keys).items()}
+
+
+def _read_scores(client: Any, keys: Collection[str]) -> dict[str, dict[str, int]]:
+    """Return the members of sorted sets with their scores, without empty ones."""
+    by_key: dict[str, dict[str, int]] = {}
     for batch in _batches(sorted(keys)):
         pipe = client.pipeline(transaction=False)
         for key in batch:
-            pipe.zrange(key, 0, -1)
+            pipe.zrange(key, 0, -1, withscores=True)
         by_key |= {
-            key: members for key, members in zip(batch, pipe.execute(), strict=True) if members
+            key: {member: int(score) for member, score in pairs}
+            for key, pairs in zip(batch, pipe.execute(), strict=True)
+            if pairs
         }
     return by_key
 

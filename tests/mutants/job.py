@@ -23,7 +23,7 @@ from typing import NamedTuple
 import pytest
 
 from cli.paths import LAYER, ROOT
-from tests.mutants.mutant import CONTEXT_MODELS, CONTEXT_TESTS, Mutant
+from tests.mutants.mutant import Mutant
 from tests.support.servers import SharedServers, share_servers
 
 KILLED, TIMEOUT, SURVIVED, BROKEN = "killed", "timeout", "survived", "broken"
@@ -113,11 +113,7 @@ class Job:
         """Return the verdict of the nearest tests, then of the context's, then of its model.
         ``killer``, the test that killed it before, runs first."""
         began_s = time.monotonic()
-        stages = {
-            "nearest": mutant.tests,
-            "context": CONTEXT_TESTS[mutant.context],
-            "model": CONTEXT_MODELS[mutant.context],
-        }
+        stages = mutant.list_stages()
         if killer:
             stages = {"again": [killer], **stages}
         for stage, tests in stages.items():

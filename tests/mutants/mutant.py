@@ -11,18 +11,11 @@ from typing import NamedTuple
 
 from cli.paths import LAYER, ROOT
 
-# Tests of a context, and its models; they are played when the nearest tests find nothing.
+# Tests of a context beside its own folders, and its models; they are played when the nearest tests
+# find nothing.
 CONTEXT_TESTS = {
-    "accounts": ("tests/integration/accounts",),
-    "checkins": ("tests/unit/checkins", "tests/integration/checkins"),
     "cli": ("tests/unit/ops", "tests/integration/ops"),
-    "content": ("tests/unit/content", "tests/integration/content"),
-    "ops": ("tests/unit/ops", "tests/integration/ops"),
-    "users": ("tests/unit/users", "tests/integration/users"),
-    "reactions": ("tests/unit/reactions", "tests/integration/reactions"),
-    "counters": ("tests/integration/counters", "tests/integration/follows"),
-    "flash_sales": ("tests/unit/flash_sales", "tests/integration/flash_sales"),
-    "infra": ("tests/unit/infra", "tests/integration/infra"),
+    "counters": ("tests/integration/follows",),
 }
 CONTEXT_MODELS = {
     "accounts": (),
@@ -59,6 +52,17 @@ class Mutant(NamedTuple):
     @property
     def context(self) -> str:
         return self.file.partition("/")[0]
+
+    def list_stages(self) -> dict[str, Sequence[str]]:
+        """Return the tests to play, in stages: the nearest, the context's, its model."""
+        folders = (f"tests/{kind}/{self.context}" for kind in ("unit", "integration"))
+        context = [folder for folder in folders if (ROOT / folder).is_dir()]
+        stages: dict[str, Sequence[str]] = {
+            "nearest": self.tests,
+            "context": [*context, *CONTEXT_TESTS.get(self.context, ())],
+            "model": CONTEXT_MODELS.get(self.context, ()),
+        }
+        return {stage: tests for stage, tests in stages.items() if tests}
 
     def path(self, root: Path = ROOT) -> Path:
         """Return the mutated file in the checkout ``root``."""

@@ -74,6 +74,14 @@ REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
 SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
 PADDED = f"{RECORDS}::test_an_identity_of_a_version_before_is_not_taken_for_another"
 LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
+BELL = "tests/integration/bell/test_bell.py"
+BELL_REPAIR = "tests/integration/bell/test_bell_repair.py"
+EVENTS_OUT = "tests/integration/event_log/test_events_out.py"
+PUSH = "tests/integration/push/test_push.py"
+SERVER_KEYS = "tests/integration/auth/test_server_keys.py"
+SCORES = "tests/integration/content/test_shop_scores.py"
+CLOCK_JUMPS = "tests/integration/infra/test_clock_jumps.py"
+WEBHOOKS = "tests/integration/webhooks/test_webhooks.py"
 
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
@@ -118,10 +126,8 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
-    "accounts/erase.py": [RETURNED],
     "accounts/mysql_store.py": [RETURNED, REIMPORTED],
     "checkins/daily_checkin.py": FLIGHTS,
-    "checkins/model.py": [CHECKIN_RULES, *FLIGHTS],
     "cli/files.py": [HISTORY_LINES, *QUOTES, STORED_ONCE, HOSTILE],
     "content/import_texts.py": [TAKEN],
     "ops/history.py": [
@@ -140,9 +146,20 @@ OF_FILES: dict[str, Sequence[str]] = {
     "users/mysql_imports.py": [PADDED, TAKEN, LEFT_OUT, REIMPORTED],
     "users/mysql_logins.py": [PADDED],
     "users/zones.py": [ZONES, CHECKIN_RULES],
+    "accounts/erase.py": [RETURNED, ERASURE],
+    "auth/mysql_server_keys.py": [SERVER_KEYS],
+    "bell/inspection.py": [BELL_REPAIR],
+    "bell/mark_read.py": [BELL],
+    "bell/model.py": [BELL],
+    "bell/mysql_recount.py": [BELL_REPAIR],
+    "bell/redis_store.py": [BELL],
+    "checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
+    "checkins/mysql_store.py": [CHECKINS],
+    "content/review_slots.py": [SCORES],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
+    "counters/mysql_shops.py": [SCORES],
     "counters/mysql_store.py": [COUNTERS, PERSIST],
     "counters/redis_store.py": [
         COUNTERS,
@@ -150,6 +167,11 @@ OF_FILES: dict[str, Sequence[str]] = {
         FOLLOW_CLAIMS,
         "tests/integration/follows/test_follows.py",
     ],
+    "event_log/model.py": [EVENTS_OUT],
+    "event_log/mysql_append.py": [EVENTS_OUT],
+    "event_log/mysql_events.py": [EVENTS_OUT],
+    "flash_sales/cancel_order.py": [WAITLIST],
+    "flash_sales/load_sale.py": [WAITLIST],
     "flash_sales/lua/confirm.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
     "flash_sales/lua/join.lua": [WAITLIST],
     "flash_sales/lua/leave.lua": [WAITLIST],
@@ -163,9 +185,11 @@ OF_FILES: dict[str, Sequence[str]] = {
     "flash_sales/lua/reserve.lua": [SALES, WAITLIST, LIFECYCLE],
     "flash_sales/lua/withdraw.lua": [PHASES, SALES],
     "flash_sales/model.py": [ORDERS, SALES],
+    "flash_sales/mysql_archive.py": [ARCHIVE],
     "flash_sales/mysql_orders.py": [SALES, LIFECYCLE, ARCHIVE],
     "flash_sales/persist.py": [SALES, RACES, LIFECYCLE],
     "flash_sales/recover_orders.py": [RECOVERY_LIST, SALES, LIFECYCLE, WAITLIST],
+    "flash_sales/waitlist.py": [WAITLIST],
     "infra/derived/outbox.py": [OUTBOX, SWEEP],
     "infra/derived/projections.py": [PROJECTIONS, COUNTERS],
     "infra/queues/processor.py": [QUEUES, REQUEST_IDS],
@@ -176,6 +200,8 @@ OF_FILES: dict[str, Sequence[str]] = {
     "infra/redis/lua/project.lua": [PROJECTIONS, COUNTERS],
     "infra/redis/lua/store_read.lua": [PROJECTIONS, COUNTERS],
     "reactions/failover_recovery.py": [RECOVERY, REIGN_GUARD],
+    "push/announce.py": [PUSH],
+    "push/mysql_store.py": [PUSH],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
     "reactions/lua/cache_earliest.lua": [EARLIEST],
@@ -214,19 +240,87 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
     "reactions/reign_guard.py": [REIGN_GUARD, PERSIST, RECOVERY],
     "reactions/sweep.py": [SWEEP, OUTAGES],
+    "users/mysql_users.py": [ERASURE],
+    "webhooks/dispatch_events.py": [WEBHOOKS],
+    "webhooks/model.py": [WEBHOOKS],
+    "webhooks/mysql_webhooks.py": [WEBHOOKS],
 }
 
 OF_MUTANTS: dict[str, Sequence[str]] = {
+    "accounts/erase/one-stops-all": [f"{ERASURE}::test_a_failed_erasure_does_not_stop_the_others"],
+    "auth/mysql-server-keys/ended-counts": [
+        f"{SERVER_KEYS}::test_two_keys_of_a_name_are_valid_at_a_time"
+    ],
+    "auth/mysql-server-keys/too-many": [
+        f"{SERVER_KEYS}::test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid"
+    ],
+    "bell/inspection/not-compared": [
+        f"{BELL_REPAIR}::test_a_wrong_bell_in_redis_is_found_and_dropped"
+    ],
+    "bell/mark-read/later-version": [
+        f"{BELL}::test_a_position_above_the_bell_and_one_of_another_epoch_mark_nothing"
+    ],
+    "bell/mark-read/not-left": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
+    "bell/mark-read/unbounded-count": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
+    "bell/model/overtaken-not-counted": [
+        f"{BELL}::test_an_older_mark_of_another_device_reads_what_it_displayed"
+    ],
+    "bell/redis-store/created": [
+        f"{BELL}::test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for"
+    ],
+    "content/review-slots/left-over-stays": [
+        f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
+    ],
+    "content/review-slots/missing-not-found": [
+        f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
+    ],
+    "counters/mysql-shops/first-not-added": [
+        f"{SCORES}::test_two_first_reviews_at_once_are_counted_twice"
+    ],
     "counters/mysql-store/correct-adds": [RECONCILIATION],
+    "event-log/mysql-events/later-claim": [CLOCK_JUMPS],
+    "flash-sales/cancel-order/row-stays": [
+        f"{WAITLIST}::test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more"
+    ],
+    "flash-sales/load-sale/left-joins": [
+        f"{WAITLIST}::test_a_buyer_who_leaves_while_redis_reads_the_waitlist_again_waits_no_more"
+    ],
+    "flash-sales/load-sale/rejoined-removed": [
+        f"{WAITLIST}::test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_position"
+    ],
+    "flash-sales/mysql-archive/not-locked": [
+        f"{ARCHIVE}::test_an_order_is_locked_from_its_comparison_until_it_is_deleted"
+    ],
+    "flash-sales/open/drain-of-later-clock": [CLOCK_JUMPS],
+    "flash-sales/overdue/later-entry": [CLOCK_JUMPS],
     "flash-sales/recover-orders/filter": ["tests/integration/api/test_unknown_ids.py"],
+    "flash-sales/reserve/later-clock": [CLOCK_JUMPS],
+    "flash-sales/waitlist/ended-offer-last": [
+        f"{WAITLIST}::test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns"
+    ],
+    "flash-sales/waitlist/row-not-read-again": [
+        f"{WAITLIST}::test_a_buyer_who_leaves_on_one_device_and_joins_on_another_waits_in_both_stores_or_none"
+    ],
     "infra/projections/replica-misses": [PROJECTIONS],
+    "push/announce/due-later": [
+        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+    ],
+    "push/announce/refused-lost": [f"{PUSH}::test_what_sqs_refuses_is_announced_by_the_sweeper"],
+    "push/announce/stored-before-sent": [
+        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+    ],
+    "push/mysql-store/all-on": [f"{PUSH}::test_a_kind_that_is_off_is_listed_and_not_pushed"],
+    "push/mysql-store/later-due": [CLOCK_JUMPS],
     "reactions/gate/hidden": [MODERATION],
-    "reactions/gate/hidden-unlike": [MODERATION],
     "reactions/gate/hidden-from-author": [MODERATION],
-    "reactions/mysql-reactions/gate-not-locked": [LOG_GATE],
+    "reactions/gate/hidden-unlike": [MODERATION],
     "reactions/mysql-reactions/gate-exclusive": [LOG_GATE],
     "reactions/mysql-reactions/known-epoch": [RECOVERY],
+    "reactions/mysql-reactions/gate-not-locked": [LOG_GATE],
     "reactions/mysql-reactions/reigns-without-gate": [LOG_GATE],
     "reactions/persist/log-gate": [LOG_GATE],
+    "users/mysql-users/user-last": [
+        f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
+    ],
 }
 """Mutants that other tests find sooner than the tests of their file."""

@@ -288,7 +288,14 @@ class Deployment(Harness):
     def _consume(self, consumer: Consumer, batch: Sequence[QueuedMessage], *others: str) -> Any:
         able = [name for name in self.versions if consumer.queue in self.versions[name].consumers]
         expected = {*self.phase.workers, *others}
-        name = self.dice.choice([name for name in able if name in expected] or able)
+        possible = [name for name in able if name in expected] or able
+        # A version that lacks messages of a sender gets them, as chance may never give it one.
+        lacking = [
+            name
+            for name in possible
+            if any(not self.consumed[consumer.queue, m.sender, name] for m in batch)
+        ]
+        name = self.dice.choice(lacking or possible)
         version = self.versions[name]
         for message in batch:
             self.consumed[consumer.queue, message.sender, name] += 1

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
+from pymysql.err import OperationalError
 
+from local.stack.servers import connect_mysql
 from plaza import counters, idempotency
 from plaza.accounts import erase, export, mysql_store
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S
@@ -27,16 +30,19 @@ from plaza.reactions import KINDS, LIKE, persist, queries, react
 from plaza.reactions import erasure as reactions_erasure
 from plaza.reactions.model import ReactionEvent, ReactionKey, TargetMissing
 from plaza.users import erasure as users_erasure
-from plaza.users import profiles, sign_up
+from plaza.users import mysql_imports, profiles, sign_up
 from plaza.users.model import UserMissing
+from plaza.users.mysql_logins import PHONES
 from tests.integration.conftest import Away
 from tests.support import content_api
 from tests.support.accounts import FRIEND, PHONE, Account
 from tests.support.audits import Audit
 from tests.support.failures import Killed
 from tests.support.functions import handler
+from tests.support.interleave import run_after_statement
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
+from tests.support.stores import add_users
 from tests.support.tables import ERASED, find_users
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
@@ -391,3 +397,28 @@ def test_a_request_to_erase_the_account_is_accepted(account: Account) -> None:
     for _ in range(2):
         reply = content_api.ask("DELETE", "/users/me", user=account.id, folder="api/users")
         assert (reply.status, reply.body["state"]) == (202, "erasing")
+
+
+@pytest.mark.parametrize("is_imported", [False, True], ids=["phone", "imported identity"])
+def test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, is_imported: bool
+) -> None:
+    """Given two connections: statements of one that wait for the other end after a second."""
+    add_users(70)
+    with closing(connect_mysql(mysql_url)) as other, other.cursor() as cursor:
+
+        def add_login() -> None:
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+            other.begin()
+            with suppress(OperationalError):
+                if is_imported:
+                    user = mysql_imports.ImportedUser(70, "Ada", 1, ("https://id.example", "a"))
+                    mysql_imports.insert(cursor, [user])
+                elif cursor.execute("SELECT id FROM user WHERE id = 70 FOR UPDATE"):
+                    cursor.execute(PHONES.insert, ("+8613800138000", 70))
+            other.commit()
+
+        run_after_statement(monkeypatch, add_login)
+        users_erasure.erase(70)
+    for table in ("user_phone", "user_identity"):
+        assert mysql.fetch_all(f"SELECT user_id FROM {table}") == []

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from local.stack.servers import connect_mysql
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify
 from plaza.auth.operate_server_keys import end_server_key, list_server_keys, make_server_key
@@ -29,6 +31,7 @@ from plaza.interventions import verbs
 from plaza.reactions import Target
 from plaza.users import sign_up
 from tests.integration.conftest import Away
+from tests.support.interleave import run_after_statement
 from tests.support.plaza import World
 from tests.support.routes import contract
 from tests.support.sign_in_client import HOME, Reply, send
@@ -284,6 +287,24 @@ def test_two_keys_of_a_name_are_valid_at_a_time(plaza: World) -> None:
     third = make("read")
     assert len({first, second, third}) == 3
     assert [row["ended_at"] is None for row in list_server_keys()] == [True, True, True, False]
+
+
+def test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = (
+        "INSERT INTO server_key (key_id, secret_sha256, name, scopes, requests_per_s)"
+        " VALUES (%s, '', 'web', 'read', 1)"
+    )
+    with closing(connect_mysql(mysql_url)) as other, other.cursor() as cursor:
+
+        def insert_two() -> None:
+            cursor.executemany(insert, ["a", "b"])
+
+        run_after_statement(monkeypatch, insert_two)
+        with pytest.raises(Conflict):
+            make("read")
+    assert len(list_server_keys()) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, persist
 from tests.integration.bell.conftest import COMMENT, POST, USER, like, rang_at, unlike
 from tests.integration.conftest import Away
+from tests.support import content_api
 from tests.support.bells import OWNER, bell, check_bells, display, group, mark, turn_off, turn_on
 from tests.support.consumers import make_event, statements
 from tests.support.plaza import World
@@ -245,14 +246,51 @@ def test_a_mark_without_a_checkpoint_reads_only_groups_that_did_not_ring_since()
     assert group().fresh == 2
 
 
-def test_an_older_mark_of_another_device_reads_nothing_that_it_did_not_display() -> None:
-    like(7)
+def test_an_older_mark_of_another_device_reads_what_it_displayed() -> None:
+    """Given two devices whose lists displayed two, three and four likes, and one like more."""
+    like(7, 8)
     first = display()
-    like(8)
+    like(9)
     second = display()
+    like(10)
+    third = display()
+    like(11)
     assert mark(first).state.unread == 1
+    assert (group().fresh, group().read_position) == (3, first.state.position)
+    check_bells()
+    assert mark(first).left == 0
+    unlike(9)
+    assert mark(second).state.unread == 1
     assert group().fresh == 2
-    assert mark(second).state.unread == 0
+    mark(third)
+    assert group().fresh == 1
+    assert mark(display()).state.unread == 0
+
+
+def test_a_mark_counts_no_more_rows_than_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    like(7, 8)
+    like(7, 8, target=COMMENT)
+    page = display()
+    like(9)
+    like(9, target=COMMENT)
+    display()
+    monkeypatch.setattr(mysql_store, "MAX_COUNTED_ROWS", 3)
+    assert mark(page).left == 1
+    assert sorted([group().fresh, group(subject=COMMENT).fresh]) == [1, 3]
+    assert mark(page).left == 0
+    assert (group().fresh, group(subject=COMMENT).fresh) == (1, 1)
+
+
+def test_a_mark_of_another_device_reads_the_comments_that_it_displayed(world: World) -> None:
+    made = int(content_api.post(OWNER))
+    for author in (7, 8):
+        content_api.comment(str(made), author)
+        world.queues.drain()
+    page = display()
+    content_api.comment(str(made), 9)
+    display()
+    mark(page)
+    assert group("comment", ("post", made)).fresh == 1
 
 
 def test_a_mark_is_safe_to_repeat() -> None:
@@ -372,6 +410,15 @@ def test_an_erased_recipient_has_no_group_and_a_position(monkeypatch: pytest.Mon
 
 
 # ---------------------------------------------------------------- the projection
+
+
+def test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for() -> None:
+    like(7)
+    mark(display())
+    assert redis.execute("HGET", queries.bell_key(OWNER), "value") is None
+    assert queries.read_bell(OWNER) == bell()
+    like(8)
+    assert redis.execute("HGET", queries.bell_key(OWNER), "value") == "1"
 
 
 def test_readers_get_the_bell_and_consumers_update_it() -> None:

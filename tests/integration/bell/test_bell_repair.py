@@ -6,15 +6,20 @@ import pytest
 
 from plaza.bell import queries, recount
 from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import FOLLOW, persist
 from plaza.reconciliation import orchestrator
 from tests.integration.bell.conftest import COMMENT, USER, like, unlike
 from tests.support.bells import OWNER, bell, check_bells, display, group, mark
 from tests.support.consumers import make_event
 from tests.support.plaza import World
+from tests.support.reconciliations import findings_of, run
 
 DAMAGES = {
     "bell-unread": "UPDATE bell SET unread = unread + 2",
+    "bell-blocks": "UPDATE bell SET blocking = blocking + 1",
+    "bell-blocks too few": "INSERT INTO user_block (blocker_id, blocked_id) VALUES (99, 5)",
+    "bell-position": "UPDATE bell SET position = 0",
     "bell-fresh": "UPDATE bell_group SET fresh = fresh + 1 WHERE kind = 'like'",
     "bell-fresh after": "UPDATE bell_group SET fresh_after = 0 WHERE kind = 'follow'",
     "bell-fresh closed": "UPDATE bell_group SET is_open = 0",
@@ -48,14 +53,40 @@ def test_right_bells_are_no_finding(rung: World, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_wrong_bell_is_found_and_repaired(damage: str, rung: World) -> None:
-    queries.read_bell(OWNER)
     mysql.write(DAMAGES[damage])
+    queries.read_bell(OWNER)
     reasons = reconcile(rung)
     assert reasons.get(damage.split()[0]), reasons
     check_bells()
     assert queries.read_bell(OWNER).unread == bell()[1]
     reasons = reconcile(rung)
     assert not {name for name in reasons if name.startswith("bell")}
+
+
+def test_a_like_after_the_repair_of_a_position_rings(rung: World) -> None:
+    mark(display())
+    mysql.write("UPDATE bell SET position = 0")
+    reconcile(rung)
+    like(6)
+    assert (bell()[1], group().fresh) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("HSET", "value", "9"), ("HINCRBY", "version", 1), ("HSET", "value", "many")],
+    ids=["unread", "version", "text"],
+)
+def test_a_wrong_bell_in_redis_is_found_and_dropped(
+    rung: World, command: tuple[str, str, str]
+) -> None:
+    queries.read_bell(OWNER)
+    name, *arguments = command
+    redis.execute(name, queries.bell_key(OWNER), *arguments)
+    finding = ("list", "bell-cache", f"user:{OWNER}")
+    assert finding in findings_of(run(rung))
+    assert redis.execute("EXISTS", queries.bell_key(OWNER)) == 0
+    assert queries.read_bell(OWNER) == bell()
+    assert finding not in findings_of(run(rung))
 
 
 def test_a_closed_group_is_compared_in_turn(rung: World, monkeypatch: pytest.MonkeyPatch) -> None:

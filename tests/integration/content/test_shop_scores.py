@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
-from plaza.counters import shop_totals
+from local.stack.servers import connect_mysql
+from plaza.counters import mysql_shops, shop_totals
+from plaza.counters.model import ShopCounter
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
 from plaza.shops import queries
 from tests.integration.conftest import Away
 from tests.support.content_api import REVIEW, ask
+from tests.support.interleave import run_after_statement
 from tests.support.plaza import World
-from tests.support.reconciliations import run
+from tests.support.reconciliations import findings_of, run
 
 SHOP = 5
 
@@ -66,6 +71,51 @@ def test_a_counter_begins_as_a_count_of_what_is_there(shop: World) -> None:
     review(9, 1)
     assert stored() == [(3, 8)], "the first writer counts, its own review once"
     assert shown() == (3, 8, 2.67)
+
+
+def test_two_first_reviews_at_once_are_counted_twice(
+    shop: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a review that is stored after the other one has found no counter."""
+    add_review = (
+        "INSERT INTO content (content_type, content_id, author_id, parent_id, score)"
+        " VALUES ('review', %s, 8, 5, 4)"
+    )
+    with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
+
+        def store_the_other() -> None:
+            of_other.execute(add_review, (12,))
+            of_other.execute("INSERT INTO shop_counter VALUES (5, 1, 4)")
+
+        def store(cursor: Cursor) -> None:
+            cursor.execute(add_review, (11,))
+            mysql_shops.add(cursor, SHOP, ShopCounter(1, 4))
+
+        run_after_statement(monkeypatch, store_the_other, number=2)
+        mysql.run_in_transaction(store)
+    assert stored() == [(2, 8)]
+
+
+SLOT_DAMAGES = {
+    "missing": "DELETE FROM review_slot",
+    "left over": "INSERT INTO review_slot VALUES (5, 9, 0, 4711)",
+    "of a deleted review": "INSERT INTO review_slot SELECT 5, 8, 0, content_id FROM content"
+    " WHERE deleted_at IS NOT NULL",
+}
+
+
+@pytest.mark.parametrize("damage", SLOT_DAMAGES)
+def test_a_wrong_slot_of_a_review_is_found_and_repaired(shop: World, damage: str) -> None:
+    made, deleted = review(7, 5), review(8, 2)
+    assert ask("DELETE", f"/reviews/{deleted}", user=8).status == 204
+    shop.queues.drain()
+    assert run(shop).differing == 0
+    mysql.write(SLOT_DAMAGES[damage])
+    wrong = {"missing": made, "left over": "4711"}.get(damage, deleted)
+    assert findings_of(run(shop)) == {("slot", "slot", f"review:{wrong}")}
+    assert ask("POST", "/shops/5/reviews", REVIEW | {"score": 5}, user=7).status == 409
+    review(9, 1)
+    assert run(shop).differing == 0
 
 
 def test_a_hidden_review_still_counts(shop: World) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from pymysql.constants import ER
+from pymysql.err import OperationalError
 
 from local.audit import vouchers as audited_vouchers
 from local.audit.orders import find_reused_ids, read_orders
@@ -38,6 +41,7 @@ from plaza.infra.runtime.process import clear_caches
 from tests.support.archives import BUCKET, s3
 from tests.support.call_log import record_call
 from tests.support.failures import failing
+from tests.support.interleave import run_after_statement
 from tests.support.logs import read_log
 from tests.support.plaza import World
 
@@ -91,6 +95,25 @@ def add_order(order_id: int, voucher_id: int, buyer_id: int, outcome: str) -> No
             (voucher_id, order_id, buyer_id),
         )
         mysql.write("UPDATE voucher SET cancelled = cancelled + 1 WHERE id = %s", (voucher_id,))
+
+
+def test_an_order_is_locked_from_its_comparison_until_it_is_deleted(
+    orders: dict[int, int], mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a change of an order after the archive was compared with it."""
+    errors = []
+    with closing(connect_mysql(mysql_url)) as other, other.cursor() as cursor:
+
+        def change() -> None:
+            cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
+            try:
+                cursor.execute("UPDATE voucher_order SET used_by = 9 ORDER BY order_id LIMIT 1")
+            except OperationalError as error:
+                errors.append(error.args[0])
+
+        run_after_statement(monkeypatch, change)
+        archive_orders.archive_orders(today=TODAY, min_orders=1)
+    assert errors == [ER.LOCK_WAIT_TIMEOUT]
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -39,12 +41,14 @@ from plaza.flash_sales.model import (
 from plaza.flash_sales.mysql_waitlist import add
 from plaza.flash_sales.redis_waitlist import try_join
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import PlazaError
 from plaza.infra.runtime.process import clear_caches
 from tests.integration.flash_sales.test_order_lifecycle import buy, raise_redis_down
 from tests.support import sales
+from tests.support.failures import failing
 from tests.support.plaza import World
 
 
@@ -598,3 +602,83 @@ def test_a_buyer_lists_positions_and_offers_of_all_sales_but_no_ended_offer(plaz
     end_offers(second)
     assert [i for i, _ in waitlist.list_positions(2, None, 20)[0]] == [third, first]
     assert waitlist.list_positions(4, None, 20) == ([], None)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [recover, load_sale.load_sale, lambda voucher_id: waitlist.read_position(voucher_id, 3)],
+    ids=["recovery", "load", "read"],
+)
+def test_a_buyer_who_leaves_while_redis_reads_the_waitlist_again_waits_no_more(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, join: Callable[[int], object]
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    [sale] = redis_sales.find_sales([voucher.id]).values()
+    redis_waitlist.leave(sale, [3])  # Redis lost it
+    if join is load_sale.load_sale:
+        redis.execute("HSET", redis_keys.state_key(voucher.id), "reign", "of another node")
+    join_in_redis = redis_waitlist.join
+
+    def leave_before_join(*args: Any) -> bool:
+        monkeypatch.setattr(redis_waitlist, "join", join_in_redis)
+        waitlist.leave_waitlist(voucher.id, 3)
+        return join_in_redis(*args)
+
+    monkeypatch.setattr(redis_waitlist, "join", leave_before_join)
+    with suppress(NotWaiting):
+        join(voucher.id)
+    assert redis_waitlist.read_buyers(sale) == [2]
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
+
+
+def test_a_buyer_who_leaves_on_one_device_and_joins_on_another_waits_in_both_stores_or_none(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+
+    def add_and_leave(voucher_id: int, buyer_id: int) -> int:
+        monkeypatch.setattr(mysql_waitlist, "add", add)
+        seq = add(voucher_id, buyer_id)
+        waitlist.leave_waitlist(voucher_id, buyer_id)
+        return seq
+
+    monkeypatch.setattr(mysql_waitlist, "add", add_and_leave)
+    assert waitlist.join_waitlist(voucher.id, 2).position == 1
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
+
+
+def test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an offer that was accepted while MySQL could not delete the position."""
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_waitlist, "delete", failing(MysqlDown("down, simulated by a test")))
+        accepted = buy(plaza, voucher.id, 2)
+    cancel_order.cancel_order(accepted.id, 2)
+    [sale] = redis_sales.find_sales([voucher.id]).values()
+    recover_orders.recover_orders()
+    assert redis_waitlist.read_buyers(sale) == [3]
+    with pytest.raises(NotWaiting):
+        waitlist.read_position(voucher.id, 2)
+
+
+def test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_waitlist, "leave", raise_redis_down)
+        with pytest.raises(RedisDown):
+            recover_orders.recover_orders()
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}

@@ -19,6 +19,7 @@ from plaza.infra.runtime.errors import BadInput
 from plaza.notifications import prepare_pushes
 from plaza.push import Notice, PushRequest, announce, mysql_store, prepared, subscriptions
 from plaza.push.model import (
+    COALESCED_S,
     EXPIRED_S,
     Preference,
     PushIsOff,
@@ -241,6 +242,21 @@ def test_a_consumer_that_ends_before_the_announcement_announces_when_it_is_repea
     persist.save([event])
     world.queues.drain()
     assert pushed(phone) == [("like", "11", 1, None)]
+
+
+def test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent(
+    world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(PUSHES, "send", failing(Killed))
+        with pytest.raises(Killed):
+            announce.announce_rings([OWNER])
+    assert mysql.fetch_all("SELECT due_at FROM push_recipient") == [(None,)]
+    announce.announce_rings([OWNER])
+    [(left_s,)] = mysql.fetch_all(
+        "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), due_at) FROM push_recipient"
+    )
+    assert 0 < left_s < COALESCED_S - 4
 
 
 def test_what_sqs_refuses_is_announced_by_the_sweeper(world: World, phone: Browser) -> None:

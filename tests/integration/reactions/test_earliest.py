@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +25,7 @@ from plaza.reactions import (
 from plaza.reactions.model import Commit, ReactionEvent, ReactionKey, ReactionListsBusy, Reactor
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
+from tests.support.reconciliations import findings_of, run
 from tests.support.stores import POST, hydrate, insert_rows, keys
 
 SetUp = Callable[..., None]
@@ -262,3 +264,21 @@ def test_pages_equal_the_saved_rows_after_every_step(
             order = [reactor.actor_id for reactor in saved]
             for size in range(1, length):
                 assert page(size) == order[:size]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ZREM", keys().earliest, 3),
+        ("ZADD", keys().earliest, BASE_US, 777),
+        ("ZADD", keys().earliest, BASE_US, 3),
+    ],
+    ids=["missing", "too much", "another time"],
+)
+def test_a_wrong_page_is_found_and_dropped(large_post: World, command: tuple[Any, ...]) -> None:
+    right = page()
+    redis.execute(*command)
+    assert ("list", "earliest-like-post", str(POST)) in findings_of(run(large_post))
+    assert redis.execute("EXISTS", keys().earliest) == 0
+    assert page() == right
+    assert "list" not in {reason for reason, _, _ in findings_of(run(large_post))}

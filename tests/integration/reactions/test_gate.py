@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -363,6 +364,18 @@ def test_quick_changes_are_limited_for_each_actor_and_kind(plaza: World) -> None
     redis.execute("HINCRBY", keys().toggles, 7, -60_000_000)
     assert gate(7, on=False).code == "CHANGED", "a minute later"
     assert 0 < redis.execute("TTL", keys().toggles) <= 60
+
+
+def test_a_clock_that_goes_back_limits_an_actor_for_a_minute_at_most(plaza: World) -> None:
+    put()
+    hour_ahead_us = time.time_ns() // 1000 + 3_600_000_000
+    gate(7)
+    redis.execute("HSET", keys().toggles, 7, hour_ahead_us)
+    assert gate(7, on=False).code == "LIMITED"
+    full_us = int(redis.execute("HGET", keys().toggles, 7))
+    assert full_us - time.time_ns() // 1000 <= 60_000_000
+    redis.execute("HINCRBY", keys().toggles, 7, -60_000_000)
+    assert gate(7, on=False).code == "CHANGED"
 
 
 def test_quick_changes_are_limited_although_each_is_saved(plaza: World) -> None:

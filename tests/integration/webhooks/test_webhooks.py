@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from local.stack.servers import connect_mysql
 from plaza.event_log import mysql_events, read_events
 from plaza.infra.aws import secrets
 from plaza.infra.http import web_client
@@ -18,7 +20,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput, Conflict
 from plaza.interventions import verbs
 from plaza.interventions.model import Refused
-from plaza.reactions import Target, persist
+from plaza.reactions import Target, mysql_reactions, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.webhooks import dispatch_events, model, mysql_webhooks, operate_webhooks, send_events
 from plaza.webhooks import record_deliveries as recorder
@@ -31,6 +33,7 @@ from plaza.webhooks.model import (
 )
 from plaza.webhooks.queues import DELIVERIES, WEBHOOKS
 from tests.support.failures import failing
+from tests.support.interleave import run_after_statement
 from tests.support.plaza import World, decode, forget
 from tests.support.receiver import Receiver, is_signed, receiving
 from tests.support.stores import add_users
@@ -413,6 +416,100 @@ def test_a_webhook_that_is_behind_for_more_than_eight_days_is_disabled(
     assert "archive" in state_of(webhook_id)["last_error"]
 
 
+def call_once_before(
+    patch: pytest.MonkeyPatch, owner: Any, name: str, work: Callable[[], object]
+) -> None:
+    """Run ``work`` before the next call of a function."""
+    function = getattr(owner, name)
+
+    def call(*args: Any, **options: Any) -> Any:
+        patch.setattr(owner, name, function)
+        work()
+        return function(*args, **options)
+
+    patch.setattr(owner, name, call)
+
+
+def test_a_new_type_that_is_added_while_a_page_is_read_is_sent(
+    plaza: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook_id, _ = make(receiver, "like.removed")
+    do_like(1)
+
+    def change_types() -> None:
+        kinds = ["like.added", "like.removed"]
+        operate_webhooks.change_webhook(webhook_id, None, kinds, operator_id="test")
+
+    call_once_before(monkeypatch, read_events, "read_page", change_types)
+    run(plaza)
+    run(plaza)
+    assert actors(receiver) == ["1"]
+
+
+def test_a_change_during_a_batch_sends_its_events_once(plaza: World, receiver: Receiver) -> None:
+    webhook_id, _ = make(receiver)
+    do_like(1)
+    dispatch_events.dispatch_due()
+    operate_webhooks.change_webhook(webhook_id, None, ["like.added"], operator_id="test")
+    run(plaza)
+    let_pass(model.MAX_LEASE_S + 1)
+    do_like(2)
+    run(plaza)
+    assert actors(receiver) == ["1", "2"]
+
+
+def test_a_restore_between_two_reads_of_a_dispatcher_disables_no_webhook(
+    plaza: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook_id, _ = make(receiver)
+    do_like(1)
+    call_once_before(monkeypatch, read_events, "read_page", mysql_reactions.raise_epoch)
+    run(plaza)
+    assert state_of(webhook_id)["state"] == "enabled"
+    run(plaza)
+    assert actors(receiver) == ["1"]
+
+
+def set_back(webhook_id: int) -> None:
+    """Replay the newest 100 s, from a position of five minutes ago, before all events."""
+    since = datetime.fromtimestamp(clock.now_s() - 100, UTC)
+    operate_webhooks.replay(webhook_id, since, operator_id="test")
+
+
+def test_a_replayed_webhook_is_not_moved_or_disabled_by_an_earlier_dispatcher(
+    plaza: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    webhook_id, _ = make(receiver, "like.added")
+    minute = int(clock.now_s()) // 60 - 5
+    mysql.write("DELETE FROM event_position")
+    mysql_events.store_head(read_events.find_head(), minute)
+    do_like(1)
+    run(plaza)
+    do_like(1, on=False)  # which it passes over
+    call_once_before(monkeypatch, mysql_webhooks, "pass_events", lambda: set_back(webhook_id))
+    dispatch_events.dispatch_due()
+    run(plaza)
+    assert actors(receiver) == ["1", "1"]
+    mysql.write("UPDATE webhook SET reaction_seq = 0, read_s = read_s - 9 * 86400")
+    call_once_before(monkeypatch, mysql_webhooks, "disable", lambda: set_back(webhook_id))
+    dispatch_events.dispatch_due()
+    run(plaza)
+    assert (state_of(webhook_id)["state"], actors(receiver)) == ("enabled", ["1"] * 3)
+
+
+def test_an_enabled_webhook_may_fail_for_five_days_again(plaza: World, receiver: Receiver) -> None:
+    webhook_id, _ = make(receiver)
+    do_like(1)
+    receiver.statuses = [500] * 3
+    run(plaza)
+    let_pass(MAX_FAILING_S + 1)
+    run(plaza)
+    assert state_of(webhook_id)["state"] == "disabled"
+    operate_webhooks.enable_webhook(webhook_id, operator_id="test")
+    run(plaza)
+    assert (state_of(webhook_id)["state"], state_of(webhook_id)["failures"]) == ("enabled", 1)
+
+
 def test_the_number_of_webhooks_is_limited(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -421,6 +518,23 @@ def test_the_number_of_webhooks_is_limited(
     with pytest.raises(Conflict):
         make(receiver)
     assert MAX_WEBHOOKS == 50
+
+
+def test_the_first_webhooks_that_are_made_at_once_are_limited(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, mysql_url: str
+) -> None:
+    monkeypatch.setattr(mysql_webhooks, "MAX_WEBHOOKS", 1)
+    with closing(connect_mysql(mysql_url)) as other, other.cursor() as cursor:
+        run_after_statement(
+            monkeypatch,
+            lambda: cursor.execute(
+                "INSERT INTO webhook (id, url, kinds, state, reaction_seq, event_seq, read_s)"
+                " VALUES (1, '', '', 'enabled', 0, 0, 0)"
+            ),
+        )
+        with pytest.raises(Conflict):
+            make(receiver)
+    assert len(operate_webhooks.list_webhooks()) == 1
 
 
 def test_secrets_are_in_no_message_row_or_log_line(

@@ -153,6 +153,7 @@ def test_report_is_clean_when_all_stores_agree(
         "checkins": 0,
         "bells": {"bells": 0, "groups": 0, "fresh": 0},
         "differences": [],
+        "accepted_differences": [],
     }
 
 
@@ -370,16 +371,27 @@ def test_comments_in_redis_without_a_counter_must_be_zero(redis_state: RedisStat
 def test_unreleased_claims_are_a_difference(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    redis_state.claims[1] = ["user:9"]
+    redis_state.claims[1] = {"user:9": 0}
     report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.others) == (False, 1)
     assert str(report.differences[0]) == "claims of user 1: not released: user:9"
 
 
+def test_a_claim_whose_follow_was_not_stored_is_accepted_for_an_hour(
+    mysql_state: MysqlState, redis_state: RedisState
+) -> None:
+    redis_state.claims[1] = {"user:8": 1_800_000_000_000_000}
+    report = run_compare(mysql_state, redis_state)
+    assert (report.clean, report.differences) == (True, [])
+    accepted = ["claim of user 1: user:8, until 2027-01-15T09:00:00Z"]
+    assert report.to_json()["accepted_differences"] == accepted
+    assert run_compare(mysql_state, redis_state, reactions=(1, 0)).accepted_differences == []
+
+
 def test_claims_and_projections_may_have_queued_changes(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    redis_state.claims[1] = ["user:9"]
+    redis_state.claims[1] = {"user:9": 0}
     redis_state.users[9] = CachedCounter(3, counters.USER_COUNTER.encode(UserCounter()))
     redis_state.comments[7] = CachedCounter(1, "0")
     assert run_compare(mysql_state, redis_state, reactions=(1, 0)).differences == []

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from plaza.auth.server_keys import MAX_VALID_PER_NAME, PresentedKey, ServerKey
+from plaza.auth.server_keys import (
+    MAX_VALID_PER_NAME,
+    PresentedKey,
+    ServerKey,
+    TooManyServerKeys,
+)
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
@@ -34,16 +39,11 @@ def list_all() -> list[ServerKey]:
     )
 
 
-def insert(key: PresentedKey, name: str, scopes: Iterable[str], requests_per_s: int) -> bool:
-    """Store a new key; return False if its name has two valid ones. One transaction of two
-    statements. Raises MysqlDown."""
+def insert(key: PresentedKey, name: str, scopes: Iterable[str], requests_per_s: int) -> None:
+    """Store a new key. One transaction of two statements. Raises TooManyServerKeys if the name has
+    two valid ones, MysqlDown."""
 
-    def work(cursor: Cursor) -> bool:
-        cursor.execute(
-            "SELECT key_id FROM server_key WHERE name = %s AND ended_at IS NULL FOR UPDATE", (name,)
-        )
-        if len(cursor.fetchall()) >= MAX_VALID_PER_NAME:
-            return False
+    def work(cursor: Cursor) -> None:
         cursor.execute(
             """
             INSERT INTO server_key
@@ -52,9 +52,14 @@ def insert(key: PresentedKey, name: str, scopes: Iterable[str], requests_per_s: 
             """,
             (*key, name, ",".join(sorted(scopes)), requests_per_s),
         )
-        return True
+        # After the INSERT: a lock on no rows keeps no other process from inserting the first ones.
+        cursor.execute(
+            "SELECT key_id FROM server_key WHERE name = %s AND ended_at IS NULL FOR UPDATE", (name,)
+        )
+        if len(cursor.fetchall()) > MAX_VALID_PER_NAME:
+            raise TooManyServerKeys(name)
 
-    return mysql.run_in_transaction(work)
+    mysql.run_in_transaction(work)
 
 
 def end(key_id: str) -> bool:

@@ -12,7 +12,6 @@ from plaza.auth.server_keys import (
     NAME_PATTERN,
     SCOPES,
     ServerKey,
-    TooManyServerKeys,
     make_key,
 )
 from plaza.infra.runtime.errors import BadInput, NotFound
@@ -31,8 +30,7 @@ def make_server_key(
     if not 0 < requests_per_s <= MAX_REQUESTS_PER_S:
         raise BadInput("requests_per_s", f"is 1 to {MAX_REQUESTS_PER_S}")
     key, stored = make_key()
-    if not mysql_server_keys.insert(stored, name, scopes, requests_per_s):
-        raise TooManyServerKeys(name)
+    mysql_server_keys.insert(stored, name, scopes, requests_per_s)
     record(
         "server_key_made",
         key_id=stored.key_id,

@@ -25,6 +25,7 @@ __all__ = [
     "Move",
     "erasure",
     "export",
+    "inspection",
     "list_groups",
     "mark_read",
     "moves",

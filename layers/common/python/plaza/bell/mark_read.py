@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from plaza.bell import mysql_store, queries
-from plaza.bell.model import BellState, GroupKey
+from plaza.bell import mysql_recount, mysql_store, queries
+from plaza.bell.model import BellState, Group, GroupKey
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.errors import Unavailable
@@ -25,7 +25,8 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
 
     A group that rang since keeps what rang after the list. A version of another epoch of MySQL, and
     one that no list had, such as -1, mark nothing. One transaction of five statements, one more if
-    something is left; then the projection. Safe to repeat. Raises MysqlDown.
+    something is left, and one if another list replaced a checkpoint; then the projection. Safe to
+    repeat. Raises MysqlDown.
     """
 
     def work(cursor: Cursor) -> Marked:
@@ -34,16 +35,21 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
         position, at = bell.position if bell else 0, version - epoch
         if bell is None or not 0 <= at <= position:
             return Marked(BellState(epoch + position, bell.unread if bell else 0), 0)
-        groups, left = mysql_store.find_marked(cursor, user_id, at, keys), 0
+        found, left = mysql_store.find_marked(cursor, user_id, at, keys), 0
+        overtaken = _choose_counted(found, at)
+        groups = {
+            key: group for key, group, _ in found if key in overtaken or not group.is_overtaken(at)
+        }
         if groups:
             was_unread = sum(group.fresh > 0 for group in groups.values())
-            for group in groups.values():
-                group.mark(at)
+            rung = mysql_recount.count_rung_after(cursor, at, overtaken) if overtaken else {}
+            for key, group in groups.items():
+                group.mark(at, rung.get(key, 0))
             change = sum(group.fresh > 0 for group in groups.values()) - was_unread
             mysql_store.store_groups(cursor, groups)
             mysql_store.raise_bells(cursor, {user_id: change})
             bell.position, bell.unread = position + 1, bell.unread + change
-        if len(groups) == mysql_store.MAX_MARKED:
+        if len(found) == mysql_store.MAX_MARKED or len(groups) < len(found):
             left = mysql_store.count_marked(cursor, user_id, at, keys)
         return Marked(BellState(epoch + bell.position, bell.unread), left)
 
@@ -51,3 +57,13 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
     with suppress(Unavailable):  # the answer has the state, and the projection expires
         queries.refresh_projections([user_id])
     return marked
+
+
+def _choose_counted(found: Sequence[tuple[GroupKey, Group, int]], at: int) -> set[GroupKey]:
+    """Return the groups whose checkpoint another list replaced, as many as one mark may count."""
+    chosen, rows = set(), 0
+    for key, group, of_group in found:
+        if group.is_overtaken(at) and rows + of_group <= mysql_store.MAX_COUNTED_ROWS:
+            chosen.add(key)
+            rows += of_group
+    return chosen

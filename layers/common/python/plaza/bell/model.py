@@ -113,11 +113,18 @@ class Group:
         self.shown_position, self.fresh_after = position, 0
         return True
 
-    def mark(self, at: int) -> None:
+    def is_overtaken(self, at: int) -> bool:
+        """Return whether another list replaced the checkpoint of a position after which it rang."""
+        return self.shown_position > at and self.changed > at
+
+    def mark(self, at: int, rung_after: int = 0) -> None:
         """Read what a device displayed at a position: all of it, or what rang up to the checkpoint
-        if more rang since."""
+        if more rang since. ``rung_after``: how many rows rang after the position, if another list
+        replaced the checkpoint."""
         if self.changed <= at:
             self.close(at)
+        elif self.is_overtaken(at):
+            self.read_position, self.fresh = at, rung_after
         else:
             self.read_position, self.fresh = self.shown_position, self.fresh_after
 

@@ -8,16 +8,19 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plaza.bell.model import COMMENT, GroupKey
-from plaza.infra.mysql import mysql
+from plaza.bell.mysql_store import TOTAL_ROWS
+from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
 
 class SizedGroup(NamedTuple):
-    """A group, whether it is open or has something fresh, and about how many rows it counts."""
+    """A group, whether it is open or has something fresh, about how many rows it counts, and by how
+    much its positions exceed the one of its bell."""
 
     key: GroupKey
     is_new: bool
     rows: int
+    excess: int
 
 
 class CountedGroup(NamedTuple):
@@ -38,11 +41,14 @@ class CountedGroup(NamedTuple):
 
 
 class CountedBell(NamedTuple):
-    """The column of a bell, and the number of its groups with something fresh."""
+    """The columns of a bell, the number of its groups with something fresh, and of its user's
+    blocks."""
 
     user_id: int
     unread: int
     counted: int
+    blocking: int
+    blocks: int
 
 
 def read_groups(after_id: int, limit: int) -> list[SizedGroup]:
@@ -59,24 +65,22 @@ def _read_sized(where: str, order: str, limit: int) -> list[SizedGroup]:
     rows = mysql.fetch_all(
         f"""
         SELECT g.user_id, g.kind, g.subject_type, g.subject_id, g.is_open = 1 OR g.fresh <> 0,
-               COALESCE(CASE g.kind
-                   WHEN 'like' THEN c.like_total
-                   WHEN 'follow' THEN c.follow_total
-                   ELSE c.comment_total
-               END, 0)
+               {TOTAL_ROWS}, GREATEST(0, g.position - b.position)
         FROM (
-            SELECT user_id, kind, subject_type, subject_id, is_open, fresh
+            SELECT user_id, kind, subject_type, subject_id, is_open, fresh,
+                   GREATEST(changed, read_position, shown_position) AS position
             FROM bell_group AS g FORCE INDEX (PRIMARY)
             WHERE {where}
             ORDER BY {order} LIMIT {limit:d}
         ) AS g
+        JOIN bell AS b ON b.user_id = g.user_id
         LEFT JOIN content_counter AS c
             ON  c.target_type = g.subject_type
             AND c.target_id = g.subject_id
         ORDER BY g.user_id
         """
     )
-    return [SizedGroup(GroupKey(*row[:4]), row[4] == 1, int(row[5])) for row in rows]
+    return [SizedGroup(GroupKey(*row[:4]), row[4] == 1, int(row[5]), row[6]) for row in rows]
 
 
 def count_groups(keys: Iterable[GroupKey], cursor: Cursor | None = None) -> list[CountedGroup]:
@@ -84,12 +88,12 @@ def count_groups(keys: Iterable[GroupKey], cursor: Cursor | None = None) -> list
     listed = list(keys)
     if not listed:
         return []
-    arms = [
-        arm
-        for is_comment in (False, True)
-        if (arm := _select(is_comment, [k for k in listed if (k.kind == COMMENT) == is_comment]))
-    ]
-    statement = " UNION ALL ".join(arms)
+    columns = """
+        g.fresh, g.fresh_after, g.is_open,
+        COALESCE(SUM(r.bell_position > g.read_position), 0),
+        COALESCE(SUM(r.bell_position > g.shown_position), 0)
+        """
+    statement = _select(columns, listed)
     if cursor is None:
         rows = mysql.fetch_all(statement)
     else:
@@ -101,9 +105,26 @@ def count_groups(keys: Iterable[GroupKey], cursor: Cursor | None = None) -> list
     ]
 
 
-def _select(is_comment: bool, keys: Sequence[GroupKey]) -> str:
-    if not keys:
-        return ""
+def count_rung_after(
+    cursor: Cursor, position: int, keys: Iterable[GroupKey]
+) -> dict[GroupKey, int]:
+    """Return how many rows of each of ``keys``, at least one, rang after a position."""
+    cursor.execute(_select(f"COALESCE(SUM(r.bell_position > {position:d}), 0)", list(keys)))
+    return {GroupKey(*row[:4]): int(row[4]) for row in cursor.fetchall()}
+
+
+def _select(columns: str, keys: Sequence[GroupKey]) -> str:
+    """Return the statement that groups the rows of ``keys``, at least one."""
+    comments = [key for key in keys if key.kind == COMMENT]
+    reactions = [key for key in keys if key.kind != COMMENT]
+    return " UNION ALL ".join(
+        _select_kind(columns, of_kind, is_comment=of_kind is comments)
+        for of_kind in (reactions, comments)
+        if of_kind
+    )
+
+
+def _select_kind(columns: str, keys: Sequence[GroupKey], *, is_comment: bool) -> str:
     among = " OR ".join(
         "(g.user_id = %d AND g.kind = '%s' AND g.subject_type = '%s' AND g.subject_id = %d)" % key
         for key in sorted(keys)
@@ -121,9 +142,7 @@ def _select(is_comment: bool, keys: Sequence[GroupKey]) -> str:
             AND r.state = 1"""
     )
     return f"""
-        SELECT g.user_id, g.kind, g.subject_type, g.subject_id, g.fresh, g.fresh_after, g.is_open,
-               COALESCE(SUM(r.bell_position > g.read_position), 0),
-               COALESCE(SUM(r.bell_position > g.shown_position), 0)
+        SELECT g.user_id, g.kind, g.subject_type, g.subject_id, {columns}
         FROM bell_group AS g FORCE INDEX (PRIMARY)
         {rows}
         WHERE {among}
@@ -132,7 +151,7 @@ def _select(is_comment: bool, keys: Sequence[GroupKey]) -> str:
 
 
 def count_bells(after_id: int, limit: int) -> list[CountedBell]:
-    """Return a page of all bells, by user, with the numbers of their groups."""
+    """Return a page of all bells, by user, with the numbers of their groups and blocks."""
     rows = mysql.fetch_all(
         f"""
         SELECT b.user_id, b.unread, (
@@ -141,6 +160,8 @@ def count_bells(after_id: int, limit: int) -> list[CountedBell]:
                    WHERE g.user_id = b.user_id
                      AND g.is_open = 1
                      AND g.fresh > 0
+               ), b.blocking, (
+                   SELECT COUNT(*) FROM user_block AS k WHERE k.blocker_id = b.user_id
                )
         FROM bell AS b FORCE INDEX (PRIMARY)
         WHERE b.user_id > {after_id:d}
@@ -148,3 +169,20 @@ def count_bells(after_id: int, limit: int) -> list[CountedBell]:
         """
     )
     return [CountedBell(*row) for row in rows]
+
+
+def correct_bells(cursor: Cursor, user_ids: Iterable[int]) -> int:
+    """Count the blocks of users whose bells are locked, and raise positions that are below those of
+    their groups; return how many bells changed."""
+    return cursor.execute(
+        f"""
+        UPDATE bell AS b FORCE INDEX (PRIMARY)
+        SET b.blocking = (SELECT COUNT(*) FROM user_block AS k WHERE k.blocker_id = b.user_id),
+            b.position = GREATEST(b.position, COALESCE((
+                SELECT MAX(GREATEST(g.changed, g.read_position, g.shown_position))
+                FROM bell_group AS g FORCE INDEX (PRIMARY)
+                WHERE g.user_id = b.user_id
+            ), 0))
+        WHERE b.user_id IN ({sql.render_ids(user_ids)})
+        """
+    )

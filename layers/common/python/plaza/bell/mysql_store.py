@@ -24,6 +24,16 @@ from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
 MAX_MARKED = 500
+MAX_COUNTED_ROWS = 50_000  # by one mark
+TOTAL_ROWS = """
+    COALESCE(CASE kind
+        WHEN 'like' THEN like_total
+        WHEN 'follow' THEN follow_total
+        ELSE comment_total
+    END, 0)
+    """
+"""SQL for about how many rows a group counts, from its counter."""
+
 _COLUMNS = ("fresh", "read_position", "changed", "shown_position", "fresh_after", "is_open")
 _KEY = ("user_id", "kind", "subject_type", "subject_id")
 _SELECTED = ", ".join([*_KEY, *_COLUMNS])
@@ -348,19 +358,18 @@ def read_page(
 
 def find_marked(
     cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey] | None
-) -> dict[GroupKey, Group]:
-    """Return up to 500 groups that a mark at a position moves, of ``keys``, or all; without locks,
-    as ``read_page``."""
+) -> list[tuple[GroupKey, Group, int]]:
+    """Return up to 500 groups that a mark at a position moves, of ``keys``, or all, each with about
+    how many rows it counts; without locks, as ``read_page``."""
     cursor.execute(
         f"""
-        SELECT {_SELECTED}
-        FROM bell_group FORCE INDEX (by_state)
-        WHERE {_where_marked(user_id, at, keys)}
+        SELECT {_SELECTED}, {TOTAL_ROWS}
+        {_from_marked(user_id, at, keys)}
         ORDER BY changed, kind, subject_type, subject_id
         LIMIT {MAX_MARKED}
         """
     )
-    return {GroupKey(*row[:4]): _group(row[4:]) for row in cursor.fetchall()}
+    return [(GroupKey(*row[:4]), _group(row[4:-1]), int(row[-1])) for row in cursor.fetchall()]
 
 
 def count_marked(cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey] | None) -> int:
@@ -368,19 +377,27 @@ def count_marked(cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey]
     cursor.execute(
         f"""
         SELECT COUNT(*)
-        FROM bell_group FORCE INDEX (by_state)
-        WHERE {_where_marked(user_id, at, keys)}
+        {_from_marked(user_id, at, keys)}
         """
     )
     [(count,)] = cursor.fetchall()
     return int(count)
 
 
-def _where_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
+def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
+    """Return the clauses of groups that did not ring after a position, that have a checkpoint up to
+    it, or a later one of another list and few rows, which are counted."""
     where = f"""
-        user_id = {user_id:d}
+        FROM bell_group FORCE INDEX (by_state)
+        LEFT JOIN content_counter
+            ON  target_type = subject_type
+            AND target_id = subject_id
+        WHERE user_id = {user_id:d}
           AND is_open = 1
-          AND (changed <= {at:d} OR (shown_position > read_position AND shown_position <= {at:d}))
+          AND (changed <= {at:d}
+            OR (shown_position > read_position AND shown_position <= {at:d})
+            OR (shown_position > {at:d} AND read_position < {at:d}
+              AND {TOTAL_ROWS} <= {MAX_COUNTED_ROWS:d}))
         """
     if keys is None:
         return where

@@ -30,10 +30,12 @@ class ComparedBells(NamedTuple):
 
 
 class ComparedGroups(NamedTuple):
-    """Wrong groups of a range of users, how many groups were compared and how many users it has,
-    its last one, and whether none follow."""
+    """Wrong groups of a range of users, its users whose bells are behind their groups, with by how
+    much; how many groups were compared and how many users it has, its last one, and whether none
+    follow."""
 
     wrong: list[CountedGroup]
+    behind: dict[int, int]
     compared: int
     users: int
     last_id: int
@@ -44,7 +46,7 @@ def compare_bells(after_id: int) -> ComparedBells:
     """Compare the bells of the next users with their groups. One statement. Raises MysqlDown."""
     page = mysql_recount.count_bells(after_id, _BELLS_PER_PAGE)
     return ComparedBells(
-        [bell for bell in page if bell.unread != bell.counted],
+        [b for b in page if (b.unread, b.blocking) != (b.counted, b.blocks)],
         len(page),
         page[-1].user_id if page else after_id,
         is_last=len(page) < _BELLS_PER_PAGE,
@@ -70,6 +72,7 @@ def compare_groups(after_id: int) -> ComparedGroups:
         if not groups_of:
             groups_of[last_user] = mysql_recount.sample_groups(last_user, _GROUPS_PER_PAGE)
     keys: list[GroupKey] = []
+    behind: dict[int, int] = {}
     rows, users, last_id = 0, 0, after_id
     for user_id, groups in groups_of.items():
         chosen = [g for g in groups if g.is_new or g.key.subject_id % SAMPLED == 0]
@@ -80,9 +83,11 @@ def compare_groups(after_id: int) -> ComparedGroups:
         keys += [group.key for group in chosen]
         rows += _sum_rows(chosen)
         users, last_id = users + 1, user_id
+        if excess := max(group.excess for group in groups):
+            behind[user_id] = excess
     counted = mysql_recount.count_groups(keys)
     wrong = [group for group in counted if not group.is_right]
-    return ComparedGroups(wrong, len(counted), users, last_id, is_last)
+    return ComparedGroups(wrong, behind, len(counted), users, last_id, is_last)
 
 
 def _limit(groups: list[SizedGroup]) -> list[SizedGroup]:
@@ -103,15 +108,16 @@ def _sum_rows(groups: Sequence[SizedGroup]) -> int:
 
 
 def repair(cursor: Cursor, user_ids: Collection[int], keys: Collection[GroupKey]) -> int:
-    """Recount the groups of ``keys``, the counters of whose subjects are locked, and the unread
-    groups of their and other users; return how many bells were wrong.
+    """Recount the groups of ``keys``, the counters of whose subjects are locked, and the bells of
+    their and other users; return how many bells were wrong.
 
-    A repaired group with something fresh is open, so that a mark reads it. Six statements.
+    A repaired group with something fresh is open, so that a mark reads it. Seven statements.
     """
     users = sorted({*user_ids, *(key.user_id for key in keys)})
     bells = mysql_store.lock_existing(cursor, users)
     if not bells:
         return 0
+    corrected = mysql_recount.correct_bells(cursor, bells)
     known = [key for key in keys if key.user_id in bells]
     wrong = {
         counted.key: counted
@@ -132,4 +138,4 @@ def repair(cursor: Cursor, user_ids: Collection[int], keys: Collection[GroupKey]
     }
     if changes:
         mysql_store.raise_bells(cursor, changes)
-    return len(changes)
+    return max(corrected, len(changes))

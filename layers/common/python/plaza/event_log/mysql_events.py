@@ -28,7 +28,7 @@ def read_head() -> tuple[LogHead, bool]:
     [row] = mysql.fetch_all(
         f"""
         SELECT epoch, reaction_seq, event_seq,
-               claimed_at < UTC_TIMESTAMP(6) - INTERVAL {MIN_HEAD_AGE_S:d} SECOND
+               {_is_due()}
         FROM event_head
         WHERE id = 1
         """
@@ -44,10 +44,18 @@ def claim_head() -> bool:
             UPDATE event_head
             SET claimed_at = UTC_TIMESTAMP(6)
             WHERE id = 1
-              AND claimed_at < UTC_TIMESTAMP(6) - INTERVAL {MIN_HEAD_AGE_S:d} SECOND
+              AND {_is_due()}
             """
         )
     )
+
+
+def _is_due() -> str:
+    """Return SQL for whether the head may be moved; a later time is of a clock that went back."""
+    return f"""
+        claimed_at NOT BETWEEN UTC_TIMESTAMP(6) - INTERVAL {MIN_HEAD_AGE_S:d} SECOND
+            AND UTC_TIMESTAMP(6)
+        """
 
 
 def pass_reaction_gate() -> tuple[int, int] | None:

@@ -9,7 +9,13 @@ the next load of the sale return the unit.
 from __future__ import annotations
 
 from plaza.event_log import append_events
-from plaza.flash_sales import mysql_orders, mysql_vouchers, queries, redis_orders
+from plaza.flash_sales import (
+    mysql_orders,
+    mysql_vouchers,
+    mysql_waitlist,
+    queries,
+    redis_orders,
+)
 from plaza.flash_sales.model import (
     CANCELLED,
     EXPIRED,
@@ -33,7 +39,7 @@ _REFUSALS = {
 
 
 def cancel_order(order_id: int, buyer_id: int) -> Order:
-    """Cancel a pending or unused order of a buyer; return it. One transaction of at most seven
+    """Cancel a pending or unused order of a buyer; return it. One transaction of at most eight
     statements, after one round trip for a young order. Safe to repeat.
 
     Raises NotCancellable; OrderMissing and NotReady as ``queries.read_order``; after MysqlDown and
@@ -74,5 +80,6 @@ def _cancel(cursor: Cursor, row: OrderRow) -> bool:
     else:
         mysql_orders.cancel(cursor, row)
     mysql_orders.add_cancelled(cursor, row)
+    mysql_waitlist.delete_in(cursor, row.voucher_id, row.buyer_id)  # of an offer it accepted
     mysql_orders.append_to_log(cursor, [row])
     return True

@@ -14,6 +14,8 @@ unit returns that buyers may wait for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from plaza.flash_sales import (
     backlog,
     mysql_orders,
@@ -145,25 +147,34 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
     if progress.stage == 1:
         progress = progress._replace(stage=2, after=0)
     while page := mysql_waitlist.read(sale.voucher_id, progress.after, _PAGE):
-        if not redis_waitlist.join(sale, page):
+        if not join_stored(sale, page):
             return None
         progress = _advance(progress._replace(after=page[-1][0]), deadline)
     if not progress.is_current:
-        _remove_absent(sale)
+        _remove_absent(sale, redis_waitlist.read_buyers(sale))  # lost requests removed them
     return sold
 
 
-def _remove_absent(sale: SaleGeneration) -> None:
-    """Remove buyers from the waitlist of whom MySQL has no entry: a lost request removed them. One
-    round trip, and a statement for each 500 buyers."""
-    buyer_ids = redis_waitlist.read_buyers(sale)
+def join_stored(sale: SaleGeneration, waiting: Sequence[tuple[int, int]]) -> bool:
+    """Add (seq, buyer) pairs that were read from MySQL to the waitlist, without those who have left
+    since: the row decides. Returns False if another generation has begun. A round trip, and a
+    statement for each 500 buyers. Raises RedisDown, MysqlDown."""
+    if not redis_waitlist.join(sale, waiting):
+        return False
+    _remove_absent(sale, [buyer_id for _, buyer_id in waiting])
+    return True
+
+
+def _remove_absent(sale: SaleGeneration, buyer_ids: Sequence[int]) -> None:
+    """Remove buyers from the waitlist of whom MySQL has no entry. A statement for each 500."""
     for start in range(0, len(buyer_ids), redis_waitlist.MAX_LEAVING):
         part = buyer_ids[start : start + redis_waitlist.MAX_LEAVING]
         waiting = {buyer_id for _, buyer_id in mysql_waitlist.find(sale.voucher_id, part)}
         if absent := [buyer_id for buyer_id in part if buyer_id not in waiting]:
             redis_waitlist.leave(sale, absent)
             # One who joined meanwhile had the position that was removed.
-            redis_waitlist.join(sale, mysql_waitlist.find(sale.voucher_id, absent))
+            if joined := mysql_waitlist.find(sale.voucher_id, absent):
+                join_stored(sale, joined)
 
 
 def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:

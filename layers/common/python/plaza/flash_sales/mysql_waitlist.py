@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 
 _DELETED_AT_ONCE = 10_000
 
@@ -47,6 +48,13 @@ def delete(positions: Collection[tuple[int, int]]) -> None:
               AND (voucher_id, buyer_id) IN ({rendered})
             """
         )
+
+
+def delete_in(cursor: Cursor, voucher_id: int, buyer_id: int) -> None:
+    """Delete the entry of a buyer in a transaction. One statement."""
+    cursor.execute(
+        "DELETE FROM waitlist_entry WHERE voucher_id = %s AND buyer_id = %s", (voucher_id, buyer_id)
+    )
 
 
 def delete_holders(voucher_id: int) -> None:

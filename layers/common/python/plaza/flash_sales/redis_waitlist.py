@@ -15,6 +15,7 @@ from plaza.infra.redis.commands import Argument, Call, Command
 from plaza.infra.redis.scripts import load_script
 
 MAX_LEAVING = 500
+_MAX_SKEW_US = 60_000_000  # between the clocks of Redis and of a function
 _LUA = Path(__file__).with_name("lua")
 JOIN = load_script(_LUA / "join.lua")
 LEAVE = load_script(_LUA / "leave.lua")
@@ -110,11 +111,21 @@ def read_buyers(sale: SaleGeneration) -> list[int]:
 
 
 def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
-    """Return at most 500 buyers whose offers have ended. One round trip. Raises RedisDown."""
-    members = redis.execute(
-        "ZRANGEBYSCORE", offers_key(sale), "-inf", now_us, "LIMIT", 0, MAX_LEAVING
+    """Return at most 500 buyers whose offers have ended. Offers that last longer than a new one
+    are cut: a clock went back. One round trip; one more to cut some. Raises RedisDown."""
+    key, limit = offers_key(sale), ("LIMIT", 0, MAX_LEAVING)
+    ended, too_long = redis.pipeline(
+        [
+            ("ZRANGEBYSCORE", key, "-inf", now_us, *limit),
+            ("ZRANGEBYSCORE", key, now_us + model.OFFER_US + _MAX_SKEW_US, "+inf", *limit),
+        ]
     )
-    return [int(buyer_id) for buyer_id in members]
+    if too_long:
+        until_us = now_us + model.OFFER_US
+        redis.execute(
+            "ZADD", key, "XX", "LT", *(part for buyer in too_long for part in (until_us, buyer))
+        )
+    return [int(buyer_id) for buyer_id in ended]
 
 
 def find_offered(sales: Sequence[SaleGeneration], since_us: int) -> dict[int, list[int]]:

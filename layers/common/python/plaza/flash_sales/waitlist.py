@@ -40,7 +40,8 @@ _REFUSALS: dict[str, tuple[type[PlazaError], str]] = {
 
 
 def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
-    """Return the buyer's position, new or present. Two statements; five round trips for a new one.
+    """Return the buyer's position, new or present. Three statements and five round trips for a new
+    one.
 
     Raises UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, VoucherMissing, VoucherWithdrawn; after
     NotReady, RedisDown and MysqlDown the buyer may wait: repeat the call.
@@ -60,6 +61,8 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
             if position is not None:
                 return position  # a request to leave may have deleted the row only
             code = redis_waitlist.try_join(sale, buyer_id, seq, MAX_WAITING)
+            if code == _JOINED and not mysql_waitlist.find(voucher_id, [buyer_id]):
+                redis_waitlist.leave(sale, [buyer_id])  # another request has left
         if code == _JOINED:
             _, position = redis_waitlist.read_position(sale, buyer_id)
             if position is not None:
@@ -75,14 +78,14 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
 
 
 def read_position(voucher_id: int, buyer_id: int) -> WaitlistPosition:
-    """Return the position. Two round trips; a statement if Redis has none, and two more round
-    trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen, VoucherMissing,
-    VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
+    """Return the position. Two round trips; a statement if Redis has none, and one more and two
+    round trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen,
+    VoucherMissing, VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
     sale = _find_sale(voucher_id)
     order, position = redis_waitlist.read_position(sale, buyer_id)
     if order is None and position is None:
         lost = mysql_waitlist.find(voucher_id, [buyer_id])
-        if lost and redis_waitlist.join(sale, lost):
+        if lost and load_sale.join_stored(sale, lost):
             _, position = redis_waitlist.read_position(sale, buyer_id)
     if position is None or _has_ended(position):
         raise NotWaiting(f"You do not wait for voucher {voucher_id}.")
@@ -152,7 +155,7 @@ def _rejoin(sale: SaleGeneration, deadline: Deadline) -> int:
     while not deadline.has_passed and (
         page := mysql_waitlist.read(sale.voucher_id, after_seq, _PAGE)
     ):
-        if not redis_waitlist.join(sale, page):
+        if not load_sale.join_stored(sale, page):
             break
         rejoined, after_seq = rejoined + len(page), page[-1][0]
     return rejoined

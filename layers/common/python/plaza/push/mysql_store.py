@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.push.model import Preference, Recipient, Subscription
+from plaza.push.model import COALESCED_S, Preference, Recipient, Subscription
 
 
 def add_subscription(
@@ -67,13 +67,14 @@ def delete_subscriptions(ended: Collection[tuple[int, bytes]]) -> int:
 
 def find_unscheduled(user_ids: Iterable[int]) -> list[int]:
     """Return the users among ``user_ids``, at least one, who have a subscription and for whom no
-    message is on its way."""
+    message is on its way. A later time is of a clock that went back."""
     rows = mysql.fetch_all(
         f"""
         SELECT r.user_id
         FROM push_recipient AS r FORCE INDEX (PRIMARY)
         WHERE r.user_id IN ({sql.render_ids(user_ids)})
-          AND (r.due_at IS NULL OR r.due_at < UTC_TIMESTAMP(6))
+          AND (r.due_at IS NULL OR r.due_at < UTC_TIMESTAMP(6)
+            OR r.due_at > UTC_TIMESTAMP(6) + INTERVAL {COALESCED_S:d} SECOND)
           AND EXISTS (SELECT 1 FROM push_subscription AS s WHERE s.user_id = r.user_id)
         ORDER BY r.user_id
         """

@@ -9,19 +9,30 @@ from plaza.reactions.mysql_reactions import (
     EPOCH_NOW,
     read_actors,
     read_counters,
+    read_earliest_of,
     read_epoch,
     read_latest_targets,
     read_reacted_above,
 )
 from plaza.reactions.mysql_sorted_lists import find_differing, select_rows
 from plaza.reactions.redis_hydration import evict_all
-from plaza.reactions.redis_inspection import find_denied, inspect_all, read_recent, target_of_key
+from plaza.reactions.redis_inspection import (
+    drop_earliest,
+    find_denied,
+    inspect_all,
+    read_earliest_pages,
+    read_recent,
+    target_of_earliest,
+    target_of_key,
+)
 from plaza.reactions.redis_user_lists import LIST_LENGTH, drop_lists, owner_of_list, read_lists
 from plaza.reactions.settings import reaction_settings
 
 __all__ = [
     "EPOCH_NOW",
+    "compare_earliest",
     "compare_user_lists",
+    "drop_earliest",
     "drop_lists",
     "evict_all",
     "find_denied",
@@ -35,6 +46,7 @@ __all__ = [
     "read_recent",
     "read_recent_cap",
     "select_rows",
+    "target_of_earliest",
     "target_of_key",
 ]
 
@@ -70,4 +82,15 @@ def compare_user_lists(kind: Kind, actor_ids: Sequence[int]) -> dict[int, ListSt
     return {
         actor_id: compare_entries(entries, recorded[actor_id])
         for actor_id, (_, entries) in cached.items()
+    }
+
+
+def compare_earliest(kind: Kind, target_type: str, ids: Sequence[int]) -> dict[int, ListState]:
+    """Compare the cached pages of the earliest actors with their rows; omit targets without one.
+    One round trip, one statement. Raises RedisDown, MysqlDown."""
+    pages = read_earliest_pages([(kind, Target(target_type, i)) for i in ids])
+    cached = {i: page for i, page in zip(ids, pages, strict=True) if page}
+    recorded = read_earliest_of(kind, {Target(target_type, i): len(p) for i, p in cached.items()})
+    return {
+        i: compare_entries(page, recorded[Target(target_type, i)]) for i, page in cached.items()
     }

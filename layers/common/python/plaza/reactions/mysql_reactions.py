@@ -646,6 +646,26 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
     return db_version, sorted(earliest, key=lambda r: (r.version_us, r.actor_id))
 
 
+def read_earliest_of(kind: Kind, limits: Mapping[Target, int]) -> dict[Target, dict[str, int]]:
+    """Return actor -> version of the earliest actors that are on, as many as ``limits`` has of each
+    target."""
+    arms = [
+        f"({select} ORDER BY version, actor_id LIMIT {limit:d})"
+        for target, limit in limits.items()
+        for select in select_rows(
+            kind, target, f"{target.id:d} AS target, actor_id, version", "state = 1"
+        )
+    ]
+    found: dict[Target, list[tuple[int, int]]] = {target: [] for target in limits}
+    target_of = {target.id: target for target in limits}
+    for target_id, actor_id, version in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
+        found[target_of[target_id]].append((version, actor_id))
+    return {
+        target: {str(actor): version for version, actor in sorted(rows)[: limits[target]]}
+        for target, rows in found.items()
+    }
+
+
 def read_reacted(
     kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int
 ) -> list[ReactedTarget]:

@@ -4,7 +4,7 @@ raises RedisDown."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from plaza.infra.redis import redis
@@ -25,17 +25,26 @@ from plaza.reactions.redis_keys import keys_of, reign_of
 _LUA = Path(__file__).with_name("lua")
 INSPECT_TARGET = load_script(_LUA / "inspect_target.lua")
 FIND_DENIED = load_script(_LUA / "find_denied.lua")
-_META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASCII)
+_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):(meta|earliest)", re.ASCII)
 
 
 def target_of_key(key: str) -> tuple[Kind, Target] | None:
     """Return the target of a meta key, None for any other key."""
-    match = _META_KEY.fullmatch(key)
-    if match is None or match[1] not in KINDS:
+    return _parse_key(key, "meta")
+
+
+def target_of_earliest(key: str) -> tuple[Kind, Target] | None:
+    """Return the target of a page of the earliest actors, None for any other key."""
+    return _parse_key(key, "earliest")
+
+
+def _parse_key(key: str, name: str) -> tuple[Kind, Target] | None:
+    match = _KEY.fullmatch(key)
+    if match is None or match[1] not in KINDS or match[4] != name:
         return None
     kind, target = KINDS[match[1]], Target(match[2], int(match[3]))
     is_valid = target.type in kind.targets and target.id <= MAX_ID
-    return (kind, target) if is_valid and keys_of(kind.name, target).meta == key else None
+    return (kind, target) if is_valid and getattr(keys_of(kind.name, target), name) == key else None
 
 
 def inspect_all(
@@ -107,3 +116,41 @@ def read_recent(targets: Sequence[tuple[Kind, Target]], max_actors: int) -> list
         pairs = iter(members)
         recent.append({a: int(float(version)) for a, version in zip(pairs, pairs, strict=True)})
     return recent
+
+
+def read_earliest_pages(pairs: Sequence[tuple[Kind, Target]]) -> list[dict[str, int]]:
+    """Return actor -> version of the cached page of the earliest actors of each of ``pairs``, empty
+    if no reader uses one."""
+    keys = [keys_of(kind.name, target) for kind, target in pairs]
+    replies = iter(
+        redis.pipeline(
+            [
+                command
+                for of_target in keys
+                for command in (
+                    ("HGET", of_target.meta, "earliest"),
+                    ("ZRANGE", of_target.earliest, 0, -1, "WITHSCORES"),
+                )
+            ]
+        )
+    )
+    pages = []
+    for last, entries in zip(replies, replies, strict=True):
+        parts = iter(entries if last else ())
+        pages.append({str(actor): int(float(at)) for actor, at in zip(parts, parts, strict=True)})
+    return pages
+
+
+def drop_earliest(pairs: Iterable[tuple[Kind, Target]]) -> None:
+    """Drop cached pages of the earliest actors."""
+    keys = [keys_of(kind.name, target) for kind, target in pairs]
+    redis.pipeline(
+        [
+            command
+            for of_target in keys
+            for command in (
+                ("HDEL", of_target.meta, "earliest"),
+                ("UNLINK", of_target.earliest),
+            )
+        ]
+    )

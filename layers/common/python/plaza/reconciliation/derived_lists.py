@@ -1,4 +1,4 @@
-"""Lists, and units of sales, that Redis derives from MySQL and that can be dropped at any time.
+"""Lists, bells and units of sales that Redis derives from MySQL and that can be dropped any time.
 
 A scan of Redis finds their keys, so each run compares all that Redis has. An inbox costs as much as
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list
@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from plaza.bell import inspection as bells
 from plaza.checkins import inspection as checkins
 from plaza.feed import inspection as feed
 from plaza.flash_sales import inspection as sales
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.runtime import clock
-from plaza.reactions import KINDS, Kind, inspection
+from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reconciliation.model import ROUND_S, Subject
 from plaza.shops import inspection as shops
 
@@ -49,6 +50,19 @@ def _of_kind(kind: Kind) -> DerivedList:
     )
 
 
+def _of_earliest(kind: Kind, target_type: str) -> DerivedList:
+    def find_owner(key: str) -> int | None:
+        pair = inspection.target_of_earliest(key)
+        return pair[1].id if pair and pair[0] is kind and pair[1].type == target_type else None
+
+    return DerivedList(
+        find_owner,
+        partial(inspection.compare_earliest, kind, target_type),
+        lambda ids: inspection.drop_earliest((kind, Target(target_type, i)) for i in ids),
+        owner=target_type,
+    )
+
+
 def _of_inbox(key: str) -> int | None:
     inbox = feed.owner_of(key)
     is_compared = inbox and inbox.kind == "inbox" and is_in_share(inbox.user_id)
@@ -72,6 +86,12 @@ def is_in_share(user_id: int) -> bool:
 
 LISTS: dict[str, DerivedList] = {
     **{f"list-{name}": _of_kind(kind) for name, kind in KINDS.items()},
+    **{
+        f"earliest-{name}-{target_type}": _of_earliest(kind, target_type)
+        for name, kind in KINDS.items()
+        for target_type in kind.targets
+    },
+    "bell-cache": DerivedList(bells.owner_of_key, bells.compare, bells.drop_bells),
     "inbox": DerivedList(_of_inbox, feed.compare_inboxes, feed.drop_inboxes),
     "star-posts": DerivedList(_of_star, feed.compare_star_posts, feed.drop_star_posts),
     "check-ins": DerivedList(checkins.owner_of_key, checkins.compare, checkins.drop),

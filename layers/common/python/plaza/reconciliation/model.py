@@ -39,6 +39,9 @@ UNREADABLE = "unreadable"  # Plaza does not write such a value
 SORTED = "sorted"  # the sorted list of a target has other entries than there are rows
 STUCK = "stuck"  # the outbox does not have outbox_count entries
 BELL_UNREAD = "bell-unread"  # unread is not the number of groups with something fresh
+BELL_BLOCKS = "bell-blocks"  # blocking is not the number of blocks by the user
+BELL_POSITION = "bell-position"  # the position of a bell is below that of one of its groups
+SLOT = "slot"  # the slot of a review is missing, or has outlived the review
 BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
 HOURS = "hours"  # hourly likes of a post are not the sums of the log
 VOTES = "votes"  # the votes of a review are not its likes, all of which are rolled up
@@ -54,9 +57,9 @@ Counts = Mapping[tuple[int, str], int]
 
 class Subject(NamedTuple):
     """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
-    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` of a
-    review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of the target's
-    owner; a name of ``derived_lists.LISTS``."""
+    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` or
+    ``slot`` of a review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of
+    the target's owner; a name of ``derived_lists.LISTS``."""
 
     what: str
     type: str

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from plaza import counters
 from plaza.bell import GroupKey, recount
 from plaza.bell import queries as bell_queries
+from plaza.content import review_slots
 from plaza.counters import ContentCounter, UserCounter, shop_totals
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
@@ -23,13 +24,16 @@ from plaza.recommendations import post_hours, vote_roll_up
 from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
+    BELL_BLOCKS,
     BELL_FRESH,
+    BELL_POSITION,
     BELL_UNREAD,
     CONTENT_TOTALS,
     COUNTER,
     HOURS,
     LIST,
     SHOP,
+    SLOT,
     SORTED,
     UNREADABLE,
     VOTES,
@@ -44,6 +48,7 @@ __all__ = ["REPAIRS", "CorrectedCounters", "repair"]
 
 MAX_SORT_S = 20.0  # of the findings of a message
 _COMMENTS = "comment_total"
+_OF_BELLS = (BELL_BLOCKS, BELL_POSITION, BELL_UNREAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def _repair(finding_ids: Collection[int]) -> None:
     findings = mysql_runs.read_findings(finding_ids)
     if not findings:
         return
-    of_bells = [f for f in findings.values() if f.reason in (BELL_FRESH, BELL_UNREAD)]
+    of_bells = [f for f in findings.values() if f.reason in (BELL_FRESH, *_OF_BELLS)]
     if of_bells:
         _repair_bells(of_bells)
     of_lists = [f for f in findings.values() if f.reason == LIST]
@@ -81,9 +86,11 @@ def _repair(finding_ids: Collection[int]) -> None:
     corrected_shops = _repair_shops(shop_ids) if shop_ids else 0
     of_votes = [f for f in findings.values() if f.reason == VOTES]
     vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])
+    of_slots = [f for f in findings.values() if f.reason == SLOT]
+    review_slots.repair([f.subject.id for f in of_slots])
     of_hours = [f for f in findings.values() if f.reason == HOURS]
     post_hours.correct([f.subject.id for f in of_hours])
-    apart = {*of_bells, *of_lists, *of_votes, *of_hours}
+    apart = {*of_bells, *of_lists, *of_votes, *of_slots, *of_hours}
     unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
@@ -112,8 +119,8 @@ def _repair(finding_ids: Collection[int]) -> None:
 
 def _repair_bells(findings: Sequence[Finding]) -> None:
     """Recount groups under the locks of their subjects' counters and of their bells, and project
-    the bells. One transaction of nine statements at most. Raises MysqlDown, RedisDown."""
-    users = {f.subject.id for f in findings if f.reason == BELL_UNREAD}
+    the bells. One transaction of ten statements at most. Raises MysqlDown, RedisDown."""
+    users = {f.subject.id for f in findings if f.reason in _OF_BELLS}
     subjects = {(f.subject.what, f.subject.target) for f in findings if f.reason == BELL_FRESH}
 
     def work(cursor: Cursor) -> tuple[set[int], int]:

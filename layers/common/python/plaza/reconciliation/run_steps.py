@@ -6,10 +6,10 @@ A run has these parts:
     users                        a share of all users: the same
     redis:log, redis:changed:... targets and users that changed (``rounds``)
     targets:shop                 a share of all shops: counters and their reviews
-    redis:votes                  a share of all reviews: their votes (its name: ``rounds``)
+    redis:votes                  a share of all reviews: votes and slots (its name: ``rounds``)
     redis:shops, redis:vouchers  a share of all shops and vouchers: places, filters of ids
     redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
-    bells                        a share of all bells: their unread groups
+    bells                        a share of all bells: their unread groups and blocks
     groups                       a share of all users with a bell: the rows that their groups count
     redis:<node>                 keys of a node: targets, projections of counters, derived lists
     filter:<kind>:<type>:<id>    actors of a target in the share that has a Bloom filter
@@ -26,6 +26,7 @@ from functools import partial
 
 from plaza import counters
 from plaza.bell import recount
+from plaza.content import review_slots
 from plaza.flash_sales import inspection as sales
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
@@ -42,7 +43,9 @@ from plaza.reconciliation import (
 )
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
+    BELL_BLOCKS,
     BELL_FRESH,
+    BELL_POSITION,
     BELL_UNREAD,
     CHECK_FILTER,
     CHECK_LIST,
@@ -53,6 +56,7 @@ from plaza.reconciliation.model import (
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
     SHOP,
+    SLOT,
     SORTED,
     TYPES,
     VOTES,
@@ -189,6 +193,7 @@ def _compare_users(after_id: int) -> StepResult:
 def _compare_votes(after_id: int) -> StepResult:
     last_id = mysql_counts.find_review_range_end(after_id)
     count, wrong = vote_roll_up.compare_votes(after_id, last_id)
+    slots = review_slots.find_wrong(after_id, last_id)
     return StepResult(
         position=str(last_id),
         is_last=last_id == MAX_ID,
@@ -196,6 +201,10 @@ def _compare_votes(after_id: int) -> StepResult:
         findings=[
             Finding(VOTES, Subject("votes", "review", review_id), f"votes {votes}, likes {likes}")
             for review_id, (votes, likes) in wrong.items()
+        ]
+        + [
+            Finding(SLOT, Subject("slot", "review", review_id), difference)
+            for review_id, difference in slots.items()
         ],
     )
 
@@ -228,12 +237,21 @@ def _compare_bells(after_id: int) -> StepResult:
         is_last=page.is_last,
         tally=Tally(users=page.users),
         findings=[
-            Finding(
-                BELL_UNREAD,
-                Subject("bell", "user", bell.user_id),
-                f"unread {bell.unread}, groups {bell.counted}",
-            )
+            Finding(reason, Subject("bell", "user", bell.user_id), details)
             for bell in page.wrong
+            for reason, is_wrong, details in (
+                (
+                    BELL_UNREAD,
+                    bell.unread != bell.counted,
+                    f"unread {bell.unread}, groups {bell.counted}",
+                ),
+                (
+                    BELL_BLOCKS,
+                    bell.blocking != bell.blocks,
+                    f"blocking {bell.blocking}, blocks {bell.blocks}",
+                ),
+            )
+            if is_wrong
         ],
     )
 
@@ -252,6 +270,10 @@ def _compare_groups(after_id: int) -> StepResult:
                 f" rows {group.counted_after}",
             )
             for group in page.wrong
+        ]
+        + [
+            Finding(BELL_POSITION, Subject("bell", "user", user_id), f"{excess} below its groups")
+            for user_id, excess in page.behind.items()
         ],
     )
 

@@ -65,7 +65,9 @@ def _dispatch(webhook: Webhook, head: LogHead) -> bool:
         try:
             page = read_events.read_page(position, EVENTS_PER_BATCH)
         except EventsGone:
-            mysql_webhooks.disable(webhook.id, "its events are in the archive only")
+            # Another epoch means a restore between the two reads: the next step reads again.
+            if read_events.find_head().epoch == head.epoch:
+                mysql_webhooks.disable(webhook, "its events are in the archive only")
             return False
         events = [
             SentEvent(event.id, _encode(event.to_dict()), *seqs)

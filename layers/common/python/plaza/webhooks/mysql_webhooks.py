@@ -9,6 +9,7 @@ from typing import Any
 from plaza.event_log.model import EventPosition, LogHead
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.errors import Conflict
 from plaza.webhooks.model import (
     DISABLED,
     ENABLED,
@@ -16,6 +17,7 @@ from plaza.webhooks.model import (
     MAX_FAILING_S,
     MAX_LEASE_S,
     MAX_WEBHOOKS,
+    RETRIES_S,
     DeliveryOutcome,
     Webhook,
     find_pause_s,
@@ -25,6 +27,16 @@ _COLUMNS = (
     "id, url, kinds, state, secret_serial, rotated_at, reaction_seq, event_seq, read_s, attempt,"
     " failures, failing_since, last_error, created_at"
 )
+_IS_FREE = f"""
+    (leased_until <= UTC_TIMESTAMP(6)
+      OR leased_until > UTC_TIMESTAMP(6) + INTERVAL {MAX_LEASE_S:d} SECOND)
+    """
+_IS_DUE = f"""
+    (next_at <= UTC_TIMESTAMP(6)
+      OR next_at > UTC_TIMESTAMP(6) + INTERVAL COALESCE(
+          ELT(LEAST(failures, {len(RETRIES_S)}), {", ".join(map(str, RETRIES_S))}), 0) SECOND)
+    """
+# A lease or a pause that ends later than a new one would is of a clock that went back.
 MAX_LISTED = 200
 
 
@@ -58,14 +70,11 @@ def count_by_state() -> dict[str, int]:
     return counts | {"failing": sum(int(failing) for state, _, failing in rows if state == ENABLED)}
 
 
-def insert(webhook_id: int, url: str, kinds: Collection[str], at: EventPosition) -> bool:
-    """Store a new webhook; return False if there are too many. One transaction of two
+def insert(webhook_id: int, url: str, kinds: Collection[str], at: EventPosition) -> None:
+    """Store a new webhook; raise Conflict if there are too many. One transaction of two
     statements."""
 
-    def work(cursor: Cursor) -> bool:
-        cursor.execute(f"SELECT id FROM webhook WHERE state <> '{ENDED}' FOR UPDATE")
-        if len(cursor.fetchall()) >= MAX_WEBHOOKS:
-            return False
+    def work(cursor: Cursor) -> None:
         cursor.execute(
             f"""
             INSERT INTO webhook (id, url, kinds, state, reaction_seq, event_seq, read_s, created_at)
@@ -73,15 +82,27 @@ def insert(webhook_id: int, url: str, kinds: Collection[str], at: EventPosition)
             """,
             (webhook_id, url, _join(kinds), *at[1:]),
         )
-        return True
+        # After the INSERT: a lock on no rows keeps no other process from inserting the first ones.
+        cursor.execute(f"SELECT id FROM webhook WHERE state <> '{ENDED}' FOR UPDATE")
+        if len(cursor.fetchall()) > MAX_WEBHOOKS:
+            raise Conflict(f"There are {MAX_WEBHOOKS} webhooks; end one of them.")
 
-    return mysql.run_in_transaction(work)
+    mysql.run_in_transaction(work)
 
 
 def change(webhook_id: int, url: str, kinds: Collection[str]) -> None:
-    """Store another URL and other types; the next batch has them."""
+    """Store another URL and other types; the next batch has them.
+
+    A dispatcher that read the row before stores nothing: it would pass over events of a new type.
+    The events of a batch on its way are from before the change, so its outcome counts.
+    """
     mysql.write(
-        "UPDATE webhook SET url = %s, kinds = %s WHERE id = %s", (url, _join(kinds), webhook_id)
+        f"""
+        UPDATE webhook
+        SET url = %s, kinds = %s, attempt = attempt + {_IS_FREE}
+        WHERE id = %s
+        """,
+        (url, _join(kinds), webhook_id),
     )
 
 
@@ -130,11 +151,16 @@ def enable(webhook_id: int) -> None:
     )
 
 
-def disable(webhook_id: int, error: str) -> None:
-    """Disable a webhook."""
+def disable(webhook: Webhook, error: str) -> None:
+    """Disable a webhook, unless it changed since it was read."""
     mysql.write(
-        f"UPDATE webhook SET state = '{DISABLED}', last_error = %s WHERE id = %s",
-        (error, webhook_id),
+        f"""
+        UPDATE webhook
+        SET state = '{DISABLED}', last_error = %s
+        WHERE id = %s
+          AND attempt = %s
+        """,
+        (error, webhook.id, webhook.attempt),
     )
 
 
@@ -145,8 +171,8 @@ def find_due(head: LogHead) -> list[Webhook]:
         SELECT {_COLUMNS}
         FROM webhook
         WHERE state = '{ENABLED}'
-          AND leased_until <= UTC_TIMESTAMP(6)
-          AND next_at <= UTC_TIMESTAMP(6)
+          AND {_IS_FREE}
+          AND {_IS_DUE}
           AND (reaction_seq < %s OR event_seq < %s)
         ORDER BY next_at, id
         """,

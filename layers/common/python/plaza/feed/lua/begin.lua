@@ -11,7 +11,7 @@ local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local meta = redis.call('ZMSCORE', KEYS[1], 'floor', 'built', 'building')
 local floor, built, building = meta[1], meta[2], meta[3]
-if built and now_us + built < tonumber(ARGV[1]) then return 0 end
+if built and math.abs(now_us + built) < tonumber(ARGV[1]) then return 0 end -- a clock may have gone back
 if floor and building then return -building end
 if not floor then
   redis.call('ZADD', KEYS[1], -1, 'floor')

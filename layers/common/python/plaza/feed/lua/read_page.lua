@@ -26,8 +26,8 @@ if not floor then
   redis.call('ZADD', KEYS[1], -1, 'floor', -now_us, 'building')
   redis.call('PEXPIRE', KEYS[1], ARGV[5])
 end
-if not built or now_us + built > tonumber(ARGV[7]) then
-  if not requested or now_us + requested > tonumber(ARGV[6]) then
+if not built or math.abs(now_us + built) > tonumber(ARGV[7]) then -- a clock may have gone back
+  if not requested or math.abs(now_us + requested) > tonumber(ARGV[6]) then
     redis.call('ZADD', KEYS[1], -now_us, 'requested')
     rebuild_due = 1
   end

@@ -12,6 +12,7 @@
     STALE_GENERATION, another generation has begun
 
   Safe to repeat: a live generation stays live, and the cursor never moves back. ]]
+local MAX_DRAIN_US = 30000000
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase', 'drain_until_us', 'cursor')
 if fields[1] ~= ARGV[1] then return 'STALE_GENERATION' end
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[1], 'reign', ARGV[4]) end
@@ -23,9 +24,12 @@ if ARGV[2] ~= '' then
   return 'LOADING'
 end
 local now = redis.call('TIME')
-if ARGV[3] == '1' or now[1] * 1000000 + now[2] >= tonumber(fields[3]) then
+local now_us = now[1] * 1000000 + now[2]
+if ARGV[3] == '1' or now_us >= tonumber(fields[3]) then
   redis.call('HSET', KEYS[1], 'phase', 'live')
   return 'LIVE'
 end
-redis.call('HSET', KEYS[1], 'phase', 'draining')
+-- A clock that went back does not keep the sale draining.
+local ends_us = math.min(tonumber(fields[3]), now_us + MAX_DRAIN_US)
+redis.call('HSET', KEYS[1], 'phase', 'draining', 'drain_until_us', string.format('%.0f', ends_us))
 return 'DRAINING'

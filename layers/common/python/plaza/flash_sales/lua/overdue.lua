@@ -14,10 +14,11 @@
   Safe to repeat: it writes nothing. ]]
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return {} end
 local now = redis.call('TIME')
-local due_us = now[1] * 1000000 + now[2] - ARGV[2]
+local due_s, now_s = now[1] + now[2] / 1000000 - ARGV[2] / 1000000, now[1] + 1
 local entries, due = redis.call('LRANGE', KEYS[2], 0, ARGV[3] - 1), {}
 for i, entry in ipairs(entries) do
-  if string.match(entry, '%d+$') * 1000000 > due_us then break end
+  local at_s = tonumber(string.match(entry, '%d+$'))
+  if at_s > due_s and at_s <= now_s then break end -- one that is later is of a clock that went back
   due[i] = entry
 end
 return due

@@ -28,8 +28,9 @@ local phase, opens_us, closes_us = fields[2], fields[4] + 0, fields[5] + 0
 -- Written out: Lua creates each function of counts.inc.lua and bucket.inc.lua again in every run.
 local stock, pending, offered, waiting, was_full_us = string.match(fields[3], '^(%-?%d+):(%-?%d+):(%d+):(%d+):(%d+)$')
 stock, pending = stock + 0, pending + 0
-local full_us = math.max(now_us, was_full_us + 0) + ARGV[4]
-local early_us = full_us - now_us - 1000000
+local limit_us = now_us + 1000000 -- a later full_us is of a clock that went back
+local full_us = math.min(math.max(now_us, was_full_us + 0), limit_us) + ARGV[4]
+local early_us = full_us - limit_us
 
 local is_open = phase == 'live' and now_us >= opens_us and now_us < closes_us
 local is_free = stock > 0 and offered == '0' and waiting == '0'
@@ -50,6 +51,9 @@ if not (is_open and is_free and is_within_limits) then
   elseif early_us > 0 then
     code = 'RATE_LIMITED'
     wait_us = early_us
+    if was_full_us + 0 > limit_us then
+      redis.call('HSET', state, 'counts', string.format('%d:%d:%s:%s:%d', stock, pending, offered, waiting, limit_us))
+    end
   elseif pending >= tonumber(ARGV[5]) then
     code = 'RATE_LIMITED'
     wait_us = pending * ARGV[4]

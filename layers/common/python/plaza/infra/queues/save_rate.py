@@ -22,6 +22,7 @@ from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.settings import declare, read_rate
 
 MAX_TURN_S = 3  # a third of the timeout of the fastest consumer
+_MAX_ROWS = 100_000  # of a batch
 _ACQUIRE = load_script(SHARED / "acquire_token.lua")
 KEY = f"{{{shard_of('saves:paid')}}}:saves:paid"
 
@@ -47,9 +48,10 @@ def wait_for_turn(rows: int) -> None:
     if rows_per_s is None or not rows:
         return
     us_per_row = math.ceil(1_000_000 / rows_per_s)
-    burst = rows + MAX_TURN_S * 1_000_000 // us_per_row
+    turn_rows = MAX_TURN_S * 1_000_000 // us_per_row
+    args = (rows_per_s, rows + turn_rows, rows, _MAX_ROWS + turn_rows)
     try:
-        reply = int(redis.run(_ACQUIRE, (KEY,), (rows_per_s, burst, rows)))
+        reply = int(redis.run(_ACQUIRE, (KEY,), args))
     except RedisDown as error:
         record("save_rate_skipped", **error_fields(error))
         return

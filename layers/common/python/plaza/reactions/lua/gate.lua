@@ -87,9 +87,13 @@ if not is_new then
 
   -- Takes one token from the actor's bucket for quick changes. Returns true when it is empty.
   local function is_limited()
-    local full_us_before = tonumber(redis.call('HGET', toggles, actor) or 0)
-    local full_us, early_us = take_token(full_us_before, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
-    if early_us > 0 then return true end
+    local limit_us = limit_bucket(now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
+    local before_us = tonumber(redis.call('HGET', toggles, actor) or 0)
+    local full_us, early_us = take_token(math.min(before_us, limit_us), now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
+    if early_us > 0 then
+      if before_us > limit_us then redis.call('HSET', toggles, actor, string.format('%d', limit_us)) end
+      return true
+    end
     if redis.call('HLEN', toggles) >= MAX_TOGGLERS then redis.call('UNLINK', toggles) end
     redis.call('HSET', toggles, actor, string.format('%d', full_us))
     redis.call('EXPIRE', toggles, TOGGLES_S)

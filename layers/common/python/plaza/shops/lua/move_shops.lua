@@ -28,7 +28,7 @@ for i = 1, #ids do
     accepted = not version or version >= 0
     if accepted and version then recheck[#recheck + 1] = id end
     new = string.format('%d', -(now_s + ARGV[1]))
-  elseif version and version < 0 and now_s < -version then
+  elseif version and version < 0 and now_s < -version and -version <= now_s + 2 * ARGV[1] then -- or a clock went back
     accepted = false
     if cell ~= '' then recheck[#recheck + 1] = id end
   else

@@ -12,6 +12,10 @@
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Attempts later than now are of a clock that went back.
+for _, attempt in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], now_ms + 1000, '+inf')) do
+  redis.call('ZADD', KEYS[1], now_ms, attempt)
+end
 local longest_ms, wait_ms = 0, 0
 for i = 2, #ARGV, 2 do
   local window_ms, max_attempts = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
