@@ -31,7 +31,7 @@ from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.settings import BadSettings, settings
-from plaza.reactions import KINDS, Target, mysql_reactions, persist
+from plaza.reactions import KINDS, Target, mysql_snapshots, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey, require_kind
 from plaza.targets import Existence, mysql_store
 
@@ -206,7 +206,7 @@ def compare_counts(path: Path, layout: Layout) -> list[TargetCount]:
         part = ids[start : start + TARGETS_PER_READ]
         requests = [(kind, Target(layout.target, target_id), ()) for target_id in part]
         for target_id, snapshot in zip(
-            part, mysql_reactions.read_snapshots(requests, 1), strict=True
+            part, mysql_snapshots.read_snapshots(requests, 1), strict=True
         ):
             source = sum(state & 1 for state in newest[target_id].values())
             counts.append(TargetCount(target_id, source, snapshot.total))

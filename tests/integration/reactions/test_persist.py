@@ -21,7 +21,8 @@ from plaza.reactions import (
     FOLLOW,
     LIKE,
     Target,
-    mysql_reactions,
+    mysql_rows,
+    mysql_snapshots,
     persist,
     react,
     redis_commits,
@@ -481,11 +482,11 @@ def test_all_reads_have_the_epoch_in_their_versions(plaza: World) -> None:
     persist.save([make_event(7, at=1)])
     mysql.write("UPDATE log_gate SET epoch = 1")
     try:
-        [(_, of_counter)] = mysql_reactions.read_counters([(LIKE, POST)])
-        _, of_state = mysql_reactions.read_state(LIKE, POST, 7)
-        of_earliest, _ = mysql_reactions.read_earliest(LIKE, POST, 5)
-        [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
-        [(_, of_missing)] = mysql_reactions.read_counters([(LIKE, Target("post", 12))])
+        [(_, of_counter)] = mysql_snapshots.read_counters([(LIKE, POST)])
+        _, of_state = mysql_rows.read_state(LIKE, POST, 7)
+        of_earliest, _ = mysql_rows.read_earliest(LIKE, POST, 5)
+        [snapshot] = mysql_snapshots.read_snapshots([(LIKE, POST, [])], 5)
+        [(_, of_missing)] = mysql_snapshots.read_counters([(LIKE, Target("post", 12))])
     finally:
         mysql.write("UPDATE log_gate SET epoch = 0")
     assert {of_counter, of_state, of_earliest, snapshot.db_version} == {2**40 + 1}
@@ -676,7 +677,7 @@ def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:
     hydrate()
     assert (meta()["version"], recent()) == (BASE_US, [1])
     expected = [(LIKE, POST)]
-    states = [mysql_reactions.read_viewer_states(expected, actor) for actor in (1, 2, 3)]
+    states = [mysql_rows.read_viewer_states(expected, actor) for actor in (1, 2, 3)]
     assert states == [[True], [False], [False]]
 
 

@@ -25,8 +25,8 @@ def test_a_row_without_a_duration_is_found() -> None:
 
 
 def test_a_constant_that_moved_is_found_by_its_module() -> None:
-    name, duration = find("reactions.store.react.HYDRATE_WAIT_S")
-    assert (name, duration) == ("reactions.react.HYDRATE_WAIT_S", "0.5 s")
+    name, duration = find("reactions.store.hydration.HYDRATE_WAIT_S")
+    assert (name, duration) == ("reactions.hydration.HYDRATE_WAIT_S", "0.5 s")
 
 
 def test_a_constant_that_is_gone_is_not_taken_for_another() -> None:

@@ -24,13 +24,15 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import (
     bell_moves,
-    mysql_reactions,
+    mysql_log,
+    mysql_rows,
     redis_commits,
     redis_hydration,
     redis_rankings,
     reign_guard,
     sorted_lists,
 )
+from plaza.reactions.hydration import hydrate, request_rebuild
 from plaza.reactions.model import (
     FOLLOW,
     KINDS,
@@ -47,7 +49,6 @@ from plaza.reactions.model import (
     replay,
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
-from plaza.reactions.react import hydrate, request_rebuild
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import MasterDeposed, Masters
 from plaza.switches import refresh as switches_refresh
@@ -339,25 +340,25 @@ def _persist_batch(
     owners = lookup.read_owners(cursor, targets)
     # From here to the commit no other transaction saves reactions to these targets.
     locked = counters.lock_content(cursor, targets)
-    mysql_reactions.request_rows(cursor, keys)
+    mysql_rows.request_rows(cursor, keys)
     groups = group_events(events)  # while MySQL reads
-    rows = mysql_reactions.render_rows(groups)
-    before = mysql_reactions.receive_rows(cursor)
+    rows = mysql_rows.render_rows(groups)
+    before = mysql_rows.receive_rows(cursor)
     # MySQL works on each statement while the next one is prepared.
     bells = bell_moves.lock_bells(cursor, owners, keys, before, rings=rings)
     if not bells:
-        mysql_reactions.upsert_rows(cursor, rows)
+        mysql_rows.upsert_rows(cursor, rows)
     changes = replay(before, groups)
     if bells:
         bells.request_groups(changes)
     commits = _commits(epoch, locked, changes)
-    log = mysql_reactions.render_log(changes, commits)
+    log = mysql_log.render_log(changes, commits)
     if bells:
         bells.receive_groups()
-    mysql_reactions.append_log(cursor, log)
+    mysql_log.append_log(cursor, log)
     if any(change.is_new for change in changes):
         if bells:
-            mysql_reactions.upsert_rows(cursor, rows, bells.apply())
+            mysql_rows.upsert_rows(cursor, rows, bells.apply())
         sorted_lists.change_lists(cursor, locked, before, changes)
     _update_counters(cursor, owners, changes)
     sorted_lists.begin_list(cursor, locked, commits)
@@ -392,7 +393,7 @@ def _read_current(
     locked = counters.lock_content(cursor, _targets(keys))
     # An event of version 0 is newer than no row.
     nothing = [ReactionEvent(key, False, 0) for key in keys]
-    unchanged = replay(mysql_reactions.read_rows(cursor, keys), group_events(nothing))
+    unchanged = replay(mysql_rows.read_rows(cursor, keys), group_events(nothing))
     commits = _commits(epoch, locked, unchanged)
     return _describe_batch(commits, _users_of(owners, keys), is_deposed=is_deposed)
 
@@ -416,7 +417,7 @@ def _pass_gates(
 ) -> tuple[int, bool]:
     """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
     One statement, the first of a transaction; one more for a slot whose master changed."""
-    epoch, reigns = mysql_reactions.share_log_lock(cursor)
+    epoch, reigns = mysql_log.share_log_lock(cursor)
     kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
     return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 
