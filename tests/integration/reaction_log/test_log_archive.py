@@ -150,8 +150,7 @@ def append(cursor: Cursor, event: ReactionEvent) -> None:
     [change] = replay({}, group_events([event]))
     commit = Commit(change.kind, change.target, 1, change.delta, True, [])
     log_writes.append_log(cursor, log_writes.render_log([change], [commit]))
-    connection: Any = cursor.connection
-    connection.receive()
+    mysql.flush(cursor)
 
 
 def test_the_table_lock_blocks_writers_until_it_is_released(s3: Any, mysql_url: str) -> None:
@@ -444,7 +443,7 @@ def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
     ):
         now.setattr(log_writes, "LOCK_TIMEOUT_S", 0)
         other.begin()
-        log_writes.share_log_lock(cursor)
+        mysql.read_all(cursor, [log_writes.SHARE_LOG_LOCK])
         append(cursor, log_event(7, at(10)))
         persist.save([log_event(1, at(0))])
         roll_up()

@@ -43,7 +43,7 @@ def is_locked(other: Connection[Cursor], lock: str = "FOR UPDATE NOWAIT") -> boo
 
 def test_a_transaction_that_appends_to_the_log_shares_the_lock(other: Connection[Cursor]) -> None:
     def work(cursor: Cursor) -> tuple[bool, bool]:
-        mysql_log.share_log_lock(cursor)
+        mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK])
         return is_locked(other), is_locked(other, "LOCK IN SHARE MODE")
 
     assert mysql.run_in_transaction(work) == (True, False)

@@ -17,7 +17,6 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.reactions import COLLECT, Target, mysql_log, persist, reign_guard
 from plaza.reactions.model import ReactionEvent
-from plaza.reactions.mysql_log import LogLock
 from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
@@ -224,6 +223,7 @@ def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     targets = sorted({event.key.target for event in events})
     mysql_store.run_in_transaction(lambda other: mysql_store.lock_content(other, targets))
     persist._persist_batch(cursor, events, reign_guard.read_masters())
+    mysql.flush(cursor)
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["with the gate", "without it"])
@@ -233,7 +233,7 @@ def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
     """An event gets its seq when it is inserted, and is visible when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
-        monkeypatch.setattr(mysql_log, "share_log_lock", lambda cursor: LogLock(0, {}))
+        monkeypatch.setattr(mysql_log, "SHARE_LOG_LOCK", "SELECT 0, NULL, NULL")
     with open_transaction(mysql_url) as slow:
         save_uncommitted(slow, [like(review(51), 1)])  # the lower seq, not committed
         persist.save([like(review(52), 1)])  # the higher seq, committed

@@ -31,27 +31,27 @@ class LogLock(NamedTuple):
     reigns: Mapping[int, str]
 
 
-def share_log_lock(cursor: Cursor) -> LogLock:
-    """Lock the log and the reigns, shared, until the commit; return them.
-
-    Call it before an append: when a reader gets the exclusive lock, all earlier appends are
-    committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
-    """
-    rows = cursor.execute(
-        """
+SHARE_LOG_LOCK = """
         SELECT log_gate.epoch, redis_reign.first_slot, redis_reign.reign
         FROM log_gate
         LEFT JOIN redis_reign ON TRUE
         WHERE log_gate.id = 1
         LOCK IN SHARE MODE
         """
-    )
+"""Locks the log and the reigns, shared, until the commit, for ``lock_of``.
+
+Run it before an append: when a reader gets the exclusive lock, all earlier appends are committed
+(docs/decisions/0022-read-the-log-behind-a-gate.md).
+"""
+
+
+def lock_of(rows: Sequence[mysql.Row]) -> LogLock:
+    """Return the epoch and the reigns from the rows of ``SHARE_LOG_LOCK``."""
     if not rows:
         raise LookupError("log_gate has no row: readers could not wait for this transaction")
-    held = cursor.fetchall()
     return LogLock(
-        int(held[0][0]) * VERSIONS_PER_EPOCH,
-        {first_slot: reign for _, first_slot, reign in held if reign is not None},
+        int(rows[0][0]) * VERSIONS_PER_EPOCH,
+        {first_slot: reign for _, first_slot, reign in rows if reign is not None},
     )
 
 

@@ -31,12 +31,12 @@ def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey
     """Return the rows of ``keys`` that exist. One statement."""
     if not keys:
         return {}
-    request_rows(cursor, keys)
-    return receive_rows(cursor)
+    [rows] = mysql.read_all(cursor, [select_keys(keys)])
+    return rows_of(rows)
 
 
-def request_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> None:
-    """Send the statement that reads the rows of ``keys``; one primary key look-up for each.
+def select_keys(keys: Iterable[ReactionKey]) -> str:
+    """Return the SELECT of the rows of ``keys``, for ``rows_of``; one primary key look-up for each.
 
     Joins with JSON_TABLE: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong index
     (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
@@ -58,17 +58,17 @@ def request_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> None:
         """
         for (target_type, kind), of_kind in ids.items()
     ]
-    mysql.send(cursor, " UNION ALL ".join(arms))
+    return " UNION ALL ".join(arms)
 
 
-def receive_rows(cursor: Cursor) -> dict[ReactionKey, ReactionRow]:
-    """Return the rows that exist of those that ``request_rows`` requested."""
+def rows_of(rows: Iterable[mysql.Row]) -> dict[ReactionKey, ReactionRow]:
+    """Return the rows that exist from the rows of ``select_keys``."""
     return {
         ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(
             state == 1, version, bell_position
         )
-        for target_type, kind, rows in mysql.receive(cursor)
-        for target_id, actor_id, state, version, bell_position in sql.split_rows(rows)
+        for target_type, kind, packed in rows
+        for target_id, actor_id, state, version, bell_position in sql.split_rows(packed)
     }
 
 
