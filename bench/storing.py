@@ -175,6 +175,6 @@ def _check(mysql_url: str, stored: int) -> None:
     )
     if rows != [(stored, stored)]:
         raise CommandError(f"{stored} events made rows, totals {rows}")
-    with connect_mysql(mysql_url) as connection:
-        if wrong := find_wrong_bells(connection):
+    with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
+        if wrong := list(find_wrong_bells(cursor)):
             raise CommandError(f"wrong bells: {wrong[:3]}")

@@ -24,7 +24,9 @@ SWEEP = f"{REACTIONS}/test_sweep.py"
 TOKENS = f"{REACTIONS}/test_order_tokens.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
+DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
+BELLS = "tests/integration/bell/test_bell.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
@@ -124,6 +126,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "infra/redis/lua/outbox.inc.lua": [SWEEP, RECOVERY],
     "infra/redis/lua/project.lua": [PROJECTIONS, COUNTERS],
     "infra/redis/lua/store_read.lua": [PROJECTIONS, COUNTERS],
+    "reactions/bell_moves.py": [DECISION, BELLS],
     "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
@@ -155,7 +158,15 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/mysql_log.py": [*STORED, LOG_GATE, REIGN_GUARD, RECOVERY],
     "reactions/mysql_rows.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
     "reactions/mysql_snapshots.py": [*READ, HYDRATE, PERSIST, RECOVERY],
-    "reactions/persist.py": [*STORED, *ACKNOWLEDGED, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, PERSIST],
+    "reactions/persist.py": [
+        DECISION,
+        *STORED,
+        *ACKNOWLEDGED,
+        REIGN_GUARD,
+        FOLLOWS,
+        REQUEST_ROWS,
+        PERSIST,
+    ],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],
     "reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],

@@ -118,11 +118,11 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
     return MYSQL.call(once)
 
 
-def send(cursor: Cursor, sql: str) -> None:
+def send(cursor: Cursor, sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> None:
     """Queue a write. The next statement that is read, or the commit, takes all that wait in one
     packet and raises their errors."""
     connection: Any = cursor.connection  # a SharedTlsConnection
-    connection.send(sql)
+    connection.send(cursor.mogrify(sql, args) if args else sql)
 
 
 def flush(cursor: Cursor) -> None:
