@@ -69,6 +69,7 @@ def measure(harness: Harness, latency_ms: float, against: Path | None, rounds: i
     checkouts = {"this checkout": ROOT, **({str(against): against} if against else {})}
     actors, stored = count(_FIRST_ACTOR, 1_000_000), 0
     rates: dict[tuple[str, str], list[float]] = {}
+    cpu_us: dict[tuple[str, str], list[float]] = {}
     with ExitStack() as stack:
         port = free_port()
         of_mysql = str(urlsplit(harness.mysql_url).port)
@@ -92,22 +93,31 @@ def measure(harness: Harness, latency_ms: float, against: Path | None, rounds: i
                 for name in checkouts:
                     used = consumers[name, scenario.is_remote][: scenario.consumers]
                     _save(used, scenario, posts, next(actors), batches=1)
-                    rate = _save(used, scenario, posts, next(actors))
+                    rate, of_event = _save(used, scenario, posts, next(actors))
                     rates.setdefault((scenario.name, name), []).append(rate)
+                    cpu_us.setdefault((scenario.name, name), []).append(of_event)
                     stored += scenario.consumers * scenario.size * (scenario.batches + 1)
     _check(harness.mysql_url, stored)
-    return [
-        Figure(
-            f"{s.name}, {s.consumers} consumer{'s' * (s.consumers > 1)}, {latency_ms:g} ms"
-            if s.is_remote
-            else f"{s.name}, one consumer, no latency",
-            median(rates[s.name, "this checkout"]),
-            "ms" if s.size == 1 else "events/s",
-            Peer("before", median(rates[s.name, str(against)])) if against else None,
-            s.goal(latency_ms) if against else None,
-        )
-        for s in SCENARIOS
-    ]
+    ours, theirs = "this checkout", str(against)
+    figures = []
+    for s in SCENARIOS:
+        how = f"{s.consumers} consumer{'s' * (s.consumers > 1)}"
+        figures += [
+            Figure(
+                f"{s.name}, {how}, {latency_ms if s.is_remote else 0:g} ms",
+                median(rates[s.name, ours]),
+                "ms" if s.size == 1 else "events/s",
+                Peer("before", median(rates[s.name, theirs])) if against else None,
+                s.goal(latency_ms) if against else None,
+            ),
+            Figure(
+                "  CPU an event, Python",
+                median(cpu_us[s.name, ours]),
+                "us",
+                Peer("before", median(cpu_us[s.name, theirs])) if against else None,
+            ),
+        ]
+    return figures
 
 
 def _add_posts(first: int, scenario: Scenario) -> list[int]:
@@ -142,8 +152,9 @@ def _save(
     posts: Sequence[int],
     first_actor: int,
     batches: int | None = None,
-) -> float:
-    """Let the consumers save at once; return events a second, for one event its ms."""
+) -> tuple[float, float]:
+    """Let the consumers save at once; return events a second, for one event its ms, and the us of
+    CPU of an event."""
     batches = batches or scenario.batches
     for number, process in enumerate(consumers):
         assert process.stdin
@@ -153,16 +164,19 @@ def _save(
             own = own[:1]  # a post of its own
         process.stdin.write(json.dumps([first, scenario.size, batches, own]) + "\n")
         process.stdin.flush()
-    took_s = []
+    results = []
     for process in consumers:
         assert process.stdout
         line = process.stdout.readline()
         if not line:
             raise CommandError("a consumer failed")
-        took_s.append(json.loads(line))
+        results.append(json.loads(line))
+    cpu_s = sum(of_batch for own in results for _, of_batch in own)
+    cpu_us = cpu_s / (len(consumers) * scenario.size * batches) * 1e6
     if scenario.size == 1:
-        return median(took_s[0]) * 1000
-    return sum(scenario.size * batches / sum(own) for own in took_s)
+        return median(took_s for took_s, _ in results[0]) * 1000, cpu_us
+    rates = [scenario.size * batches / sum(took_s for took_s, _ in own) for own in results]
+    return sum(rates), cpu_us
 
 
 def _check(mysql_url: str, stored: int) -> None:
