@@ -185,7 +185,7 @@ def test_a_caller_waits_while_another_loads_the_target(
 
     monkeypatch.setattr("plaza.infra.runtime.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
-        "plaza.reactions.hydration.mysql_snapshots.read_snapshots",
+        "plaza.reactions.mysql_snapshots.read_snapshots",
         lambda *_: pytest.fail("the other caller reads the snapshot"),
     )
     assert hydration.hydrate([(LIKE, POST)], wait_s=60) == []

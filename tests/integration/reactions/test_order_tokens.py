@@ -15,7 +15,7 @@ from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.switch_state import BaseSwitches
 from plaza.reactions import LIKE, mysql_snapshots, persist, queries, react, redis_hydration
 from plaza.reactions.model import Commit, Count
-from plaza.reactions.mysql_log import VERSIONS_PER_EPOCH
+from plaza.reactions.mysql_rows import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_commits import apply_all
 from tests.support.consumers import make_event
 from tests.support.failures import failing

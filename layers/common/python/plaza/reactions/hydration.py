@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import mysql_snapshots, redis_commits, redis_hydration
+from plaza.infra.runtime.lazy_modules import LazyModule
+from plaza.reactions import redis_commits, redis_hydration
 from plaza.reactions.model import (
     CONTENT_TYPES,
     MAX_UNSORTED,
@@ -19,6 +21,11 @@ from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_hydration import HydrationLease
 from plaza.reactions.settings import reaction_settings
 from plaza.targets import Visibility, lookup, markers
+
+if TYPE_CHECKING:
+    from plaza.reactions import mysql_snapshots
+else:  # targets that Redis has need no snapshot
+    mysql_snapshots = LazyModule("plaza.reactions.mysql_snapshots")
 
 _Leased = tuple[Kind, Target, HydrationLease]
 HYDRATE_WAIT_S = 0.5  # maximum wait for another caller that loads the target

@@ -16,9 +16,8 @@ from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.observability import record
 from plaza.reactions.model import Commit, CounterChange, Target
+from plaza.reactions.mysql_rows import EPOCH_NOW, VERSIONS_PER_EPOCH
 
-VERSIONS_PER_EPOCH = 2**40
-EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log
 _DAY_US = 86_400_000_000
 

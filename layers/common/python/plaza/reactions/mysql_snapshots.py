@@ -10,8 +10,7 @@ from typing import NamedTuple
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions.model import Kind, ReactionKey, ReactionRow, Size, Snapshot, Target
-from plaza.reactions.mysql_log import EPOCH_NOW
-from plaza.reactions.mysql_rows import read_rows
+from plaza.reactions.mysql_rows import EPOCH_NOW, read_rows
 from plaza.reactions.mysql_sorted_lists import select_rows
 
 # Neither a time zone nor an hour that comes twice.

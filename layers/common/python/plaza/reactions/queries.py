@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import locks, redis
@@ -12,9 +13,9 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.reactions import (
     mysql_rows,
-    mysql_snapshots,
     redis_hydration,
     redis_keys,
     redis_queries,
@@ -35,6 +36,11 @@ from plaza.reactions.react import require_existing
 from plaza.reactions.redis_queries import CachedCount
 from plaza.reactions.redis_user_lists import LIST_LENGTH
 from plaza.targets import Existence, lookup
+
+if TYPE_CHECKING:
+    from plaza.reactions import mysql_snapshots
+else:  # only what Redis lacks is read from MySQL
+    mysql_snapshots = LazyModule("plaza.reactions.mysql_snapshots")
 
 # Per process: a thousand processes must not overload MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
