@@ -71,7 +71,9 @@ else:
     _Connection = Connection
 
 
-class _Packet(NamedTuple):
+class Packet(NamedTuple):
+    """A command with one or more statements."""
+
     text: bytes
     statements: int
 
@@ -146,7 +148,7 @@ class SharedTlsConnection(_Connection):
                 results.append(self._result.rows)  # type: ignore[attr-defined]
         return results
 
-    def _pack(self, statements: Iterable[str]) -> Iterator[_Packet]:
+    def _pack(self, statements: Iterable[str]) -> Iterator[Packet]:
         """Yield packets of at most ``max_packet_bytes``, or of one statement."""
         texts: list[bytes] = []
         size = 0
@@ -154,11 +156,11 @@ class SharedTlsConnection(_Connection):
             text = statement.encode()
             size += len(text) + len(_SEPARATOR)
             if texts and size > self.max_packet_bytes:
-                yield _Packet(_SEPARATOR.join(texts), len(texts))
+                yield Packet(_SEPARATOR.join(texts), len(texts))
                 texts, size = [], len(text) + len(_SEPARATOR)
             texts.append(text)
         if texts:
-            yield _Packet(_SEPARATOR.join(texts), len(texts))
+            yield Packet(_SEPARATOR.join(texts), len(texts))
 
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
         return super()._create_ssl_ctx(sslp) if sslp else tls.unverified_context()  # type: ignore[misc]
