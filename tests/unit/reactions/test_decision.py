@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from plaza.bell import GroupKey, Move, moves
 from plaza.counters import ContentCounter
 from plaza.counters.model import CONTENT_COLUMNS
+from plaza.infra.mysql import mysql
 from plaza.reactions import bell_moves, persist
 from plaza.reactions.model import (
     KINDS,
@@ -202,7 +203,7 @@ def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> Non
         keys[1]: Move(LIKED, 2, True, 0),
         keys[2]: Move(LIKED, 3, False, 6),
     }
-    rows = [
+    rows: moves.Rows = [
         [(render({(99,): (7, 1, 0)}),)],
         [("like", "post", render({(99, 12): (2, 5, 7, 5, 2, 1)}), None)],
     ]
@@ -215,11 +216,13 @@ def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> Non
 def test_blocked_actors_and_deleted_texts_do_not_ring() -> None:
     key = ReactionKey("post", 12, "like", 1)
     found = {key: Move(LIKED, 1, True, 0)}
-    bell = [(render({(99,): (7, 0, 1)}),)]
-    for around in (
-        [("like", "post", None, "12")],
-        [("like", "post", None, None), ("blocked", "", "99 1", None)],
-    ):
+    bell: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
+    deleted: list[mysql.Row] = [("like", "post", None, "12")]
+    blocked: list[mysql.Row] = [
+        ("like", "post", None, None),
+        ("blocked", "", "99 1", None),
+    ]
+    for around in (deleted, blocked):
         decision = bell_moves.decide(found, [bell, around], {}, rings=True)
         assert (decision.writes, decision.positions) == ([], {key: 0})
 

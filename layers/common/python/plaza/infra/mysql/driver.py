@@ -133,7 +133,7 @@ class SharedTlsConnection(_Connection):
         after an error; the error is raised with the place and the beginning of its statement."""
         statements = [*self._waiting, *last]
         self._waiting.clear()
-        results = []
+        results: list[Sequence[tuple[Any, ...]]] = []
         for packet in self._pack(statements):
             self._execute_command(COMMAND.COM_QUERY, packet.text)  # type: ignore[attr-defined]
             for _ in range(packet.statements):
