@@ -161,7 +161,7 @@ def end_before_packet(
     """Run ``work`` in a process that ends before it sends its ``number``-th packet to MySQL; return
     whether it sends so many."""
     sent = 0
-    execute = SharedTlsConnection._execute_command
+    execute = SharedTlsConnection._execute_command  # type: ignore[attr-defined]
 
     def execute_or_end(connection: object, command: int, sql: str | bytes) -> None:
         nonlocal sent

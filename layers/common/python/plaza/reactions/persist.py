@@ -76,17 +76,17 @@ EVENTS_PER_TRANSACTION = 1000
 
 
 class PersistedBatch(NamedTuple):
-    """The result of a transaction: its commits, the users whose totals count the reactions and
-    those whose bells they may move, the follows (actor, target, version) whose claims end when
-    these totals are in Redis, the versions of changed rows, and whether the master that this
-    process is connected to was deposed, so that it must not apply the commits."""
+    """The result of a transaction: its commits, the users whose totals count the reactions, the
+    follows (actor, target, version) whose claims end when these totals are in Redis, the versions
+    of changed rows, whether the master that this process is connected to was deposed, so that it
+    must not apply the commits, and the users whose bells may have moved."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
-    rung: Collection[int]
     claimed: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
+    rung: Collection[int] = ()
 
 
 class Stored(NamedTuple):
@@ -459,9 +459,9 @@ def _describe_batch(
     return PersistedBatch(
         commits,
         _users_of(stored.owners, keys),
-        bell_moves.after(stored.owners, keys),
         claimed,
         is_deposed=stored.is_deposed,
+        rung=bell_moves.after(stored.owners, keys),
     )
 
 
