@@ -15,7 +15,7 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_a_duration_without_a_row_is_found() -> None:
     page = ROW.sub(lambda row: "" if "HYDRATE_WAIT_S" in row[0] else row[0], PAGE.read_text())
-    with pytest.raises(Unknown, match=r"no row has reactions\.react\.HYDRATE_WAIT_S"):
+    with pytest.raises(Unknown, match=r"no row has reactions\.hydration\.HYDRATE_WAIT_S"):
         render(page)
 
 
