@@ -6,11 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from bench import stack
+from bench import stack, storing
 from bench.figures import Figure, format_number
 from bench.harness import Harness, start_harness
 from cli.output import wide_console
@@ -34,7 +36,24 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(BENCHES)} or {STACK}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, less precise")
     parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
+    of_consumer = parser.add_argument_group("consumer")
+    of_consumer.add_argument(
+        "--latency", type=float, metavar="MS", help="of each round trip to MySQL; only this is run"
+    )
+    of_consumer.add_argument(
+        "--against", type=Path, metavar="PATH", help="another checkout to measure in turns"
+    )
+    of_consumer.add_argument("--rounds", type=int, default=3, help="of which medians are printed")
     options = parser.parse_args(argv)
+    if options.latency is not None:
+        if options.names != ["consumer"]:
+            parser.error("--latency is of `consumer` alone")
+        BENCHES["consumer"] = partial(
+            storing.measure,
+            latency_ms=options.latency,
+            against=options.against and options.against.resolve(),
+            rounds=options.rounds,
+        )
     if unknown := set(options.names) - {*BENCHES, STACK}:
         parser.error(f"unknown: {', '.join(sorted(unknown))} ; choose from {', '.join(BENCHES)}")
 

@@ -30,8 +30,7 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Busy
 from plaza.infra.runtime.process import paused_collection
-from plaza.reactions import FOLLOW, LIKE, Kind, Target, mysql_reactions, persist, redis_gate
-from plaza.reactions import react as reactions_react
+from plaza.reactions import FOLLOW, LIKE, Kind, Target, hydration, mysql_rows, persist, redis_gate
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 from plaza.switches import Switches
@@ -372,12 +371,12 @@ def _accept(reactions: Sequence[Reaction]) -> Iterator[ReactionEvent]:
     """Return the events of ``reactions``, accepted by Redis and not saved."""
     unique = list(dict.fromkeys((kind, target) for kind, target, _ in reactions))
     for start in range(0, len(unique), _AT_ONCE):
-        reactions_react.hydrate(unique[start : start + _AT_ONCE])
+        hydration.hydrate(unique[start : start + _AT_ONCE])
     events = []
     for kind, target, actor in reactions:
         decision = redis_gate.gate(kind, target, actor, True, "bench", None)
         if decision.code == "UNKNOWN":  # more likers than are loaded, from an earlier round
-            expected = mysql_reactions.read_state(kind, target, actor)
+            expected = mysql_rows.read_state(kind, target, actor)
             decision = redis_gate.gate(kind, target, actor, True, "bench", expected)
         if decision.code != "CHANGED":
             raise CommandError(f"the gate returned {decision.code}")

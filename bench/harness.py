@@ -88,6 +88,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_MYSQL_URL": mysql_url,
+        "PLAZA_MYSQL_PACKETS": "1",
         **{f"PLAZA_QUEUE_{name}_URL": f"{sqs_url}/000000000000/{name.lower()}" for name in _QUEUES},
         "POWERTOOLS_SERVICE_NAME": "plaza",
     }

@@ -20,7 +20,7 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from local.stack import servers
 from local.stack.servers import Server, connect_mysql
-from plaza.reactions import mysql_reactions
+from plaza.reactions import mysql_rows
 from plaza.reactions.model import ReactionEvent, ReactionKey, group_events
 
 POOL_MB, GROWING_POOL_MB = 16, 1024
@@ -154,9 +154,9 @@ def store(connection: Connection[Any], likes: int, random: Random) -> None:
         ]
         with connection.cursor() as cursor:
             connection.begin()
-            mysql_reactions.read_rows(cursor, {event.key for event in events})
-            rows = mysql_reactions.render_rows(group_events(events))
-            mysql_reactions.upsert_rows(cursor, rows)
+            mysql_rows.read_rows(cursor, {event.key for event in events})
+            rows = mysql_rows.render_rows(group_events(events))
+            mysql_rows.upsert_rows(cursor, rows)
             connection.commit()
 
 

@@ -1,4 +1,4 @@
-"""Where the time of some work goes: to each kind of statement, to each script, to Python."""
+"""Where the time of some work goes: to each packet and statement, each script, and Python."""
 
 import re
 import time
@@ -41,7 +41,6 @@ class Parts:
     took_s: float = 0.0
     beside_s: float = 0.0
     by_name: dict[str, Part] = field(default_factory=dict)
-    _sent: str = ""
 
     @property
     def python_s(self) -> float:
@@ -51,30 +50,23 @@ class Parts:
     @contextmanager
     def record(self) -> Iterator[None]:
         """Add the statements and scripts of the block, and its time."""
-        query, begin, commit = Connection.query, Connection.begin, Connection.commit
-        send, receive, run_all = Shared.send, Shared.receive, redis.run_all
+        query, run, run_all = Connection.query, Shared._run, redis.run_all
         owner = get_ident()
 
         def run_query(connection: Any, sql: str | bytes, unbuffered: bool = False) -> int:
-            connection.receive()
             name = _name(sql)
             rows: int = self._time(name, lambda: query(connection, sql, unbuffered), owner)
             self.by_name[name].rows += rows
             return rows
 
-        def send_write(connection: Any, sql: str) -> None:
-            connection.receive()
-            self._sent = _name(sql)
-            self._time(self._sent, lambda: send(connection, sql), owner)
-
-        def read_reply(connection: Any) -> None:
-            if connection._is_pending:
-                self._time(self._sent, lambda: receive(connection), owner, calls=0)
-                self.by_name[self._sent].rows += connection.affected_rows()
-
-        def run_commit(connection: Any) -> None:
-            connection.receive()
-            self._time("COMMIT", lambda: commit(connection), owner)
+        def run_packet(connection: Any, *last: str) -> Any:
+            statements = [*connection._waiting, *last]
+            if not statements:
+                return run(connection)
+            name = _name_packet(statements)
+            results = self._time(name, lambda: run(connection, *last), owner)
+            self.by_name[name].rows += sum(len(rows or ()) for rows in results)
+            return results
 
         def run_scripts(calls: Sequence[Call], commands: Sequence[Any] = ()) -> list[Any]:
             if not (calls or commands):
@@ -90,12 +82,7 @@ class Parts:
         on_known_nodes = redis_keys.run_on_known_nodes
         with (
             mock.patch.object(Connection, "query", run_query),
-            mock.patch.object(
-                Connection, "begin", lambda c: self._time("BEGIN", lambda: begin(c), owner)
-            ),
-            mock.patch.object(Connection, "commit", run_commit),
-            mock.patch.object(Shared, "send", send_write),
-            mock.patch.object(Shared, "receive", read_reply),
+            mock.patch.object(Shared, "_run", run_packet),
             mock.patch.object(redis, "run_all", run_scripts),
             mock.patch.object(on_known_nodes, "__defaults__", ((), run_scripts)),
         ):
@@ -113,6 +100,11 @@ class Parts:
         if get_ident() != owner:
             self.beside_s += took_s
         return result
+
+
+def _name_packet(statements: Sequence[str]) -> str:
+    names = [_name(statement) for statement in statements]
+    return names[0] if len(names) == 1 else f"{names[0]} ... {names[-1]}, {len(names)} in a packet"
 
 
 def _name(sql: str | bytes) -> str:

@@ -14,7 +14,7 @@ from cli.paths import CommandError
 from plaza import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, react
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, hydration
 from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.rebuild import rebuild
 from plaza.reactions.settings import reaction_settings
@@ -163,11 +163,11 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
         popular[pair] = popular.get(pair, 0) + 1
     hottest = sorted(popular, key=lambda pair: -popular[pair])[:HOT]
     for start in range(0, len(hottest), 10):
-        react.hydrate(hottest[start : start + 10])
+        hydration.hydrate(hottest[start : start + 10])
     for kind, target in hottest:
         if popular[kind, target] > reaction_settings().recent_cap:
             rebuild([BloomBuildStep(kind, target, "", 0)])
-    react.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
+    hydration.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
     counters.read_users([POSTS_AT + i for i in range(1, 501)])
     if not redis.execute("DBSIZE"):
         raise CommandError("nothing is hot")

@@ -41,7 +41,7 @@ from plaza.infra.mysql import sql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions import KINDS, Target, mysql_reactions, persist
+from plaza.reactions import KINDS, Target, mysql_snapshots, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey, require_kind
 from plaza.targets import Existence, mysql_store
 
@@ -230,7 +230,7 @@ def compare_counts(path: Path, layout: Layout, report: "ImportReport") -> None:
             requests = [(kind, Target(layout.target, target_id), ()) for target_id in part]
             report.targets += len(part)
             for (target_id, source), snapshot in zip(
-                part.items(), mysql_reactions.read_snapshots(requests, 1), strict=True
+                part.items(), mysql_snapshots.read_snapshots(requests, 1), strict=True
             ):
                 if source != snapshot.total:
                     report.differing.append(TargetCount(target_id, source, snapshot.total))

@@ -27,7 +27,7 @@ from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
 from plaza.counters.mysql_store import SORTED_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reaction_log import recount
 from plaza.reactions import KINDS, Target
-from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
+from plaza.reactions.mysql_rows import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_keys import TargetKeys, keys_of
 
 TargetKind = tuple[str, Target]  # a kind of reaction and its target

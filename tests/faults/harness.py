@@ -13,7 +13,7 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -34,6 +34,7 @@ from plaza.auth import new_session
 from plaza.auth.caller_identity import identify
 from plaza.infra.http.callers import Caller
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.driver import Packet, SharedTlsConnection
 from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import Unavailable
@@ -155,7 +156,8 @@ class Harness:
         # A caller without a session is limited as in production; others cost no call here.
         function.app.identify = identify if caller is None else lambda *_: caller
         try:
-            answer: dict[str, Any] = function.handler(event, CONTEXT)
+            with sending_single_statements():
+                answer: dict[str, Any] = function.handler(event, CONTEXT)
         except Killed:
             return None
         return answer
@@ -173,7 +175,8 @@ class Harness:
         error."""
         event = {"verb": verb, "arguments": dict(arguments), "caller": "arn:aws:iam::1:user/ada"}
         try:
-            return Answer(200, _handler("ops/operate")(event, CONTEXT))
+            with sending_single_statements():
+                return Answer(200, _handler("ops/operate")(event, CONTEXT))
         except Killed:
             return Answer(0, None)
         except Unavailable:
@@ -523,6 +526,17 @@ def _record(consumer: Consumer, message: QueuedMessage) -> dict[str, Any]:
         "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:plaza-{consumer.queue}",
         "awsRegion": "us-east-1",
     }
+
+
+@contextmanager
+def sending_single_statements() -> Iterator[None]:
+    """Send each statement in a packet of its own, as functions that answer requests do."""
+
+    def pack(_: SharedTlsConnection, statements: Iterable[str]) -> Iterator[Packet]:
+        return (Packet(statement.encode(), 1) for statement in statements)
+
+    with mock.patch.object(SharedTlsConnection, "_pack", pack):
+        yield
 
 
 _known_tables: list[str] = []

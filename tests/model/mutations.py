@@ -19,7 +19,8 @@ from plaza.reactions import (
     at,
     failover_recovery,
     mysql_failover_progress,
-    mysql_reactions,
+    mysql_log,
+    mysql_snapshots,
     persist,
     queries,
     react,
@@ -240,8 +241,8 @@ def _store_reigns_alone(patch: pytest.MonkeyPatch) -> None:
         replaced(reigns)
         mysql.write("UPDATE redis_epoch SET epoch = %s", (progress,))
 
-    replaced = mysql_reactions.replace_reigns
-    patch.setattr(mysql_reactions, "replace_reigns", replace)
+    replaced = mysql_log.replace_reigns
+    patch.setattr(mysql_log, "replace_reigns", replace)
 
 
 def _read_no_heads(patch: pytest.MonkeyPatch) -> None:
@@ -260,7 +261,7 @@ def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
     def pass_guard(cursor: Any, stored: Any, masters: Any, targets: Any) -> bool:
         if masters and stored:
             master = masters[next(iter(masters))]
-            mysql_reactions.succeed_reign(cursor, 0, stored[0], master.reign)
+            mysql_log.succeed_reign(cursor, 0, stored[0], master.reign)
         return masters is not None
 
     patch.setattr(reign_guard, "pass_guard", pass_guard)
@@ -359,7 +360,7 @@ def _read_the_clock_before_the_lease(patch: pytest.MonkeyPatch) -> None:
     early: dict[greenlet, int] = {}
 
     def take_late(pairs: Any) -> Any:
-        [snapshot] = mysql_reactions.read_snapshots([(*pairs[0], ())], 1)
+        [snapshot] = mysql_snapshots.read_snapshots([(*pairs[0], ())], 1)
         early[getcurrent()] = snapshot.loaded_us
         return take(pairs)
 
@@ -372,7 +373,7 @@ def _read_the_clock_before_the_lease(patch: pytest.MonkeyPatch) -> None:
 
 
 def _give_totals_of_mysql_a_token(patch: pytest.MonkeyPatch) -> None:
-    read = mysql_reactions.read_counters
+    read = mysql_snapshots.read_counters
     read_counts = queries._read_counts
 
     def read_with_token(pairs: Any, *args: Any, **options: Any) -> Any:

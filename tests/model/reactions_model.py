@@ -42,7 +42,9 @@ from plaza.reactions import (
     Target,
     at,
     failover_recovery,
-    mysql_reactions,
+    hydration,
+    mysql_rows,
+    mysql_snapshots,
     persist,
     queries,
     react,
@@ -345,7 +347,7 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 if body is None:
-                    react.request_rebuild(kind, target)
+                    hydration.request_rebuild(kind, target)
                     return
                 rebuild.rebuild([REBUILDS.decode(str(body))])
                 self.stats["built"] += 1
@@ -690,7 +692,7 @@ class Run:
                 connections.client().hgetall(keys.outbox),
                 connections.client().hkeys(keys.ahead),
                 redis.execute("ZSCORE", keys.outboxes, keys.member),
-                mysql_reactions.read_counters([(kind, target)]),
+                mysql_snapshots.read_counters([(kind, target)]),
             )
         backlogs = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
@@ -707,7 +709,7 @@ class Run:
             ahead = redis_keys.keys_of(kind.name, target).ahead
             if self.meta(kind, target) and redis.execute("EXISTS", ahead):
                 return False
-            [(_, committed)] = mysql_reactions.read_counters([(kind, target)])
+            [(_, committed)] = mysql_snapshots.read_counters([(kind, target)])
             applied = self.meta(kind, target).get("db_version")
             if applied is not None and int(applied) != committed:
                 raise AssertionError(f"{kind.name} {target} stays at {applied}, not {committed}")
@@ -902,7 +904,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sqs, "send", send_late)
     monkeypatch.setattr(redis_outbox, "find_due", find_due)
     hydrate_all, evict_all = redis_hydration.hydrate_all, redis_hydration.evict_all
-    read_state = mysql_reactions.read_state
+    read_state = mysql_rows.read_state
 
     def stall(max_steps: int) -> None:
         """Pause some processes for so long that other reactions are saved and applied."""
@@ -928,7 +930,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         return codes
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", hydrate_late)
-    monkeypatch.setattr(mysql_reactions, "read_state", read_state_late)
+    monkeypatch.setattr(mysql_rows, "read_state", read_state_late)
     monkeypatch.setattr(redis_hydration, "evict_all", count_drops)
 
     learn_node = reigns.read_node_info
@@ -1000,7 +1002,7 @@ def check_quiet(run: Run) -> None:
     for kind, target in run.targets:
         rows = _rows(kind, target)
         on = {actor for actor, (state, _) in rows.items() if state}
-        [(counter, db_version)] = mysql_reactions.read_counters([(kind, target)])
+        [(counter, db_version)] = mysql_snapshots.read_counters([(kind, target)])
         name = f"{kind.name} {target}"
         assert counter == len(on), f"{name}: counter {counter}, rows {len(on)}"
         [(logged, commits)] = mysql.fetch_all(
@@ -1118,7 +1120,7 @@ def _check_user_lists() -> None:
     for kind in (LIKE, FOLLOW):
         for actor in ACTORS:
             listed, _ = queries.list_reacted(kind, actor, None, 100)
-            saved = mysql_reactions.read_reacted(kind, actor, None, 100)
+            saved = mysql_rows.read_reacted(kind, actor, None, 100)
             assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
 
 
@@ -1226,7 +1228,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
     # No jump of the clock, by an hour, ends a claim.
     patch.setattr(redis_store, "CLAIM_TTL_MS", 2 * HOUR_US // 1_000)
-    patch.setattr(react, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
+    patch.setattr(hydration, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
     patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))
     patch.setattr(rebuild, "PAGE", PAGE)

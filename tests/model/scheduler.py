@@ -92,7 +92,7 @@ class Scheduler:
 
     def hook_snapshots(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make processes pause between the statements of a snapshot, on a connection of its own."""
-        run, connect, send = mysql.run_in_snapshot, mysql._connect, mysql.send
+        run, connect, read_all = mysql.run_in_snapshot, mysql._connect, mysql.read_all
         of_snapshot: dict[greenlet, Any] = {}
 
         def run_in_snapshot(work: Callable[[Any], Any]) -> Any:
@@ -106,13 +106,13 @@ class Scheduler:
                 del of_snapshot[process]
                 connection.close()
 
-        def send_after_a_pause(cursor: Any, sql: str) -> None:
+        def read_after_a_pause(cursor: Any, selects: Any) -> Any:
             if isinstance(cursor, _PausingCursor):
                 self.pause()
-            send(cursor, sql)
+            return read_all(cursor, selects)
 
         monkeypatch.setattr(mysql, "run_in_snapshot", run_in_snapshot)
-        monkeypatch.setattr(mysql, "send", send_after_a_pause)
+        monkeypatch.setattr(mysql, "read_all", read_after_a_pause)
         monkeypatch.setattr(mysql, "_connect", lambda: of_snapshot.get(getcurrent()) or connect())
 
     def spawn(self, work: Callable[[], Any]) -> greenlet:

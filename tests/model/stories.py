@@ -23,7 +23,8 @@ from plaza.reactions import (
     LIKE,
     Target,
     failover_recovery,
-    mysql_reactions,
+    hydration,
+    mysql_rows,
     persist,
     queries,
     react,
@@ -379,7 +380,7 @@ def _provisional_unfollow(run: Run, moment: int) -> bool:
 
 
 def _read_followed(actor: int) -> list[int]:
-    followed = mysql_reactions.read_reacted(FOLLOW, actor, None, len(ACTORS))
+    followed = mysql_rows.read_reacted(FOLLOW, actor, None, len(ACTORS))
     return [followee.target.id for followee in followed]
 
 
@@ -415,7 +416,7 @@ def _snapshot(run: Run, moment: int) -> bool:
     _save_all(run)
     _react(run, 1)
     run.drop_target(*run.targets[0])
-    reader = run.scheduler.spawn(lambda: react.hydrate(run.targets))
+    reader = run.scheduler.spawn(lambda: hydration.hydrate(run.targets))
     is_played = _step(reader, moment)
     consumer = _spawn_consumer(run)
     _step_until_saved(run, consumer, 2)
@@ -429,13 +430,13 @@ def _snapshot(run: Run, moment: int) -> bool:
 def _slow_load(run: Run, moment: int) -> bool:
     """A process is about to take the lease, while another one loads the target. Redis loses its
     data, with a like that has one copy; then the first process goes on."""
-    slow = run.scheduler.spawn(lambda: react.hydrate(run.targets))
+    slow = run.scheduler.spawn(lambda: hydration.hydrate(run.targets))
     is_before = _step(slow, moment)
     [(kind, target)] = run.targets
     if redis.execute("EXISTS", redis_keys.keys_of(kind.name, target).lease):
         _finish(slow)
         return False
-    react.hydrate(run.targets)
+    hydration.hydrate(run.targets)
     _react(run, 1)
     run.queues.messages.clear()
     _check_answer(run, {1})
@@ -455,7 +456,7 @@ def _restore(run: Run, moment: int) -> bool:
     _step_until_saved(run, consumer, 2)
     run.restore()
     run.drop_target(*run.targets[0])
-    react.hydrate(run.targets)  # of the new epoch
+    hydration.hydrate(run.targets)  # of the new epoch
     is_played = _step(consumer, moment)
     _check_answer(run, {1, 3})
     _finish(consumer)
@@ -468,7 +469,7 @@ def _restore(run: Run, moment: int) -> bool:
 def _lost_commit(run: Run, moment: int) -> bool:
     """The commit of a 202 is lost, the next one waits, and the clock of Redis goes back. A sweep or
     one more commit notices the loss."""
-    react.hydrate(run.targets)
+    hydration.hydrate(run.targets)
     _publish_provisional(run, 1)
     consumer = _spawn_consumer(run)
     _step_until_saved(run, consumer, 1)
@@ -530,7 +531,7 @@ def _late_row(run: Run, moment: int) -> bool:
     run.scheduler.clock.advance(1_000)
     for actor in range(2, 2 + CAP + PAGE_OF_READERS):
         _save_like(run, actor)
-    react.hydrate(run.targets)
+    hydration.hydrate(run.targets)
     [(kind, target)] = run.targets
     reader = run.scheduler.spawn(lambda: read_list(kind, target, latest=False))
     is_played = _step(reader, moment)
@@ -547,8 +548,8 @@ def _build(run: Run, moment: int) -> bool:
     for actor in earlier:
         _save_like(run, actor)
     run.flush()
-    react.hydrate(run.targets)
-    react.request_rebuild(*run.targets[0])
+    hydration.hydrate(run.targets)
+    hydration.request_rebuild(*run.targets[0])
     steps = [REBUILDS.decode(str(body)) for body in run.queues.take(REBUILDS)]
     builder = run.scheduler.spawn(lambda: rebuild.rebuild(steps))
     is_played = _step(builder, moment)

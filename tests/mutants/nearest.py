@@ -24,7 +24,9 @@ SWEEP = f"{REACTIONS}/test_sweep.py"
 TOKENS = f"{REACTIONS}/test_order_tokens.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
+DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
+BELLS = "tests/integration/bell/test_bell.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
@@ -202,6 +204,8 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/failover_recovery.py": [RECOVERY, REIGN_GUARD],
     "push/announce.py": [PUSH],
     "push/mysql_store.py": [PUSH],
+    "reactions/bell_moves.py": [DECISION, BELLS],
+    "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
     "reactions/lua/cache_earliest.lua": [EARLIEST],
@@ -231,8 +235,18 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/lua/tombstone.lua": [TOMBSTONE],
     "reactions/model.py": [MODEL, PERSIST],
     "reactions/mysql_failover_progress.py": [RECOVERY],
-    "reactions/mysql_reactions.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
-    "reactions/persist.py": [*STORED, *ACKNOWLEDGED, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, PERSIST],
+    "reactions/mysql_log.py": [*STORED, LOG_GATE, REIGN_GUARD, RECOVERY],
+    "reactions/mysql_rows.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
+    "reactions/mysql_snapshots.py": [*READ, HYDRATE, PERSIST, RECOVERY],
+    "reactions/persist.py": [
+        DECISION,
+        *STORED,
+        *ACKNOWLEDGED,
+        REIGN_GUARD,
+        FOLLOWS,
+        REQUEST_ROWS,
+        PERSIST,
+    ],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],
     "reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
@@ -314,10 +328,10 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "reactions/gate/hidden": [MODERATION],
     "reactions/gate/hidden-from-author": [MODERATION],
     "reactions/gate/hidden-unlike": [MODERATION],
-    "reactions/mysql-reactions/gate-exclusive": [LOG_GATE],
-    "reactions/mysql-reactions/known-epoch": [RECOVERY],
-    "reactions/mysql-reactions/gate-not-locked": [LOG_GATE],
-    "reactions/mysql-reactions/reigns-without-gate": [LOG_GATE],
+    "reactions/mysql-log/gate-exclusive": [LOG_GATE],
+    "reactions/mysql-log/known-epoch": [RECOVERY],
+    "reactions/mysql-log/gate-not-locked": [LOG_GATE],
+    "reactions/mysql-log/reigns-without-gate": [LOG_GATE],
     "reactions/persist/log-gate": [LOG_GATE],
     "users/mysql-users/user-last": [
         f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"

@@ -15,7 +15,8 @@ from plaza.infra.aws import objects
 from plaza.infra.mysql import mysql
 from plaza.reaction_log import model as days
 from plaza.reaction_log import mysql_log
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, mysql_reactions
+from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target
+from plaza.reactions import mysql_log as log_writes
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.support.plaza import World, forget
 
@@ -101,7 +102,7 @@ def roll_up() -> None:
     """Move the watermark to the end of the log, as after a roll-up."""
     mysql.write(
         "REPLACE INTO watermark (name, seq) VALUES ('votes', %s)",
-        (mysql_reactions.read_log_head(),),
+        (log_writes.read_log_head(),),
     )
 
 

@@ -187,6 +187,7 @@ def set_up_for(
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_REDIS_CLUSTER": str(int(is_cluster)),
         "PLAZA_MYSQL_URL": mysql_url,
+        "PLAZA_MYSQL_PACKETS": "1",
         "PLAZA_REDIS_TIMEOUT_S": str(redis_timeout_s),
         "PLAZA_AUTH_SECRET_ID": "plaza/auth",
         "PLAZA_SMS_SENDER": "echo",

@@ -22,7 +22,7 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
-    react,
+    hydration,
     redis_commits,
     redis_gate,
     redis_hydration,
@@ -227,7 +227,7 @@ def put_totals(totals: Mapping[int, UserCounter]) -> None:
 
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
     """Hydrate a target from MySQL."""
-    react.hydrate([(kind, target)])
+    hydration.hydrate([(kind, target)])
 
 
 def marker_key() -> str:

@@ -21,7 +21,7 @@ _TAKE = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility
 _ONCE = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
 _PROPERTIES = {
     "MemorySize", "Timeout", "Secrets", "Variables", "Statements", "Queues", "Schedule",
-    "RetryPolicy", "Network", "Executions",
+    "RetryPolicy", "Network", "Executions", "Stores",
 }  # fmt: skip
 
 
@@ -243,6 +243,10 @@ def _make_variables(function: Function) -> dict[str, Any]:
     for variable, secret in function.declared.get("Secrets", {}).items():
         if secret != _NONE:
             variables[variable] = {"Ref": secret}
+    if function.declared.get("Stores"):
+        if function.kind not in ("queue", "schedule"):
+            raise ValueError(f"{function.name} answers requests, so it may not have Stores")
+        variables["PLAZA_MYSQL_PACKETS"] = 1
     return {**variables, **function.declared.get("Variables", {})}
 
 

@@ -18,7 +18,7 @@ from plaza.infra.runtime.process import clear_caches
 from plaza.live import MAX_TARGETS
 from plaza.live.polls import MAX_SCREENS, STORE_S, count_poll, read_screens
 from plaza.live.read_totals import MAX_LOADED
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, hydration, queries, react
 from plaza.switches import redis_store
 from plaza.switches.model import Switches
 from tests.integration.conftest import Away
@@ -78,7 +78,7 @@ def test_each_type_has_its_totals_with_their_tokens_in_the_order_of_the_request(
 def test_a_missing_target_has_zeros_and_a_deleted_one_its_last_totals(plaza: World) -> None:
     react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
-    react.tombstone([POST])
+    hydration.tombstone([POST])
     items = poll("post:11,post:999,user:999").body["items"]
     assert [(i.get("likes"), i.get("followers")) for i in items] == [
         (1, None),

@@ -19,7 +19,7 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
-from plaza.reactions import LIKE, Target, react
+from plaza.reactions import LIKE, Target, hydration, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, announce, lookup, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
@@ -275,7 +275,7 @@ def test_a_post_hydrated_during_its_deletion_is_tombstoned_by_the_refresh(world:
     target = Target("post", int(post_id))
     ask("DELETE", f"/posts/{post_id}")
     redis.execute("DEL", key_of(str(target), "existence"))
-    react.hydrate([(LIKE, target)])
+    hydration.hydrate([(LIKE, target)])
     assert react.react(LIKE, target, 9, True).changed
     world.queues.drain()
     with pytest.raises(TargetDeleted):

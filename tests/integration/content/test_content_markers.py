@@ -8,7 +8,7 @@ from plaza import targets
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.redis import redis
-from plaza.reactions import LIKE, react
+from plaza.reactions import LIKE, hydration, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, lookup, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
@@ -41,7 +41,7 @@ def test_a_loaded_target_refuses_reactions_after_its_tombstone(plaza: World) -> 
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     delete()
-    react.tombstone([POST])
+    hydration.tombstone([POST])
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
     assert total() == 1
@@ -63,11 +63,11 @@ def test_a_target_hydrated_during_its_deletion_is_tombstoned_again(plaza: World)
     """Given a target that was read as live, deleted, and hydrated after its marker expired."""
     plaza.add(POST)
     delete()
-    react.tombstone([POST])
+    hydration.tombstone([POST])
     redis.execute("DEL", marker_key())
     hydrate()
     assert react.react(LIKE, POST, 7, True).changed
-    react.tombstone([POST])  # as the announced refresh does
+    hydration.tombstone([POST])  # as the announced refresh does
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
 

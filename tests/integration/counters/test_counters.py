@@ -243,11 +243,11 @@ def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
     plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     post = ("post", 5)
-    lock = counters.mysql_store._lock_content
+    read = counters.mysql_store.locked_of
     calls: list[object] = []
 
-    def create_after_first(cursor: Cursor, targets: Sequence[tuple[str, int]]) -> Any:
-        result = record_call(calls, targets, lock(cursor, targets))
+    def create_after_first(targets: Sequence[tuple[str, int]], rows: Any) -> Any:
+        record_call(calls, targets, None)
         if len(calls) == 1:
             with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
                 of_other.execute(
@@ -255,9 +255,9 @@ def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
                     " VALUES (%s, %s, 3, 4)",
                     post,
                 )
-        return result
+        return read(targets, rows)
 
-    monkeypatch.setattr(counters.mysql_store, "_lock_content", create_after_first)
+    monkeypatch.setattr(counters.mysql_store, "locked_of", create_after_first)
     result = counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
     assert calls == [[post], [post]]
     assert (result[post].totals["like_total"], result[post].versions["like_total"]) == (3, 4)

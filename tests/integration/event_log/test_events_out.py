@@ -31,7 +31,7 @@ from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import clock
 from plaza.interventions import verbs
-from plaza.reactions import FOLLOW, Target, mysql_reactions, persist
+from plaza.reactions import FOLLOW, Target, mysql_log, persist
 from tests.support import sales
 from tests.support.archives import s3
 from tests.support.consumers import deadlocks
@@ -92,7 +92,7 @@ def append(cursor: Cursor, resource_id: int) -> None:
 
 
 def append_like(cursor: Cursor, actor_id: int) -> None:
-    mysql_reactions.share_log_lock(cursor)
+    mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK])
     cursor.execute(
         "INSERT INTO reaction_log (target_type, target_id, kind, actor_id, version, state,"
         " change_by, db_version, create_date) VALUES ('post', 11, 'like', %s, %s, 1, 1, 1,"

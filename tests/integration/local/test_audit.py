@@ -30,9 +30,10 @@ from plaza.reactions import (
     redis_hydration,
     redis_keys,
 )
+from plaza.reactions.hydration import hydrate
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import BloomBuildStep
-from plaza.reactions.react import hydrate, react
+from plaza.reactions.react import react
 from plaza.reactions.redis_keys import TargetKeys
 from plaza.recommendations import vote_roll_up
 from plaza.reconciliation import orchestrator

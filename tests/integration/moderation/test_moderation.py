@@ -12,7 +12,7 @@ from plaza.content import commands
 from plaza.follows import follow
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import LIKE, Target, react, redis_hydration
+from plaza.reactions import LIKE, Target, hydration, react, redis_hydration
 from plaza.recommendations import post_rankings, recommend, vote_roll_up
 from plaza.recommendations.model import RecommendedPosition
 from plaza.targets import Visibility
@@ -236,7 +236,7 @@ def test_the_newer_visibility_of_a_loaded_post_stays(plaza: World, order: str) -
     react_to("post", post_id, ADA)
     marks = {"hidden": Visibility(2, ME), "shown": Visibility(3, None)}
     for name in order.split(", "):
-        react.set_visibility({target: marks[name]})
+        hydration.set_visibility({target: marks[name]})
     assert react_to("post", post_id, BOB) == (200, "")
 
 

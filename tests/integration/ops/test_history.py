@@ -18,7 +18,7 @@ from plaza.accounts.request_erasure import request_erasure
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.reactions import LIKE, Target, persist, queries, react
+from plaza.reactions import LIKE, Target, hydration, persist, queries, react
 from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
@@ -245,7 +245,7 @@ def test_an_interrupted_import_continues(
     """Given a kill after the commit, the acknowledgement or the position of the second batch."""
     monkeypatch.setattr(history, "LINES_PER_BATCH", 3)
     if loaded:
-        react.hydrate([(LIKE, A), (LIKE, B)])
+        hydration.hydrate([(LIKE, A), (LIKE, B)])
     calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is read by the check
 
     def kill_in_second(name: str, work: Callable[..., object]) -> Callable[..., object]:
@@ -281,7 +281,7 @@ def test_an_outage_of_redis_ends_the_import_and_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a batch that MySQL stored and Redis did not get."""
-    react.hydrate([(LIKE, A)])
+    hydration.hydrate([(LIKE, A)])
 
     with monkeypatch.context() as patch:
         patch.setattr(persist, "acknowledge", failing(RedisDown("Redis is unavailable.")))

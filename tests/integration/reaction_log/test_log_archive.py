@@ -31,7 +31,8 @@ from plaza.reaction_log.model import (
     last_key,
     read_lines,
 )
-from plaza.reactions import mysql_reactions, persist
+from plaza.reactions import mysql_log as log_writes
+from plaza.reactions import persist
 from plaza.reactions.model import Commit, ReactionEvent, group_events, replay
 from tests.support.archives import (
     BUCKET,
@@ -148,9 +149,8 @@ def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Append an event to the log as the first commit of its target."""
     [change] = replay({}, group_events([event]))
     commit = Commit(change.kind, change.target, 1, change.delta, True, [])
-    mysql_reactions.append_log(cursor, mysql_reactions.render_log([change], [commit]))
-    connection: Any = cursor.connection
-    connection.receive()
+    log_writes.append_log(cursor, log_writes.render_log([change], [commit]))
+    mysql.flush(cursor)
 
 
 def test_the_table_lock_blocks_writers_until_it_is_released(s3: Any, mysql_url: str) -> None:
@@ -228,9 +228,9 @@ def test_python_and_mysql_compute_the_same_checksums(s3: Any) -> None:
     events = random_history(random.Random(3), 200)
     persist.save(events)
     [rest] = mysql_log.read_partitions()
-    sums, _ = mysql_log.sum_page(rest, mysql_reactions.read_log_head(), None, 1_000)
+    sums, _ = mysql_log.sum_page(rest, log_writes.read_log_head(), None, 1_000)
     pages = {
-        item: mysql_log.read_page(rest, item, mysql_reactions.read_log_head(), None, 1_000)
+        item: mysql_log.read_page(rest, item, log_writes.read_log_head(), None, 1_000)
         for item in sums
     }
     assert {item: checksum(rows) for item, rows in pages.items()} == sums
@@ -243,7 +243,7 @@ def test_pages_of_any_size_return_the_day_in_key_order(s3: Any) -> None:
     events = random_history(random.Random(5), 400, days=0)
     persist.save(events)
     [rest] = mysql_log.read_partitions()
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
     keys = [last_key([line]) for line in whole]
     assert keys == sorted(keys)
@@ -260,7 +260,7 @@ def test_pages_of_any_size_return_the_day_in_key_order(s3: Any) -> None:
 def test_sums_of_pages_of_any_size_are_those_of_the_whole(s3: Any, size: int) -> None:
     persist.save(random_history(random.Random(5), 400))
     [rest] = mysql_log.read_partitions()
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     whole, _ = mysql_log.sum_page(rest, head, None, 10_000)
     sums = PartitionSums()
     persist.save([log_event(99, at(0))])  # above the head
@@ -272,7 +272,7 @@ def test_sums_of_pages_of_any_size_are_those_of_the_whole(s3: Any, size: int) ->
 def test_a_page_of_sums_reads_only_its_own_rows(s3: Any) -> None:
     persist.save(random_history(random.Random(6), 900, days=0))
     [rest] = mysql_log.read_partitions()
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
     for index in (0, 300, 700):
         before = rows_read()
@@ -283,7 +283,7 @@ def test_a_page_of_sums_reads_only_its_own_rows(s3: Any) -> None:
 def test_a_page_reads_only_its_own_rows(s3: Any) -> None:
     persist.save(random_history(random.Random(6), 900, days=0))
     [rest] = mysql_log.read_partitions()
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
     for index in (0, 300, 700):
         before = rows_read()
@@ -341,12 +341,12 @@ def test_the_partition_of_the_highest_seq_is_kept_so_that_no_seq_repeats(
     roll_up()
     result = maintain()
     assert (days_in_mysql(), result.behind) == ([10], 0), "it is closed, but has the highest seq"
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     mysql_server.stop()
     mysql_server.start()
     forget()
     persist.save([log_event(1, at(0))])
-    assert mysql_reactions.read_log_head() > head
+    assert log_writes.read_log_head() > head
     roll_up()
     maintain()
     assert days_in_mysql() == [0]
@@ -356,11 +356,11 @@ def test_the_partition_of_the_highest_seq_is_kept_so_that_no_seq_repeats(
 def test_mariadb_repeats_seqs_after_the_highest_is_dropped(s3: Any) -> None:
     maintain()
     persist.save([log_event(1, at(0)), log_event(2, at(-2))])
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261123")
     mysql.write("ALTER TABLE reaction_log DROP PARTITION p20261121")
     persist.save([log_event(3, at(0))])
-    assert mysql_reactions.read_log_head() <= head
+    assert log_writes.read_log_head() <= head
 
 
 def test_the_schedule_maintains_the_log_and_an_operator_sets_max_moved(s3: Any) -> None:
@@ -424,7 +424,7 @@ def test_an_event_that_arrives_right_before_the_drop_prevents_it(s3: Any) -> Non
     persist.save([log_event(1, at(10)), log_event(1, at(0))])
     maintain()
     lowest = mysql_log.read_partitions()[0]
-    head = mysql_reactions.read_log_head()
+    head = log_writes.read_log_head()
     persist.save([log_event(2, at(10))])
     assert mysql_log.drop_unless_grown(lowest, head) is False
     assert days_in_mysql() == [10, 0]
@@ -441,9 +441,9 @@ def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
         connect_mysql(mysql_url) as other,
         other.cursor() as cursor,
     ):
-        now.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
+        now.setattr(log_writes, "LOCK_TIMEOUT_S", 0)
         other.begin()
-        mysql_reactions.share_log_lock(cursor)
+        mysql.read_all(cursor, [log_writes.SHARE_LOG_LOCK])
         append(cursor, log_event(7, at(10)))
         persist.save([log_event(1, at(0))])
         roll_up()

@@ -10,7 +10,8 @@ from plaza.infra.redis import redis
 from plaza.reactions import (
     LIKE,
     Target,
-    mysql_reactions,
+    hydration,
+    mysql_rows,
     react,
     rebuild,
     redis_bloom,
@@ -279,7 +280,7 @@ def test_a_filter_is_built_from_mysql_in_steps(
 
 def test_a_filter_has_the_actors_that_are_on(plaza: World) -> None:
     insert_rows([(POST, actor, actor % 2, actor) for actor in range(1, 8)])
-    assert mysql_reactions.read_actors(LIKE, POST, 1, 2) == [3, 5]
+    assert mysql_rows.read_actors(LIKE, POST, 1, 2) == [3, 5]
 
 
 def test_a_build_ends_with_an_empty_page_after_a_full_one(
@@ -288,7 +289,7 @@ def test_a_build_ends_with_an_empty_page_after_a_full_one(
     monkeypatch.setattr(rebuild, "PAGE", 5)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in range(1, 11)])
     put(total=10, n=10, complete=False)
-    react.request_rebuild(LIKE, POST)
+    hydration.request_rebuild(LIKE, POST)
     plaza.queues.drain()
     assert meta()["bloom"] == 2**17
 

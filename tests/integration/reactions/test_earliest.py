@@ -14,7 +14,7 @@ from plaza.infra.redis import locks, redis
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.reactions import (
     LIKE,
-    mysql_reactions,
+    mysql_rows,
     persist,
     queries,
     react,
@@ -141,7 +141,7 @@ def test_a_page_replaces_one_from_before_an_eviction(large_post: World) -> None:
 
 
 def test_a_page_is_not_cached_with_a_target_of_another_reign(large_post: World) -> None:
-    db_version, earliest = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
+    db_version, earliest = mysql_rows.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
     redis.execute("HSET", keys().meta, "reign", "0" * 40)
     redis_queries.cache_earliest(LIKE, POST, db_version, earliest)
     assert redis.execute("EXISTS", keys().earliest) == 0
@@ -177,7 +177,7 @@ def test_a_lost_page_is_read_from_mysql_again(large_post: World, loss: str) -> N
 def test_a_page_read_before_a_commit_is_not_cached_after_it(
     large_post: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_earliest = mysql_reactions.read_earliest
+    read_earliest = mysql_rows.read_earliest
 
     def read_then_wait(*args: object) -> object:
         page = read_earliest(*args)  # type: ignore[arg-type]
@@ -185,7 +185,7 @@ def test_a_page_read_before_a_commit_is_not_cached_after_it(
         return page
 
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_reactions, "read_earliest", read_then_wait)
+        patch.setattr(mysql_rows, "read_earliest", read_then_wait)
         assert page(3) == [1, 2, 3], "the state before the commit"
     assert page(3) == [1, 3, 4]
 
@@ -199,7 +199,7 @@ def test_one_reader_reads_the_page_and_others_wait(
     def cache_page(seconds: float) -> None:
         """Do what the reader with the lock does meanwhile."""
         if redis.execute("EXISTS", keys().earliest) == 0:
-            n, result = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
+            n, result = mysql_rows.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
             assert redis_queries.cache_earliest(LIKE, POST, n, result)
 
     monkeypatch.setattr("plaza.infra.runtime.clock.sleep", cache_page)
@@ -260,7 +260,7 @@ def test_pages_equal_the_saved_rows_after_every_step(
                     save(actor, at % 2 == 0, BASE_US + 5 * at)
                 case "drain":
                     plaza.queues.drain()
-            saved = mysql_reactions.read_reactors(LIKE, POST, None, False, 100)
+            saved = mysql_rows.read_reactors(LIKE, POST, None, False, 100)
             order = [reactor.actor_id for reactor in saved]
             for size in range(1, length):
                 assert page(size) == order[:size]

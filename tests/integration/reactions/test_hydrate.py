@@ -1,4 +1,4 @@
-"""lease_hydration.lua, rebase.lua, hydrate.lua and evict.lua, code by code; and react.hydrate."""
+"""lease_hydration.lua, rebase.lua, hydrate.lua and evict.lua, code by code; and hydrate."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
-    mysql_reactions,
+    hydration,
+    mysql_rows,
     persist,
     queries,
-    react,
     redis_bloom,
     redis_commits,
     redis_hydration,
@@ -185,10 +185,10 @@ def test_a_caller_waits_while_another_loads_the_target(
 
     monkeypatch.setattr("plaza.infra.runtime.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
-        "plaza.reactions.react.mysql_reactions.read_snapshots",
+        "plaza.reactions.mysql_snapshots.read_snapshots",
         lambda *_: pytest.fail("the other caller reads the snapshot"),
     )
-    assert react.hydrate([(LIKE, POST)], wait_s=60) == []
+    assert hydration.hydrate([(LIKE, POST)], wait_s=60) == []
     assert len(waits) == 3
     assert recent() == [7]
 
@@ -196,7 +196,7 @@ def test_a_caller_waits_while_another_loads_the_target(
 def test_a_hydration_returns_the_targets_that_others_still_load(plaza: World) -> None:
     other = Target("post", 12)
     take_lease()
-    assert react.hydrate([(LIKE, POST), (LIKE, other)], wait_s=0) == [(LIKE, POST)]
+    assert hydration.hydrate([(LIKE, POST), (LIKE, other)], wait_s=0) == [(LIKE, POST)]
     assert meta(other)["db_version"] == 0, "loaded"
 
 
@@ -206,7 +206,7 @@ def test_a_read_after_a_long_wait_comes_from_mysql_and_is_not_exact(
     plaza.add(POST)
     insert_rows([(POST, 7, 1, 1000)])
     write_outbox(a7="0:2000:1", a8="1:2001:0", a9="1:2002:0")
-    monkeypatch.setattr(react, "HYDRATE_WAIT_S", 0)
+    monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 0)
     take_lease()
     # MySQL lacks the outbox: an unlike of 7, likes of 8 and 9.
     assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], False)
@@ -316,7 +316,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
     put(total=1, n=1, newest=[(1, 10)])
     version_us = gate(7).version_us
     evict()
-    read_rows = mysql_reactions.read_rows
+    read_rows = mysql_rows.read_rows
 
     def read_after_commit(*args: Any) -> Any:
         with closing(mysql.connect_dedicated(database=settings().mysql.database)) as other:
@@ -335,7 +335,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
             other.commit()
         return read_rows(*args)
 
-    monkeypatch.setattr(mysql_reactions, "read_rows", read_after_commit)
+    monkeypatch.setattr(mysql_rows, "read_rows", read_after_commit)
     hydrate()
     counts, exact = queries.read_counts([(LIKE, POST)], 7)
     assert (counts, exact) == ([Count(2, True)], True)
@@ -521,7 +521,7 @@ def test_an_eviction_of_a_cold_target_changes_nothing(plaza: World) -> None:
 def test_many_targets_read_a_bounded_number_of_rows(plaza: World) -> None:
     liked = Target("post", 1)
     insert_rows([(liked, actor, 1, 1000 + actor) for actor in range(1, 151)])
-    react.hydrate([(LIKE, Target("post", post_id)) for post_id in range(1, 101)])
+    hydration.hydrate([(LIKE, Target("post", post_id)) for post_id in range(1, 101)])
     assert (total(liked), len(recent(liked)), meta(liked)["complete"]) == (150, 100, 0)
 
 
@@ -530,7 +530,7 @@ def test_a_target_with_fewer_rows_than_the_cap_is_complete(plaza: World, set_up:
     few, many = Target("post", 1), Target("post", 2)
     insert_rows([(few, actor, 1, 1000 + actor) for actor in range(1, 50)])
     insert_rows([(many, actor, 1, 1000 + actor) for actor in range(1, 81)])
-    react.hydrate([(LIKE, few), (LIKE, many), (COLLECT, few)])
+    hydration.hydrate([(LIKE, few), (LIKE, many), (COLLECT, few)])
     assert (meta(few)["complete"], total(few), len(recent(few))) == (1, 49, 49)
     assert (meta(many)["complete"], total(many)) == (0, 80)
     assert recent(many) == list(range(31, 81)), "the newest"
@@ -583,7 +583,7 @@ def test_a_snapshot_that_became_too_old_is_read_again(
         return hydrate_all(result)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
-    assert react.hydrate([(LIKE, POST)]) == []
+    assert hydration.hydrate([(LIKE, POST)]) == []
     assert len(attempts) == 2
     assert (recent(), total()) == ([7, 8], 2)
 
@@ -628,4 +628,4 @@ def test_a_commit_with_the_same_total_updates_an_older_snapshot(
 
 
 def test_a_hydration_of_no_targets_returns_at_once(plaza: World) -> None:
-    assert react.hydrate([]) == []
+    assert hydration.hydrate([]) == []

@@ -14,7 +14,8 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
-    mysql_reactions,
+    hydration,
+    mysql_snapshots,
     persist,
     queries,
     react,
@@ -41,8 +42,8 @@ def page(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty posts with likes of 7 and 8; a page loads ten."""
     plaza.add(*POSTS)
     insert_rows([(target, actor, 1, 1_000 + actor) for target in POSTS for actor in (7, 8)])
-    monkeypatch.setattr(react, "_MAX_COST_OF_PAGE", PART * (react._COST_OF_TARGET + 2))
-    monkeypatch.setattr(react, "HYDRATE_WAIT_S", 0)
+    monkeypatch.setattr(hydration, "_MAX_COST_OF_PAGE", PART * (hydration._COST_OF_TARGET + 2))
+    monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 0)
 
 
 @pytest.fixture
@@ -148,7 +149,7 @@ def test_an_epoch_that_is_raised_between_two_parts(epochs: None) -> None:
 def test_an_epoch_that_is_raised_between_sizes_and_snapshots(
     epochs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_sizes = mysql_reactions.read_sizes
+    read_sizes = mysql_snapshots.read_sizes
 
     def read_and_raise(pairs: Any) -> Any:
         sizes = read_sizes(pairs)
@@ -156,7 +157,7 @@ def test_an_epoch_that_is_raised_between_sizes_and_snapshots(
         return sizes
 
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_reactions, "read_sizes", read_and_raise)
+        patch.setattr(mysql_snapshots, "read_sizes", read_and_raise)
         assert read() == (TWO, True)
     assert {meta(target)["db_version"] for target in loaded()} == {EPOCH + 2}
 
@@ -186,9 +187,9 @@ def test_an_epoch_that_is_raised_after_the_snapshots_refuses_commits_of_neither(
 @pytest.mark.parametrize("moment", ["sizes", "snapshots"])
 def test_a_failover_while_a_part_is_loaded(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a new master that has neither the leases nor the targets."""
-    monkeypatch.setattr(react, "HYDRATE_WAIT_S", 5)
+    monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 5)
     name = {"sizes": "read_sizes", "snapshots": "read_snapshots"}[moment]
-    ask, lost = getattr(mysql_reactions, name), [True]
+    ask, lost = getattr(mysql_snapshots, name), [True]
 
     def lose(*args: Any) -> Any:
         answer = ask(*args)
@@ -197,7 +198,7 @@ def test_a_failover_while_a_part_is_loaded(moment: str, monkeypatch: pytest.Monk
             lost.clear()
         return answer
 
-    monkeypatch.setattr(mysql_reactions, name, lose)
+    monkeypatch.setattr(mysql_snapshots, name, lose)
     assert read() == (TWO, True)
     assert find_keys("*:lease") == []
     for _ in range(4):
@@ -224,16 +225,16 @@ def test_a_failover_between_two_parts() -> None:
 def test_two_readers_load_a_page_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a reader who begins while another has read the snapshots of a part."""
     asked: list[tuple[Kind, Target]] = []
-    read_snapshots = mysql_reactions.read_snapshots
+    read_snapshots = mysql_snapshots.read_snapshots
     second: list[Any] = []
 
     def read_and_record(requests: Any, *args: Any) -> list[Snapshot]:
         asked.extend((kind, target) for kind, target, _ in requests)
         return read_snapshots(requests, *args)
 
-    monkeypatch.setattr(mysql_reactions, "read_snapshots", read_and_record)
+    monkeypatch.setattr(mysql_snapshots, "read_snapshots", read_and_record)
     with monkeypatch.context() as patch:
-        before_hydration(patch, lambda: record_call(second, react.hydrate_page(PAGE), None))
+        before_hydration(patch, lambda: record_call(second, hydration.hydrate_page(PAGE), None))
         assert read() == (TWO, True)
     [(busy, saved)] = second
     assert busy == PAGE[:PART], "leased by the first"
@@ -254,7 +255,7 @@ def test_a_page_that_loads_what_it_may_leaves_what_others_release(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a reader who waits for targets of another, and has loaded a part meanwhile."""
-    monkeypatch.setattr(react, "HYDRATE_WAIT_S", 60)
+    monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 60)
     other = [
         (*pair, lease)
         for pair, lease in zip(
@@ -270,26 +271,26 @@ def test_a_page_that_loads_what_it_may_leaves_what_others_release(
 
 
 def test_a_list_that_has_ended_since_its_size_was_read_is_not_read(plaza: World) -> None:
-    size = mysql_reactions.read_sizes(PAGE)[PAGE[0]]
+    size = mysql_snapshots.read_sizes(PAGE)[PAGE[0]]
     assert (size.total, size.is_sorted) == (2, False)
     sizes = dict.fromkeys(PAGE, size._replace(is_sorted=True))
     requests = [(*pair, ()) for pair in PAGE]
-    ended = mysql_reactions.read_snapshots(requests, 5, sizes)
+    ended = mysql_snapshots.read_snapshots(requests, 5, sizes)
     assert [(s.total, s.newest, s.is_complete) for s in ended] == [
         (2, [(8, 1_008), (7, 1_007)], True)
     ] * len(PAGE)
 
 
 def test_a_target_that_grew_since_its_size_was_read_is_cut() -> None:
-    sizes = mysql_reactions.read_sizes(PAGE)
+    sizes = mysql_snapshots.read_sizes(PAGE)
     insert_rows([(POSTS[0], actor, 1, 2_000 + actor) for actor in range(10, 30)])
-    [snapshot] = mysql_reactions.read_snapshots([(*PAGE[0], ())], 5, sizes)
+    [snapshot] = mysql_snapshots.read_snapshots([(*PAGE[0], ())], 5, sizes)
     assert (snapshot.total, snapshot.is_complete) == (22, False)
     assert [actor for actor, _ in snapshot.newest] == [29, 28, 27, 26, 25]
 
 
 def test_repeated_targets_are_loaded_once() -> None:
-    assert react.hydrate([*PAGE, *PAGE]) == []
+    assert hydration.hydrate([*PAGE, *PAGE]) == []
     assert totals(queries.read_counts([*PAGE, *PAGE], ACTOR)[0]) == TWO * 2
     assert put(target=POSTS[0]) == "PRESENT"
 
@@ -302,6 +303,6 @@ def test_a_statement_of_many_targets_has_few_parts(monkeypatch: pytest.MonkeyPat
         "fetch_all",
         lambda sql, args=(): record_call(asked, sql, fetch_all(sql, args)),
     )
-    sizes = mysql_reactions.read_sizes(PAGE)
-    mysql_reactions.read_snapshots([(*pair, ()) for pair in PAGE], 50, sizes)
+    sizes = mysql_snapshots.read_sizes(PAGE)
+    mysql_snapshots.read_snapshots([(*pair, ()) for pair in PAGE], 50, sizes)
     assert [sql.count("SELECT") for sql in asked] == [3, 6]

@@ -15,7 +15,7 @@ from local.stack.servers import connect_mysql
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import LockTimeout
 from plaza.infra.redis.masters import Master
-from plaza.reactions import mysql_reactions, persist, reign_guard
+from plaza.reactions import mysql_log, persist, reign_guard
 from tests.support.consumers import make_event
 from tests.support.plaza import World
 from tests.support.stores import POST, counter
@@ -43,7 +43,7 @@ def is_locked(other: Connection[Cursor], lock: str = "FOR UPDATE NOWAIT") -> boo
 
 def test_a_transaction_that_appends_to_the_log_shares_the_lock(other: Connection[Cursor]) -> None:
     def work(cursor: Cursor) -> tuple[bool, bool]:
-        mysql_reactions.share_log_lock(cursor)
+        mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK])
         return is_locked(other), is_locked(other, "LOCK IN SHARE MODE")
 
     assert mysql.run_in_transaction(work) == (True, False)
@@ -54,13 +54,13 @@ def test_a_batch_holds_the_lock_while_it_is_logged(
     plaza: World, other: Connection[Cursor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    append_log, locked = mysql_reactions.append_log, []
+    append_log, locked = mysql_log.append_log, []
 
     def append(*args: Any) -> None:
         locked.append(is_locked(other))
         append_log(*args)
 
-    monkeypatch.setattr(mysql_reactions, "append_log", append)
+    monkeypatch.setattr(mysql_log, "append_log", append)
     persist.save([make_event(7, at=1)])
     assert (locked, counter()) == ([True], 1)
 
@@ -68,7 +68,7 @@ def test_a_batch_holds_the_lock_while_it_is_logged(
 def test_reigns_are_not_replaced_while_a_transaction_holds_the_gate(
     other: Connection[Cursor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 1)
+    monkeypatch.setattr(mysql_log, "LOCK_TIMEOUT_S", 1)
     masters = {"{0": Master(0, "a", "")}
     with other.cursor() as cursor:
         cursor.execute("SELECT id FROM log_gate WHERE id = 1 LOCK IN SHARE MODE")

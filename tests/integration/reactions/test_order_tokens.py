@@ -13,9 +13,9 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.switch_state import BaseSwitches
-from plaza.reactions import LIKE, mysql_reactions, persist, queries, react, redis_hydration
+from plaza.reactions import LIKE, mysql_snapshots, persist, queries, react, redis_hydration
 from plaza.reactions.model import Commit, Count
-from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
+from plaza.reactions.mysql_rows import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_commits import apply_all
 from tests.support.consumers import make_event
 from tests.support.failures import failing
@@ -123,7 +123,7 @@ def test_a_snapshot_has_the_time_of_mysql(
     mysql.write("SET SESSION time_zone = %s", (zone,))
     try:
         before = now_us()
-        [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, actors)], 10)
+        [snapshot] = mysql_snapshots.read_snapshots([(LIKE, POST, actors)], 10)
         assert before <= snapshot.loaded_us <= now_us()
         assert abs(snapshot.loaded_us - time.time() * 1e6) < 60e6
     finally:
@@ -143,7 +143,7 @@ def test_the_time_of_a_load_is_read_after_its_lease(monkeypatch: pytest.MonkeyPa
 
     for module, name in (
         (redis_hydration, "take_hydration_leases"),
-        (mysql_reactions, "read_snapshots"),
+        (mysql_snapshots, "read_snapshots"),
     ):
         monkeypatch.setattr(module, name, note(name, getattr(module, name)))
     token()

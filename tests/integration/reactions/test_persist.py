@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pymysql
 import pytest
@@ -21,7 +21,8 @@ from plaza.reactions import (
     FOLLOW,
     LIKE,
     Target,
-    mysql_reactions,
+    mysql_rows,
+    mysql_snapshots,
     persist,
     react,
     redis_commits,
@@ -64,6 +65,7 @@ from tests.support.stores import (
     recent,
     rows,
     total,
+    wait_for,
 )
 
 
@@ -481,11 +483,11 @@ def test_all_reads_have_the_epoch_in_their_versions(plaza: World) -> None:
     persist.save([make_event(7, at=1)])
     mysql.write("UPDATE log_gate SET epoch = 1")
     try:
-        [(_, of_counter)] = mysql_reactions.read_counters([(LIKE, POST)])
-        _, of_state = mysql_reactions.read_state(LIKE, POST, 7)
-        of_earliest, _ = mysql_reactions.read_earliest(LIKE, POST, 5)
-        [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
-        [(_, of_missing)] = mysql_reactions.read_counters([(LIKE, Target("post", 12))])
+        [(_, of_counter)] = mysql_snapshots.read_counters([(LIKE, POST)])
+        _, of_state = mysql_rows.read_state(LIKE, POST, 7)
+        of_earliest, _ = mysql_rows.read_earliest(LIKE, POST, 5)
+        [snapshot] = mysql_snapshots.read_snapshots([(LIKE, POST, [])], 5)
+        [(_, of_missing)] = mysql_snapshots.read_counters([(LIKE, Target("post", 12))])
     finally:
         mysql.write("UPDATE log_gate SET epoch = 0")
     assert {of_counter, of_state, of_earliest, snapshot.db_version} == {2**40 + 1}
@@ -599,25 +601,36 @@ def test_acknowledging_keys_again_applies_the_present_rows(plaza: World) -> None
     assert total() == 1
 
 
-def test_present_rows_are_as_of_the_version_of_their_counter(
-    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_present_rows_are_as_of_the_version_of_their_counter(plaza: World, mysql_url: str) -> None:
     """Given an unlike that is saved while the counter is waited for."""
     persist.save([make_event(7, at=1)])
-    lock_content = counters.lock_content
-
-    def lock_after_commit(cursor: pymysql.cursors.Cursor, targets: Sequence[Target]) -> Any:
-        with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
-            of_other.execute("UPDATE reaction SET state = 0, version = version + 1")
-            of_other.execute("UPDATE content_counter SET like_total = 0, like_version = 2")
-        return lock_content(cursor, targets)
-
-    monkeypatch.setattr(counters, "lock_content", lock_after_commit)
     key = ReactionKey(*POST, "like", 7)
-    result = mysql.run_in_transaction(
-        lambda cursor: persist._read_current(cursor, keys=[key], masters=None)
-    )
+
+    def read_current() -> persist.PersistedBatch:
+        return mysql.run_in_transaction(
+            lambda cursor: persist._read_current(cursor, keys=[key], masters=None)
+        )
+
+    with (
+        connect_mysql(mysql_url) as other,
+        other.cursor() as of_other,
+        ThreadPoolExecutor() as pool,
+    ):
+        other.begin()
+        of_other.execute("UPDATE content_counter SET like_total = 0, like_version = 2")
+        reading = pool.submit(read_current)
+        with connect_mysql(mysql_url) as third, third.cursor() as of_third:
+            wait_for(lambda: count_lock_waits(of_third) == 1, "the counter is waited for")
+        of_other.execute("UPDATE reaction SET state = 0, version = version + 1")
+        other.commit()
+        result = reading.result()
     assert result.commits == [Commit(LIKE, POST, 2, 0, False, [(7, BASE_US + 2, False)])]
+
+
+def count_lock_waits(cursor: pymysql.cursors.Cursor) -> int:
+    cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+    [(_, count)] = cursor.fetchall()
+    return int(count)
 
 
 def test_a_commit_of_a_target_without_readers_does_not_load_it(plaza: World) -> None:
@@ -676,7 +689,7 @@ def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:
     hydrate()
     assert (meta()["version"], recent()) == (BASE_US, [1])
     expected = [(LIKE, POST)]
-    states = [mysql_reactions.read_viewer_states(expected, actor) for actor in (1, 2, 3)]
+    states = [mysql_rows.read_viewer_states(expected, actor) for actor in (1, 2, 3)]
     assert states == [[True], [False], [False]]
 
 

@@ -10,7 +10,16 @@ import pytest
 from plaza.infra.redis import redis
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
-from plaza.reactions import LIKE, Target, mysql_reactions, persist, queries, react, redis_hydration
+from plaza.reactions import (
+    LIKE,
+    Target,
+    hydration,
+    mysql_rows,
+    persist,
+    queries,
+    react,
+    redis_hydration,
+)
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.model import Count, ReactionUndecided, TargetMissing
 from plaza.reactions.queues import REBUILDS
@@ -58,7 +67,7 @@ def test_a_read_waits_for_a_load_within_the_budget(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    monkeypatch.setattr(react, "HYDRATE_WAIT_S", 0)
+    monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 0)
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(rate_per_s=1e-9, burst=1))
     redis_hydration.take_hydration_leases(WANTED)
     assert queries.read_counts(WANTED, 7) == ([Count(0, False)], False)
@@ -70,17 +79,17 @@ def test_a_snapshot_that_redis_refuses_is_not_loaded(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.execute("SET", keys().fence, 5)
-    assert react.hydrate(WANTED, wait_s=0) == WANTED
+    assert hydration.hydrate(WANTED, wait_s=0) == WANTED
     redis.execute("DEL", keys().fence)
     redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
     monkeypatch.setattr(redis_hydration, "read_outboxes", lambda expected: [[] for _ in expected])
-    assert react.hydrate(WANTED, wait_s=0) == WANTED
+    assert hydration.hydrate(WANTED, wait_s=0) == WANTED
     assert (meta(), set(outbox())) == ({}, {7})
 
 
 def test_commits_that_arrived_during_a_load_are_applied(plaza: World) -> None:
     redis.execute("HSET", keys().ahead, 1, "1|7 10 1")
-    assert react.hydrate(WANTED) == []
+    assert hydration.hydrate(WANTED) == []
     assert (recent(), total(), "blocked" in meta()) == ([7], 1, False)
 
 
@@ -106,7 +115,7 @@ def test_a_list_that_was_read_before_a_commit_is_not_cached_after_it(
 ) -> None:
     other = Target("post", 12)
     insert_rows([(POST, 7, 1, 10)])
-    read_reacted = mysql_reactions.read_reacted
+    read_reacted = mysql_rows.read_reacted
 
     def read_before_commit(*args: Any) -> Any:
         reacted = read_reacted(*args)
@@ -114,7 +123,7 @@ def test_a_list_that_was_read_before_a_commit_is_not_cached_after_it(
         return reacted
 
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_reactions, "read_reacted", read_before_commit)
+        patch.setattr(mysql_rows, "read_reacted", read_before_commit)
         assert [item.target for item in queries.list_reacted(LIKE, 7, None, 5)[0]] == [POST]
     assert [item.target for item in queries.list_reacted(LIKE, 7, None, 5)[0]] == [other, POST]
 

@@ -14,7 +14,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.masters import Master
-from plaza.reactions import LIKE, mysql_reactions, persist, queries, react, reign_guard
+from plaza.reactions import LIKE, mysql_log, persist, queries, react, reign_guard
 from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.reactions.reign_guard import MasterDeposed
@@ -190,7 +190,7 @@ def test_a_successor_replaces_only_the_reign_that_it_succeeds(plaza: World) -> N
     store("c")
     for predecessor, expected in (("a", "c"), ("c", "b")):
         mysql.run_in_transaction(
-            partial(mysql_reactions.succeed_reign, first_slot=0, predecessor=predecessor, reign="b")
+            partial(mysql_log.succeed_reign, first_slot=0, predecessor=predecessor, reign="b")
         )
         assert stored() == [(0, expected)]
 

@@ -21,7 +21,8 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
-    mysql_reactions,
+    mysql_rows,
+    mysql_snapshots,
     persist,
     sorted_lists,
 )
@@ -303,7 +304,7 @@ def test_sorting_continues_where_a_deadline_ended_it(
 def read(
     after: Reactor | None = None, latest: bool = False, limit: int = 1_000, target: Target = POST
 ) -> list[Reactor]:
-    return mysql_reactions.read_reactors(LIKE, target, after, latest, limit)
+    return mysql_rows.read_reactors(LIKE, target, after, latest, limit)
 
 
 @st.composite
@@ -348,11 +349,11 @@ def check_readers(target: Target, size: int) -> None:
         while page := read(listed[-1] if listed else None, latest, size, target):
             listed += page
         assert listed == (expected[::-1] if latest else expected)
-    assert mysql_reactions.read_earliest(LIKE, target, size)[1] == expected[:size]
-    [snapshot] = mysql_reactions.read_snapshots([(LIKE, target, [])], size)
+    assert mysql_rows.read_earliest(LIKE, target, size)[1] == expected[:size]
+    [snapshot] = mysql_snapshots.read_snapshots([(LIKE, target, [])], size)
     assert snapshot.newest == expected[::-1][:size]
-    sizes = mysql_reactions.read_sizes([(LIKE, target)])
-    [sized] = mysql_reactions.read_snapshots([(LIKE, target, [])], size, sizes)
+    sizes = mysql_snapshots.read_sizes([(LIKE, target)])
+    [sized] = mysql_snapshots.read_snapshots([(LIKE, target, [])], size, sizes)
     assert sized == snapshot._replace(loaded_us=sized.loaded_us)
     assert snapshot.total == len(expected)
     assert snapshot.last_version_us == max((version for _, version in existing.values()), default=0)
@@ -418,8 +419,8 @@ def capture(monkeypatch: pytest.MonkeyPatch, call: Any) -> str:
 READS = {
     "latest": lambda: read(Reactor(9, BASE_US + 7 * 1_500), True, 20),
     "first": lambda: read(None, False, 20),
-    "earliest": lambda: mysql_reactions.read_earliest(LIKE, POST, 20),
-    "snapshot": lambda: mysql_reactions.read_snapshots([(LIKE, POST, [])], 20),
+    "earliest": lambda: mysql_rows.read_earliest(LIKE, POST, 20),
+    "snapshot": lambda: mysql_snapshots.read_snapshots([(LIKE, POST, [])], 20),
     "newest": lambda: mysql_counts.read_newest_versions([(LIKE, POST, BASE_US + 20_500)], 20),
 }
 
@@ -468,7 +469,7 @@ def test_snapshots_of_known_size_read_the_rows_that_are_loaded(
     fill(Target("post", POST.id + 99), LIKE, 3_000)
     sort(large[1])
     pairs = [large, middle, *small]
-    sizes, asked = mysql_reactions.read_sizes(pairs), list[str]()
+    sizes, asked = mysql_snapshots.read_sizes(pairs), list[str]()
     fetch_all = mysql.fetch_all
 
     def record(statement: str, args: Sequence[Any] = ()) -> list[Any]:
@@ -476,7 +477,7 @@ def test_snapshots_of_known_size_read_the_rows_that_are_loaded(
         return fetch_all(statement, args)
 
     monkeypatch.setattr(mysql, "fetch_all", record)
-    snapshots = mysql_reactions.read_snapshots([(*pair, []) for pair in pairs], 20, sizes)
+    snapshots = mysql_snapshots.read_snapshots([(*pair, []) for pair in pairs], 20, sizes)
     assert [len(s.newest) for s in snapshots] == [20, 20] + [8] * 20
     assert [s.last_version_us - BASE_US for s in snapshots] == [21_000, 2_800] + [70] * 20
     [statement] = asked

@@ -6,7 +6,16 @@ import pytest
 
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react, redis_hydration
+from plaza.reactions import (
+    COLLECT,
+    FOLLOW,
+    LIKE,
+    Target,
+    hydration,
+    queries,
+    react,
+    redis_hydration,
+)
 from plaza.reactions.model import Count, TargetDeleted
 from plaza.targets import Visibility, markers
 from tests.support.keyspace import find_keys
@@ -30,7 +39,7 @@ def delete(target: Target = POST) -> None:
         " WHERE content_type = %s AND content_id = %s",
         target,
     )
-    react.tombstone([target])
+    hydration.tombstone([target])
 
 
 def test_a_tombstone_is_of_all_kinds_of_one_target(plaza: World) -> None:
@@ -38,19 +47,19 @@ def test_a_tombstone_is_of_all_kinds_of_one_target(plaza: World) -> None:
     put(kind=COLLECT)
     put(target=Target("post", 12))
     put(target=Target("user", POST.id), kind=FOLLOW)
-    react.tombstone([POST])
+    hydration.tombstone([POST])
     assert gate(7).code == gate(7, on=False).code == gate(7, kind=COLLECT).code == "DELETED"
     assert gate(7, target=Target("post", 12)).code == "CHANGED"
     assert gate(7, target=Target("user", POST.id), kind=FOLLOW).code == "CHANGED"
 
 
 def test_a_tombstone_of_a_cold_target_sets_its_marker_only(plaza: World) -> None:
-    react.tombstone([POST, Target("comment", 5)])
+    hydration.tombstone([POST, Target("comment", 5)])
     assert {key.partition("}:")[2] for key in find_keys("*")} == {
         "post:11:existence",
         "comment:5:existence",
     }
-    react.tombstone([])
+    hydration.tombstone([])
 
 
 def test_reactions_accepted_before_a_deletion_are_counted(plaza: World) -> None:
@@ -92,9 +101,9 @@ def test_a_deleted_cold_target_is_not_hydrated(plaza: World) -> None:
 
 def test_a_repeated_tombstone_changes_nothing(plaza: World) -> None:
     put()
-    react.tombstone([POST])
+    hydration.tombstone([POST])
     before = meta()
-    react.tombstone([POST, POST])
+    hydration.tombstone([POST, POST])
     assert meta() == before
 
 
@@ -114,7 +123,7 @@ def test_a_target_that_was_deleted_since_its_existence_was_cached_is_not_loaded(
 
 def test_a_deleted_target_does_not_return_when_its_text_is_shown(plaza: World) -> None:
     put()
-    react.tombstone([POST])
+    hydration.tombstone([POST])
     redis_hydration.set_visibility_all([(POST, Visibility(5, None))])
     assert gate(7).code == "DELETED"
 

@@ -15,9 +15,8 @@ from local.stack.servers import connect_mysql
 from plaza.counters import mysql_store
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.reactions import COLLECT, Target, mysql_reactions, persist, reign_guard
+from plaza.reactions import COLLECT, Target, mysql_log, persist, reign_guard
 from plaza.reactions.model import ReactionEvent
-from plaza.reactions.mysql_reactions import LogLock
 from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
@@ -216,7 +215,7 @@ def commit(cursor: Cursor) -> None:
 
 def fail_instead_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a roll-up fail instead of waiting for writers."""
-    monkeypatch.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
+    monkeypatch.setattr(mysql_log, "LOCK_TIMEOUT_S", 0)
 
 
 def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
@@ -224,6 +223,7 @@ def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     targets = sorted({event.key.target for event in events})
     mysql_store.run_in_transaction(lambda other: mysql_store.lock_content(other, targets))
     persist._persist_batch(cursor, events, reign_guard.read_masters())
+    mysql.flush(cursor)
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["with the gate", "without it"])
@@ -233,7 +233,7 @@ def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
     """An event gets its seq when it is inserted, and is visible when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
-        monkeypatch.setattr(mysql_reactions, "share_log_lock", lambda cursor: LogLock(0, {}))
+        monkeypatch.setattr(mysql_log, "SHARE_LOG_LOCK", "SELECT 0, NULL, NULL")
     with open_transaction(mysql_url) as slow:
         save_uncommitted(slow, [like(review(51), 1)])  # the lower seq, not committed
         persist.save([like(review(52), 1)])  # the higher seq, committed
@@ -275,8 +275,8 @@ def test_an_event_appended_during_a_roll_up_is_for_the_next_one(
 ) -> None:
     add_reviews(5, 51, 52)
     persist.save([like(review(51), 1)])
-    head = mysql_reactions.read_log_head()
-    mysql_reactions.wait_for_log_writers()
+    head = mysql_log.read_log_head()
+    mysql_log.wait_for_log_writers()
     with open_transaction(mysql_url) as late:
         save_uncommitted(late, [like(review(52), 1)])
         assert mysql_votes.roll_up_page(head, 100, 0).end == head
@@ -304,7 +304,7 @@ def test_concurrent_runs_roll_up_each_event_once(plaza: World, mysql_url: str, f
     add_reviews(5, 51)
     plaza.add(post(1))
     persist.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
-    head = mysql_reactions.read_log_head()
+    head = mysql_log.read_log_head()
     with open_transaction(mysql_url) as item, ThreadPoolExecutor() as pool:
         one_rolled = mysql_votes._roll_up_page(item, head, 10, 0)
         other = pool.submit(vote_roll_up.roll_up_votes)
@@ -322,7 +322,7 @@ def test_a_run_behind_the_watermark_changes_nothing(plaza: World) -> None:
     add_reviews(5, 51)
     plaza.add(post(1))
     persist.save([like(post(1), 1)])
-    late_head = mysql_reactions.read_log_head()
+    late_head = mysql_log.read_log_head()
     persist.save([like(post(1), 2), like(review(51), 2)])
     end_seq = vote_roll_up.roll_up_votes()
     assert mysql_votes.roll_up_page(late_head, 100, 0) == (end_seq, end_seq)

@@ -26,7 +26,7 @@ from plaza.reactions import (
     Kind,
     Target,
     inspection,
-    mysql_reactions,
+    mysql_snapshots,
     persist,
     queries,
     queues,
@@ -732,7 +732,7 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
     users = mysql_store.read_users([AUTHOR])
     comments = mysql_store.read_comments([POST.id])
     [lease] = redis_hydration.take_hydration_leases([(LIKE, POST)])
-    [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
+    [snapshot] = mysql_snapshots.read_snapshots([(LIKE, POST, [])], 5)
     assert run(crowd).repaired == 3
 
     put_totals(users)

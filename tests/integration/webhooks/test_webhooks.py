@@ -20,7 +20,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput, Conflict
 from plaza.interventions import verbs
 from plaza.interventions.model import Refused
-from plaza.reactions import Target, mysql_reactions, persist
+from plaza.reactions import Target, mysql_log, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.webhooks import dispatch_events, model, mysql_webhooks, operate_webhooks, send_events
 from plaza.webhooks import record_deliveries as recorder
@@ -463,7 +463,7 @@ def test_a_restore_between_two_reads_of_a_dispatcher_disables_no_webhook(
 ) -> None:
     webhook_id, _ = make(receiver)
     do_like(1)
-    call_once_before(monkeypatch, read_events, "read_page", mysql_reactions.raise_epoch)
+    call_once_before(monkeypatch, read_events, "read_page", mysql_log.raise_epoch)
     run(plaza)
     assert state_of(webhook_id)["state"] == "enabled"
     run(plaza)

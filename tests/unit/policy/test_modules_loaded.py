@@ -47,12 +47,12 @@ KINDS = {
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        135,
+        138,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue/preheat": Kind(
-        152,
+        155,
         "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -77,17 +77,17 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        184,
+        185,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(
-        192,
+        194,
         "an operator waits; its verbs concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        142,
+        143,
         "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),

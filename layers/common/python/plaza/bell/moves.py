@@ -1,19 +1,19 @@
 """Change bells in the transaction of what is new: reactions, comments, and their deletions.
 
 The caller has locked the counters of the content, if it locks them. A statement count is given for
-a transaction whose bells exist; a first ring of a user costs two more.
+a transaction whose bells exist; a first ring of a user costs three more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from plaza.bell import mysql_store
 from plaza.bell.model import (
     COMMENT,
     LIKE,
-    Bell,
     GroupKey,
     Move,
     Silence,
@@ -23,46 +23,63 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
 _POST = "post"
+Rows = Sequence[Sequence[mysql.Row]]
+"""The rows of each SELECT of ``select``."""
+
+
+class Decision(NamedTuple):
+    """The writes of moves, and the position that the row of each keeps."""
+
+    writes: Sequence[str]
+    positions: Sequence[int]
 
 
 def move(cursor: Cursor, moves: Sequence[Move], *, rings: bool) -> list[int]:
     """Ring and take back; return the position that each row keeps. ``rings``: False lets nothing
     ring. Four statements, two if nothing changes."""
-    pending = PendingMoves(cursor, {m.group.user_id for m in moves})
-    pending.request_groups(moves, rings=rings)
-    pending.receive_groups()
-    return pending.apply()
+    decision = decide(read(cursor, moves, rings=rings), moves, rings=rings)
+    for write in decision.writes:
+        mysql.send(cursor, write)
+    return [*decision.positions]
 
 
-class PendingMoves:
-    """``move`` in steps: while MySQL works on one, the caller prepares other statements. They may
-    be sent after ``receive_groups``.
+def read(cursor: Cursor, moves: Collection[Move], *, rings: bool) -> Rows:
+    """Lock the bells of ``moves``, which are created if they are missing; return the rows of
+    ``select``. One packet, one more for a first ring; none without moves."""
+    selects = select(moves, rings=rings)
+    rows = mysql.read_all(cursor, selects)
+    if moves:
+        users = {m.group.user_id for m in moves}
+        if missing := users - mysql_store.bells_of(rows[0]).keys():
+            mysql_store.create_bells(cursor, missing)
+            rows = mysql.read_all(cursor, selects)  # another transaction may have created them
+    return rows
 
-    ``user_ids``: whose bells may change, at least one; those that exist are locked.
-    """
 
-    def __init__(self, cursor: Cursor, user_ids: Iterable[int]) -> None:
-        self._cursor = cursor
-        self._moves: Sequence[Move] = ()
-        mysql_store.request_locks(cursor, user_ids)
+def select(moves: Collection[Move], *, rings: bool) -> list[str]:
+    """Return the SELECTs that lock the bells of ``moves`` and then read their groups and blocks."""
+    if not moves:
+        return []
+    return [
+        mysql_store.select_locked({m.group.user_id for m in moves}),
+        mysql_store.select_around(
+            {m.group for m in moves},
+            {(m.group.user_id, m.actor_id) for m in moves if m.on and rings},
+        ),
+    ]
 
-    def request_groups(self, moves: Sequence[Move], *, rings: bool) -> None:
-        """Create the bells that ``moves`` lack, and send the statement that reads their groups."""
-        self._moves, self._rings = moves, rings
-        self._bells = mysql_store.receive_locked(self._cursor, {m.group.user_id for m in moves})
-        if moves:
-            _request_around(self._cursor, self._bells, moves, rings)
 
-    def receive_groups(self) -> None:
-        """Read the groups."""
-        if self._moves:
-            self._around = mysql_store.receive_around(self._cursor)
-
-    def apply(self) -> list[int]:
-        """Store the moves; return the position that each row keeps."""
-        if not self._moves:
-            return []
-        return _store(self._cursor, self._bells, self._around, self._moves, self._rings)
+def decide(rows: Rows, moves: Collection[Move], *, rings: bool) -> Decision:
+    """Return what ``moves`` change. ``rows``: of ``select``."""
+    if not moves:
+        return Decision((), ())
+    bells = mysql_store.bells_of(rows[0])
+    groups, deleted, blocked = mysql_store.around_of(rows[1])
+    moved = apply_moves(moves, bells, groups, Silence(not rings, deleted, blocked))
+    writes = []
+    if moved.users:
+        writes = [mysql_store.render_groups(moved.groups), mysql_store.render_raise(moved.users)]
+    return Decision(writes, moved.positions)
 
 
 def ring_comment(
@@ -72,14 +89,10 @@ def ring_comment(
     new. Then the refresh rings it (``ring_comments``); ``wait`` waits instead. Four statements."""
     if not rings or author_id == recipient:
         return 0
-    if wait:
-        bells = mysql_store.lock_bells(cursor, [recipient])
-    elif bell := mysql_store.try_lock_bell(cursor, recipient):
-        bells = {recipient: bell}
-    else:
+    if not wait and not mysql_store.try_lock_bell(cursor, recipient):
         return None
     key = _key_of_comments(recipient, post_id)
-    return _apply(cursor, bells, [Move(key, author_id, True, 0)], rings)[0]
+    return move(cursor, [Move(key, author_id, True, 0)], rings=rings)[0]
 
 
 def ring_comments(
@@ -140,36 +153,3 @@ def _clear(cursor: Cursor, keys: Sequence[GroupKey]) -> None:
 
 def _key_of_comments(recipient: int, post_id: int) -> GroupKey:
     return GroupKey(recipient, COMMENT, _POST, post_id)
-
-
-def _apply(
-    cursor: Cursor, bells: Mapping[int, Bell], moves: Sequence[Move], rings: bool
-) -> list[int]:
-    _request_around(cursor, bells, moves, rings)
-    return _store(cursor, bells, mysql_store.receive_around(cursor), moves, rings)
-
-
-def _request_around(
-    cursor: Cursor, bells: Mapping[int, Bell], moves: Sequence[Move], rings: bool
-) -> None:
-    guarded = {user_id for user_id, bell in bells.items() if bell.blocking} if rings else set()
-    mysql_store.request_around(
-        cursor,
-        {m.group for m in moves},
-        {(m.group.user_id, m.actor_id) for m in moves if m.on and m.group.user_id in guarded},
-    )
-
-
-def _store(
-    cursor: Cursor,
-    bells: Mapping[int, Bell],
-    around: mysql_store.Around,
-    moves: Sequence[Move],
-    rings: bool,
-) -> list[int]:
-    groups, deleted, blocked = around
-    moved = apply_moves(moves, bells, groups, Silence(not rings, deleted, blocked))
-    if moved.users:
-        mysql_store.store_groups(cursor, moved.groups)
-        mysql_store.raise_bells(cursor, moved.users)
-    return moved.positions

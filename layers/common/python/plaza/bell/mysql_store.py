@@ -1,6 +1,6 @@
 """Bells and their groups in MySQL. A writer locks the bell, after the counters of content, and then
 reads and writes its groups. Unless stated otherwise, a function runs one statement; without a
-cursor it raises MysqlDown.
+cursor it raises MysqlDown. A ``select_`` or ``render_`` returns a statement for a packet.
 
 Only numbers, and kinds and types of Plaza's, are rendered into the statements.
 """
@@ -45,54 +45,46 @@ Around = tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]
 def lock_bells(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
     """Lock the bells of users until the commit, in the order of the ids; create the missing ones.
     Two statements more when one is missing."""
-    ids = set(user_ids)
-    request_locks(cursor, ids)
-    return receive_locked(cursor, ids)
-
-
-def request_locks(cursor: Cursor, user_ids: Iterable[int]) -> None:
-    """Send the statement that locks the bells that exist of ``user_ids``, in the order of the
-    ids."""
-    _request_bells(cursor, sorted(user_ids), "FOR UPDATE")
-
-
-def receive_locked(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
-    """Return the bells that ``request_locks`` locked; create and lock the missing ones
-    of ``user_ids``, by two statements."""
-    bells = _receive_bells(cursor)
-    if missing := sorted(set(user_ids) - bells.keys()):
+    ids = sorted(set(user_ids))
+    bells = lock_existing(cursor, ids)
+    if missing := [user_id for user_id in ids if user_id not in bells]:
         create_bells(cursor, missing)
         bells |= lock_existing(cursor, missing)
     return bells
 
 
-def lock_existing(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, Bell]:
-    """Lock the bells that exist of ``user_ids``, which are sorted, until the commit."""
-    request_locks(cursor, user_ids)
-    return _receive_bells(cursor)
+def lock_existing(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
+    """Lock the bells that exist of ``user_ids``, in the order of the ids, until the commit."""
+    [rows] = mysql.read_all(cursor, [select_locked(user_ids)])
+    return bells_of(rows)
 
 
 def read_bell(cursor: Cursor, user_id: int) -> Bell | None:
     """Return a bell without a lock, for a snapshot; None if the user has none."""
-    _request_bells(cursor, [user_id], "")
-    return _receive_bells(cursor).get(user_id)
+    [rows] = mysql.read_all(cursor, [_select_bells([user_id])])
+    return bells_of(rows).get(user_id)
 
 
-def _request_bells(cursor: Cursor, user_ids: Iterable[int], locking: str) -> None:
-    mysql.send(
-        cursor,
-        f"""
+def select_locked(user_ids: Iterable[int]) -> str:
+    """Return the SELECT of ``lock_existing``, for ``bells_of``."""
+    return f"{_select_bells(sorted(user_ids))} FOR UPDATE"
+
+
+def _select_bells(user_ids: Iterable[int]) -> str:
+    return f"""
         SELECT {sql.concat_rows("user_id", "position", "unread", "blocking")}
         FROM bell FORCE INDEX (PRIMARY)
         WHERE user_id IN ({sql.render_ids(user_ids)})
-        {locking}
-        """,
-    )
+        """
 
 
-def _receive_bells(cursor: Cursor) -> dict[int, Bell]:
-    [(rows,)] = mysql.receive(cursor)
-    return {user_id: Bell(*numbers) for user_id, *numbers in sql.split_rows(rows)}
+def bells_of(rows: Iterable[mysql.Row]) -> dict[int, Bell]:
+    """Return the bells that exist from the rows of ``select_locked``."""
+    return {
+        user_id: Bell(*numbers)
+        for (packed,) in rows
+        for user_id, *numbers in sql.split_rows(packed)
+    }
 
 
 def try_lock_bell(cursor: Cursor, user_id: int) -> Bell | None:
@@ -114,19 +106,20 @@ def create_bells(cursor: Cursor, user_ids: Iterable[int]) -> None:
     rows = ",".join(
         f"({int(user_id)},{_BLOCKING.format(int(user_id))})" for user_id in sorted(set(user_ids))
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO bell (user_id, blocking)
         VALUES {rows}
         ON DUPLICATE KEY UPDATE user_id = bell.user_id
-        """
+        """,
     )
 
 
 def recount_blocks(cursor: Cursor, user_id: int) -> None:
     """Count the blocks by a user, whose bell is locked."""
-    counted = _BLOCKING.format("%s")
-    cursor.execute(f"UPDATE bell SET blocking = {counted} WHERE user_id = %s", (user_id, user_id))
+    counted = _BLOCKING.format(int(user_id))
+    mysql.send(cursor, f"UPDATE bell SET blocking = {counted} WHERE user_id = {user_id:d}")
 
 
 def read_around(
@@ -134,32 +127,30 @@ def read_around(
 ) -> Around:
     """Return the groups of ``keys`` that exist; which of their texts are deleted; which (recipient,
     actor) of ``pairs`` are blocks. The recipient of a text is its author."""
-    request_around(cursor, keys, pairs)
-    return receive_around(cursor)
+    [rows] = mysql.read_all(cursor, [select_around(keys, pairs)])
+    return around_of(rows)
 
 
-def request_around(
-    cursor: Cursor, keys: Collection[GroupKey], pairs: Collection[tuple[int, int]]
-) -> None:
-    """Send the statement of ``read_around``.
+def select_around(keys: Collection[GroupKey], pairs: Collection[tuple[int, int]]) -> str:
+    """Return the SELECT of ``read_around``, for ``around_of``.
 
-    Call it after ``lock_bells``, which protects the groups, as in ``read_page``: a deletion clears
-    the groups of its text under that lock, later.
+    Run it after ``select_locked``, which protects the groups, as in ``read_page``: a deletion
+    clears the groups of its text under that lock, later.
     """
-    mysql.send(cursor, " UNION ALL ".join([*_select_groups(keys), *_select_blocks(pairs)]))
+    return " UNION ALL ".join([*_select_groups(keys), *_select_blocks(pairs)])
 
 
-def receive_around(cursor: Cursor) -> Around:
-    """Return what ``request_around`` requested, as ``read_around``."""
+def around_of(rows: Iterable[mysql.Row]) -> Around:
+    """Return groups, deleted texts and blocks from the rows of ``select_around``."""
     groups: dict[GroupKey, Group] = {}
     deleted: set[tuple[str, int]] = set()
     blocked: set[tuple[int, int]] = set()
-    for what, subject_type, packed, packed_deleted in mysql.receive(cursor):
-        rows = sql.split_rows(packed)
+    for what, subject_type, packed, packed_deleted in rows:
+        numbers = sql.split_rows(packed)
         if what == "blocked":
-            blocked.update((blocker, blocked_id) for blocker, blocked_id in rows)
+            blocked.update((blocker, blocked_id) for blocker, blocked_id in numbers)
             continue
-        for user_id, subject_id, *columns in rows:
+        for user_id, subject_id, *columns in numbers:
             groups[GroupKey(user_id, what, subject_type, subject_id)] = _group(columns)
         deleted.update(
             (subject_type, content_id) for (content_id,) in sql.split_rows(packed_deleted)
@@ -200,8 +191,11 @@ def _select_groups(keys: Collection[GroupKey]) -> list[str]:
 
 
 def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
+    """Return the SELECT of the blocks among ``pairs``, which is evaluated only if a recipient
+    blocks somebody."""
     if not pairs:
         return []
+    recipients = sql.render_ids(sorted({recipient for recipient, _ in pairs}))
     return [
         f"""
         SELECT 'blocked', '', {sql.concat_rows("b.blocker_id", "b.blocked_id")}, NULL
@@ -210,12 +204,29 @@ def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
         STRAIGHT_JOIN user_block AS b FORCE INDEX (PRIMARY)
             ON  b.blocker_id = k.blocker_id
             AND b.blocked_id = k.blocked_id
+        WHERE EXISTS (
+            SELECT 1
+            FROM bell FORCE INDEX (PRIMARY)
+            WHERE user_id IN ({recipients})
+              AND blocking > 0
+        )
         """
     ]
 
 
 def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
-    """Store groups, whose bells are locked. The time is set where a group rang."""
+    """Store groups, whose bells are locked."""
+    mysql.send(cursor, render_groups(groups))
+
+
+def raise_bells(cursor: Cursor, changes: Mapping[int, int]) -> None:
+    """Raise the positions of locked bells by one, and their unread groups by ``changes``, user ->
+    change."""
+    mysql.send(cursor, render_raise(changes))
+
+
+def render_groups(groups: Mapping[GroupKey, Group]) -> str:
+    """Return the statement of ``store_groups``. The time is set where a group rang."""
     rows = ",".join(
         "(%d,'%s','%s',%d,%d,%d,%d,%d,%d,%d,UTC_TIMESTAMP(6),UTC_DATE())"
         % (
@@ -230,9 +241,7 @@ def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
         for key, group in sorted(groups.items(), key=lambda pair: pair[0])
     )
     values = ", ".join(f"{column} = VALUES({column})" for column in _COLUMNS)
-    mysql.send(
-        cursor,
-        f"""
+    return f"""
         INSERT INTO bell_group ({_SELECTED}, changed_at, changed_on)
         VALUES {rows}
         ON DUPLICATE KEY UPDATE
@@ -241,13 +250,11 @@ def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
             changed_on = IF(VALUES(changed) > bell_group.changed,
                             VALUES(changed_on), bell_group.changed_on),
             {values}
-        """,
-    )
+        """
 
 
-def raise_bells(cursor: Cursor, changes: Mapping[int, int]) -> None:
-    """Raise the positions of locked bells by one, and their unread groups by ``changes``, user ->
-    change."""
+def render_raise(changes: Mapping[int, int]) -> str:
+    """Return the statement of ``raise_bells``."""
     users_of: dict[int, list[int]] = {}
     for user_id, change in changes.items():
         users_of.setdefault(change, []).append(user_id)
@@ -256,14 +263,11 @@ def raise_bells(cursor: Cursor, changes: Mapping[int, int]) -> None:
         for change, ids in users_of.items()
         if change
     )
-    mysql.send(
-        cursor,
-        f"""
+    return f"""
         UPDATE bell FORCE INDEX (PRIMARY)
         SET position = position + 1, unread = unread{unread}
         WHERE user_id IN ({sql.render_ids(sorted(changes))})
-        """,
-    )
+        """
 
 
 def read_states(user_ids: Iterable[int]) -> dict[int, BellState]:

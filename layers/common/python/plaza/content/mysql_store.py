@@ -159,18 +159,19 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
 
 def set_bell_positions(cursor: Cursor, positions: Mapping[int, int | None]) -> None:
     """Store the positions of comments in the bell of the author of their post; None: the refresh
-    decides. One statement."""
+    decides. One write."""
     cases = " ".join(
         f"WHEN {comment_id:d} THEN {'NULL' if position is None else int(position)}"
         for comment_id, position in sorted(positions.items())
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         UPDATE content
         SET bell_position = CASE content_id {cases} END
         WHERE content_type = 'comment'
           AND content_id IN ({sql.render_ids(sorted(positions))})
-        """
+        """,
     )
 
 
@@ -297,7 +298,8 @@ def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
     if not changes:
         return 0
     pairs = ",".join(f"({int(comment_id)},{int(delta)})" for comment_id, delta in changes)
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         DELETE FROM delayed_comment_count
         WHERE post_id = %s

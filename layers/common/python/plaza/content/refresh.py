@@ -15,7 +15,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.observability import record
 from plaza.push import announce as push_announce
-from plaza.reactions import Target, react
+from plaza.reactions import Target, hydration
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import Visibility, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
@@ -95,10 +95,10 @@ def project_texts(stored: Iterable[StoredText]) -> None:
     texts = list(stored)
     live = [text for text, deleted in texts if not deleted]
     if deleted := [text.target for text, deleted in texts if deleted]:
-        react.tombstone(deleted)
+        hydration.tombstone(deleted)
     # New texts are visible, and their targets not loaded.
     if changed := [text for text in live if text.version > 1]:
-        react.set_visibility(
+        hydration.set_visibility(
             {t.target: Visibility(t.version, t.author_id if t.hidden else None) for t in changed}
         )
     moves.clear((text.type, text.id, text.author_id) for text, is_deleted in texts if is_deleted)

@@ -24,9 +24,11 @@ from plaza.counters.mysql_store import (
     correct_users,
     lock_content,
     lock_users,
+    locked_of,
     mark_lists,
     read_users_in,
     run_in_transaction,
+    select_locked,
     try_lock_content,
 )
 from plaza.counters.redis_store import (
@@ -63,6 +65,7 @@ __all__ = [
     "find_cached_users",
     "lock_content",
     "lock_users",
+    "locked_of",
     "mark_lists",
     "owner_of_key",
     "project_users",
@@ -73,6 +76,7 @@ __all__ = [
     "refresh_projections",
     "release",
     "run_in_transaction",
+    "select_locked",
     "shop_totals",
     "try_lock_content",
     "unclaim",

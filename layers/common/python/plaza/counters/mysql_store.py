@@ -60,7 +60,33 @@ def lock_content(
 ) -> dict[tuple[str, int], ContentCounter]:
     """Lock the counters of ``targets`` until the commit, which serializes the consumers of a
     target. Raises MissingCounters."""
-    counters = _lock_content(cursor, targets)
+    [rows] = mysql.read_all(cursor, [select_locked(targets)])
+    return locked_of(targets, rows)
+
+
+def select_locked(targets: Iterable[tuple[str, int]]) -> str:
+    """Return the SELECT that locks the counters of ``targets``, for ``locked_of``."""
+    # Locks in the order of the primary key, which GROUP BY reads.
+    return f"""
+        SELECT target_type,
+               {sql.concat_rows("target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS, *SORTED_COLUMNS)}
+        FROM content_counter FORCE INDEX (PRIMARY)
+        WHERE {_select(targets)}
+        GROUP BY target_type
+        ORDER BY target_type FOR UPDATE
+        """
+
+
+def locked_of(
+    targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
+) -> dict[tuple[str, int], ContentCounter]:
+    """Return the counters of ``targets`` from the rows of ``select_locked``. Raises
+    MissingCounters."""
+    counters = {
+        (target_type, target_id): read_counter(numbers)
+        for target_type, packed in rows
+        for target_id, *numbers in sql.split_rows(packed)
+    }
     if missing := [target for target in targets if target not in counters]:
         raise MissingCounters(missing)
     return counters
@@ -81,28 +107,7 @@ def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
     )
 
 
-def _lock_content(
-    cursor: Cursor, targets: Sequence[tuple[str, int]]
-) -> dict[tuple[str, int], ContentCounter]:
-    # Locks in the order of the primary key, which GROUP BY reads.
-    cursor.execute(
-        f"""
-        SELECT target_type,
-               {sql.concat_rows("target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS, *SORTED_COLUMNS)}
-        FROM content_counter FORCE INDEX (PRIMARY)
-        WHERE {_select(targets)}
-        GROUP BY target_type
-        ORDER BY target_type FOR UPDATE
-        """
-    )
-    return {
-        (target_type, target_id): read_counter(numbers)
-        for target_type, rows in cursor.fetchall()
-        for target_id, *numbers in sql.split_rows(rows)
-    }
-
-
-def _select(targets: Sequence[tuple[str, int]]) -> str:
+def _select(targets: Iterable[tuple[str, int]]) -> str:
     return " OR ".join(
         f"(target_type = '{target_type}' AND target_id IN ({numbers}))"
         for target_type, numbers in sql.render_ids_by_type(targets).items()
@@ -190,12 +195,13 @@ def mark_lists(
     """Set the state of the sorted lists of a total, as of the versions of its locked counters."""
     version = _VERSION_OF[column]
     sorted_at = {"none": "NULL", "filling": f"-{version}", "complete": version}[mark]
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         UPDATE content_counter
         SET {_SORTED_OF[column]} = {sorted_at}
         WHERE {_select(targets)}
-        """
+        """,
     )
 
 

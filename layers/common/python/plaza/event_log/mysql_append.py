@@ -10,21 +10,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.event_log.model import EventDraft
+from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+
+SHARE_GATE = "SELECT id FROM event_gate WHERE id = 1 LOCK IN SHARE MODE"
+"""Locks the gate, shared, until the commit, for ``require_gate``."""
 
 
 def pass_gate(cursor: Cursor) -> None:
     """Lock the gate, shared, until the commit. One statement, the first of a transaction."""
-    if not cursor.execute("SELECT id FROM event_gate WHERE id = 1 LOCK IN SHARE MODE"):
+    [rows] = mysql.read_all(cursor, [SHARE_GATE])
+    require_gate(rows)
+
+
+def require_gate(rows: Sequence[mysql.Row]) -> None:
+    """Raise LookupError if ``SHARE_GATE`` locked nothing."""
+    if not rows:
         raise LookupError("event_gate has no row: readers could not wait for this transaction")
 
 
 def append(cursor: Cursor, drafts: Sequence[EventDraft]) -> None:
-    """Append events; the transaction has passed the gate. One statement, none without drafts."""
+    """Append events; the transaction has passed the gate. One write, none without drafts."""
     if not drafts:
         return
     rows = ", ".join(["(%s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"] * len(drafts))
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO event_log (kind, actor_id, target_type, target_id, resource_id, detail,
             created_at)

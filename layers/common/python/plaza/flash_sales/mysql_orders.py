@@ -7,7 +7,7 @@ cancelled orders of each voucher. Reservations that SQS refused wait for their d
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from plaza.event_log import append_events
@@ -22,14 +22,9 @@ _EXPIRED = "(SELECT COALESCE(expires_at <= UTC_TIMESTAMP(6), 0) FROM voucher WHE
 _SHOWN = f"{_COLUMNS}, decided_at, used_at, {_EXPIRED}"
 
 
-def read_existing(
-    cursor: Cursor, events: Collection[OrderEvent]
-) -> tuple[dict[int, OrderRow], list[tuple[int, int]]]:
-    """Return (order id -> row, for events with a row or in the archive; the (voucher, buyer) pairs
-    with a success).
-
-    One statement. The caller holds the locks of the vouchers.
-    """
+def select_existing(events: Collection[OrderEvent]) -> str:
+    """Return the SELECT of rows of events, and of successes of their buyers, for ``existing_of``.
+    It runs after the vouchers are locked."""
     buyers: dict[int, set[int]] = {}
     for event in events:
         buyers.setdefault(event.voucher_id, set()).add(event.buyer_id)
@@ -43,9 +38,16 @@ def read_existing(
         """
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
-    cursor.execute(" UNION ALL ".join(arms))
+    return " UNION ALL ".join(arms)
+
+
+def existing_of(
+    rows: Iterable[mysql.Row],
+) -> tuple[dict[int, OrderRow], list[tuple[int, int]]]:
+    """Return (order id -> row, for events with a row or in the archive; the (voucher, buyer) pairs
+    with a success) from the rows of ``select_existing``."""
     existing, holders = {}, []
-    for is_holder, *columns in cursor.fetchall():
+    for is_holder, *columns in rows:
         row = OrderRow(*columns)
         if is_holder:
             holders.append((row.voucher_id, row.buyer_id))
@@ -80,7 +82,8 @@ def _select_decided(events: Collection[OrderEvent]) -> list[str]:
 
 
 def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
-    """Insert decided orders. One statement. Raises IntegrityError for an order that has a row."""
+    """Insert decided orders. One write. Raises IntegrityError, when it runs, for an order that has
+    a row."""
     values = ",".join(
         "(%d,%d,%d,%s,%s,UTC_TIMESTAMP(6),%s)"
         % (
@@ -93,12 +96,13 @@ def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
         )
         for row in rows
     )
-    cursor.execute(
+    mysql.send(
+        cursor,
         f"""
         INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder_id, reason, decided_at,
             request_id)
         VALUES {values}
-        """
+        """,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from plaza.flash_sales.model import (
@@ -186,8 +186,13 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
 
     Until the commit no other transaction decides their orders. The shops are not locked.
     """
-    cursor.execute(
-        f"""
+    [rows] = mysql.read_all(cursor, [select_locked(voucher_ids)])
+    return stocks_of(rows)
+
+
+def select_locked(voucher_ids: Collection[int]) -> str:
+    """Return the SELECT of ``lock``, for ``stocks_of``."""
+    return f"""
         SELECT id, stock, withdrawn_at IS NOT NULL OR (
             SELECT shop.deleted_at IS NOT NULL
             FROM shop
@@ -197,11 +202,11 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
         WHERE id IN ({sql.render_ids(voucher_ids)})
         ORDER BY id FOR UPDATE
         """
-    )
-    return {
-        voucher_id: None if withdrawn else stock
-        for voucher_id, stock, withdrawn in cursor.fetchall()
-    }
+
+
+def stocks_of(rows: Iterable[mysql.Row]) -> dict[int, int | None]:
+    """Return voucher -> stock from the rows of ``select_locked``."""
+    return {voucher_id: None if withdrawn else stock for voucher_id, stock, withdrawn in rows}
 
 
 def lock_one(cursor: Cursor, voucher_id: int) -> Voucher | None:

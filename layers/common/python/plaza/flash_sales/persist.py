@@ -47,7 +47,7 @@ class DecidedBatch(NamedTuple):
 
 @ORDERS.consumer
 def persist_orders(events: Sequence[OrderEvent]) -> None:
-    """Decide a batch: successes while stock remains. One transaction of at most six statements.
+    """Decide a batch: successes while stock remains. One transaction of three packets.
 
     Safe to repeat. Raises MysqlDown; Busy as ``save_rate``: retry the batch; RedisDown, NotReady if
     Redis was not updated: it resumes with the acknowledgement; OrderMismatch after all events but
@@ -152,9 +152,20 @@ def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
 
 
 def _write(cursor: Cursor, events: Sequence[OrderEvent]) -> DecidedBatch:
-    append_events.pass_gate(cursor)
-    stocks = mysql_vouchers.lock(cursor, {event.voucher_id for event in events})
-    existing, holders = mysql_orders.read_existing(cursor, events)
+    """Read, decide and write in three packets; the vouchers are locked for all of them."""
+    gate, vouchers, orders = mysql.read_all(
+        cursor,
+        [
+            append_events.SHARE_GATE,
+            mysql_vouchers.select_locked({event.voucher_id for event in events}),
+            mysql_orders.select_existing(events),
+        ],
+    )
+    append_events.require_gate(gate)
+    stocks, (existing, holders) = (
+        mysql_vouchers.stocks_of(vouchers),
+        mysql_orders.existing_of(orders),
+    )
     matching, mismatched = model.split_mismatched(events, existing)
     new = model.decide(matching, existing, holders, stocks)
     if new:

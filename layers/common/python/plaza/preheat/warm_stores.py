@@ -15,7 +15,7 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.preheat import redis_store
 from plaza.preheat.queues import MAX_TARGETS, PREHEATS, PreheatStep
-from plaza.reactions import KINDS, Kind, Target, react, reaction_log
+from plaza.reactions import KINDS, Kind, Target, hydration, reaction_log
 from plaza.recommendations import post_rankings, recommend
 from plaza.shops import queries as shop_queries
 from plaza.switches import SwitchesChanged, change_switches, level_of
@@ -65,7 +65,7 @@ def _warm_targets(targets: Sequence[tuple[Kind, Target]]) -> Sequence[tuple[Kind
     deadline, warmed, shops = Deadline.in_s(MAX_RUN_S), 0, 0
     while warmed < len(targets) and not deadline.has_passed:
         began_s, page = clock.monotonic_s(), targets[warmed : warmed + _PAGE]
-        react.hydrate(page, wait_s=0)
+        hydration.hydrate(page, wait_s=0)
         reviews = sorted({target.id for _, target in page if target.type == "review"})
         shop_ids = recommend.rebuild_lists_of(reviews)
         if shop_ids:

@@ -1,9 +1,10 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
-Other contexts use ``react`` and ``queries`` for reactions, ``rankings`` for posts by likes,
-``reaction_log`` for the end of the log and the epoch, ``sweep`` and ``gauges`` for
-outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and ``export`` for accounts,
-``inspection`` to compare Redis with MySQL, ``queues`` for messages, ``model`` for the other types.
+Other contexts use ``react`` and ``queries`` for reactions, ``hydration`` for targets in Redis,
+``rankings`` for posts by likes, ``reaction_log`` for the end of the log and the epoch, ``sweep``
+and ``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and
+``export`` for accounts, ``inspection`` to compare Redis with MySQL, ``queues`` for messages,
+``model`` for the other types.
 """
 
 from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target
@@ -18,6 +19,7 @@ __all__ = [
     "erasure",
     "export",
     "gauges",
+    "hydration",
     "inspection",
     "model",
     "queries",

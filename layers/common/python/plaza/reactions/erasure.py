@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import mysql_reactions
+from plaza.reactions import mysql_rows
+from plaza.reactions.hydration import hydrate
 from plaza.reactions.model import (
     FOLLOW,
     KINDS,
@@ -20,7 +21,7 @@ from plaza.reactions.model import (
     TargetMissing,
     TooManyChanges,
 )
-from plaza.reactions.react import hydrate, react
+from plaza.reactions.react import react
 from plaza.reactions.redis_hydration import evict_all
 from plaza.reactions.redis_user_lists import drop_lists
 
@@ -50,7 +51,7 @@ def _take_back_own(user_id: int, deadline: Deadline) -> int:
     changed = 0
     for kind in KINDS.values():
         after: ReactedTarget | None = None
-        while page := mysql_reactions.read_reacted(kind, user_id, after, _PAGE):
+        while page := mysql_rows.read_reacted(kind, user_id, after, _PAGE):
             for reacted in page:
                 if deadline.has_passed:
                     return changed
@@ -63,7 +64,7 @@ def _take_back_own(user_id: int, deadline: Deadline) -> int:
 
 def _end_follows(user: Target, deadline: Deadline) -> int:
     changed, after_id = 0, 0
-    while page := mysql_reactions.read_actors(FOLLOW, user, after_id, _PAGE):
+    while page := mysql_rows.read_actors(FOLLOW, user, after_id, _PAGE):
         hydrate([(FOLLOW, user)])  # the gate finds no user to load
         for follower_id in page:
             if deadline.has_passed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.infra.derived import outbox
-from plaza.reactions.mysql_reactions import read_log_head
+from plaza.reactions.mysql_log import read_log_head
 from plaza.reactions.redis_keys import outboxes_key
 
 

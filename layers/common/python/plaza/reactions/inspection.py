@@ -5,15 +5,9 @@ from collections.abc import Sequence
 
 from plaza.infra.derived.list_state import ListState, compare_entries
 from plaza.reactions.model import KINDS, MAX_VERSION_US, Kind, Target
-from plaza.reactions.mysql_reactions import (
-    EPOCH_NOW,
-    read_actors,
-    read_counters,
-    read_earliest_of,
-    read_epoch,
-    read_latest_targets,
-    read_reacted_above,
-)
+from plaza.reactions.mysql_log import read_epoch, read_latest_targets
+from plaza.reactions.mysql_rows import EPOCH_NOW, read_actors, read_earliest_of, read_reacted_above
+from plaza.reactions.mysql_snapshots import read_counters
 from plaza.reactions.mysql_sorted_lists import find_differing, select_rows
 from plaza.reactions.redis_hydration import evict_all
 from plaza.reactions.redis_inspection import (

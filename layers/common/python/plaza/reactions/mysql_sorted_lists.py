@@ -57,12 +57,13 @@ def render_is_sorted(kind: Kind, target_type: str, target_id: str) -> str:
 
 
 def delete_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
-    """Delete entries, if there are any. One statement for each type of targets and kind."""
+    """Delete entries, if there are any. One write for each type of targets and kind."""
     keys: dict[tuple[str, str], list[list[int]]] = {}
     for target_type, target_id, kind, *rest in entries:
         keys.setdefault((target_type, kind), []).append([target_id, *rest])
     for (target_type, kind), of_kind in keys.items():
-        cursor.execute(
+        mysql.send(
+            cursor,
             f"""
             DELETE s
             FROM JSON_TABLE('{json.dumps(sorted(of_kind))}', '$[*]' COLUMNS (
@@ -77,7 +78,7 @@ def delete_entries(cursor: Cursor, entries: Iterable[SortedEntry]) -> None:
                 AND s.state = k.state
                 AND s.version = k.version
                 AND s.actor_id = k.actor_id
-            """
+            """,
         )
 
 

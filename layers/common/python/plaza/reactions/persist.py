@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from plaza import counters
+from plaza.bell import moves
 from plaza.bell import queries as bell_queries
 from plaza.counters import ContentCounter
 from plaza.infra.mysql import mysql
@@ -24,13 +23,16 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import (
     bell_moves,
-    mysql_reactions,
+    mysql_log,
+    mysql_rows,
     redis_commits,
     redis_hydration,
     redis_rankings,
     reign_guard,
     sorted_lists,
 )
+from plaza.reactions.bell_moves import BellDecision
+from plaza.reactions.hydration import hydrate, request_rebuild
 from plaza.reactions.model import (
     FOLLOW,
     KINDS,
@@ -38,16 +40,17 @@ from plaza.reactions.model import (
     MAX_ROWS,
     Commit,
     CounterChange,
+    EventGroups,
     Kind,
     PostLikes,
     ReactionEvent,
     ReactionKey,
+    ReactionRow,
     Target,
     group_events,
     replay,
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
-from plaza.reactions.react import hydrate, request_rebuild
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import MasterDeposed, Masters
 from plaza.switches import refresh as switches_refresh
@@ -70,40 +73,66 @@ __all__ = [
 ]
 
 EVENTS_PER_TRANSACTION = 1000
-_TURN_S = 0.0002
 
 
 class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
     follows (actor, target, version) whose claims end when these totals are in Redis, the versions
-    of changed rows, and whether the master that this process is connected to was deposed, so that
-    it must not apply the commits."""
+    of changed rows, whether the master that this process is connected to was deposed, so that it
+    must not apply the commits, and the users whose bells may have moved."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
     claimed: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
+    rung: Collection[int] = ()
+
+
+class Stored(NamedTuple):
+    """The first version of the epoch; owners, locked counters and rows of a batch, as MySQL has
+    them; and whether the master was deposed (``PersistedBatch``)."""
+
+    epoch: int
+    owners: Mapping[tuple[str, int], int]
+    counters: Mapping[tuple[str, int], ContentCounter]
+    rows: Mapping[ReactionKey, ReactionRow]
+    is_deposed: bool = False
+
+
+class Decision(NamedTuple):
+    """What a batch changes: rows, commits, rendered rows of the log, totals of content and
+    users."""
+
+    changes: Sequence[CounterChange]
+    commits: Sequence[Commit]
+    log: str
+    of_content: Mapping[tuple[str, int], Mapping[str, int]]
+    of_users: Mapping[tuple[int], Mapping[str, int]]
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether a row changes."""
+        return any(change.is_new for change in self.changes)
 
 
 class _Applied(NamedTuple):
     """The result of each commit in Redis, and the users of whom Redis has something."""
 
     results: Sequence[ApplyResult]
-    cached: Collection[int]
+    cached: set[int]
 
 
 @REACTIONS.consumer
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Twelve statements at most for each transaction, two more for the first ring of an owner, one
-    more when a replica was promoted, two more for large targets and four when a target becomes
-    large; it runs again when a target has no counter. Then one statement, and two calls at most,
-    where pushes are on. While one runs, the commits of the one before are applied to Redis. Safe to
-    repeat. Commits that Redis does not accept, or that are for another master than this process is
-    connected to, are queued separately, so that the batch is not saved again. Raises MysqlDown;
-    Busy as ``save_rate``; QueueDown when Redis is unavailable too: SQS delivers the batch again.
+    Each transaction is three packets (``_persist_batch``), and runs again when a target has no
+    counter. Then one statement, and two calls at most, where pushes are on. While one runs, the
+    commits of the one before are applied to Redis. Safe to repeat. Commits that Redis does not
+    accept, or that are for another master than this process is connected to, are queued separately,
+    so that the batch is not saved again. Raises MysqlDown; Busy as ``save_rate``; QueueDown when
+    Redis is unavailable too: SQS delivers the batch again.
     """
     save_rate.wait_for_turn(len(events))
     masters = reign_guard.read_masters()
@@ -129,7 +158,7 @@ def _save_overlapped(
     The thread and this one never use Redis at the same time: it has one connection.
     """
     begun: tuple[PersistedBatch, Future[_Applied]] | None = None
-    with _switching_often(), ThreadPoolExecutor(max_workers=1) as thread:
+    with ThreadPoolExecutor(max_workers=1) as thread:
         for part in parts:
             saved = store(part)
             if begun:
@@ -137,18 +166,6 @@ def _save_overlapped(
             begun = saved, thread.submit(_apply, saved)
         if begun:
             _acknowledge_or_postpone(*begun)
-
-
-@contextmanager
-def _switching_often() -> Iterator[None]:
-    """Let the threads of the block run in turns of ``_TURN_S``: while one computes, the other would
-    wait 5 ms after each reply of a store."""
-    turn_s = sys.getswitchinterval()
-    sys.setswitchinterval(_TURN_S)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(turn_s)
 
 
 def _store(
@@ -164,7 +181,7 @@ def _store(
         targets=len(saved.commits),
     )
     if rings:
-        push_announce.announce_rings(saved.users)
+        push_announce.announce_rings(saved.rung)
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
         newest_us = max(e.version_us for e in events if e.version_us)
@@ -270,7 +287,7 @@ def _complete(saved: PersistedBatch, applied: _Applied) -> None:
     results, cached = applied
     if cached:
         counters.refresh_projections(sorted(cached))
-        bell_queries.refresh_projections(sorted(cached))
+        bell_queries.refresh_projections(sorted(cached.intersection(saved.rung)))
     # Last: a claim counts for its follow until the projected total includes it.
     counters.release(of_follow for of_follow in saved.claimed if of_follow[0] in cached)
     lost, cold = [], []
@@ -333,44 +350,75 @@ def _persist_batch(
     *,
     rings: bool = False,
 ) -> PersistedBatch:
-    keys = {event.key for event in events}
+    """Read, decide and write a batch in three packets, of which the last one ends with the commit.
+
+    One packet more when a replica was promoted, one for the first ring of an owner, and two when a
+    target becomes large. Locks the log, then the counters by key, then the bells by owner.
+    """
+    groups, keys = group_events(events), {event.key for event in events}
+    rows = mysql_rows.render_rows(groups)
+    stored = _read(cursor, keys, masters)
+    decision = decide(stored, groups)
+    asked = bell_moves.reads(stored.owners, stored.rows, decision.changes, rings=rings)
+    around = moves.read(cursor, asked.values(), rings=rings)
+    bells = bell_moves.decide(asked, around, stored.rows, rings=rings)
+    _write(cursor, rows, stored, decision, bells)
+    return _describe_batch(stored, keys, decision.commits)._replace(
+        claimed=_find_claimed(groups),
+        changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
+    )
+
+
+def _read(cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None) -> Stored:
+    """Lock the log and the counters of the targets of ``keys``, and read owners and rows. From here
+    to the commit no other transaction saves reactions to these targets. One packet, one more when
+    a replica was promoted. Raises MissingCounters."""
     targets = _targets(keys)
-    epoch, is_deposed = _pass_gates(cursor, masters, keys)
-    owners = lookup.read_owners(cursor, targets)
-    # From here to the commit no other transaction saves reactions to these targets.
-    locked = counters.lock_content(cursor, targets)
-    mysql_reactions.request_rows(cursor, keys)
-    groups = group_events(events)  # while MySQL reads
-    rows = mysql_reactions.render_rows(groups)
-    before = mysql_reactions.receive_rows(cursor)
-    # MySQL works on each statement while the next one is prepared.
-    bells = bell_moves.lock_bells(cursor, owners, keys, before, rings=rings)
-    if not bells:
-        mysql_reactions.upsert_rows(cursor, rows)
-    changes = replay(before, groups)
-    if bells:
-        bells.request_groups(changes)
-    commits = _commits(epoch, locked, changes)
-    log = mysql_reactions.render_log(changes, commits)
-    if bells:
-        bells.receive_groups()
-    mysql_reactions.append_log(cursor, log)
-    if any(change.is_new for change in changes):
-        if bells:
-            mysql_reactions.upsert_rows(cursor, rows, bells.apply())
-        sorted_lists.change_lists(cursor, locked, before, changes)
-    _update_counters(cursor, owners, changes)
-    sorted_lists.begin_list(cursor, locked, commits)
-    changed_us = [a.version_us for change in changes for a in change.actors if a.is_newer]
-    # An unfollow ends no claim: the follow of this claim may be on its way to the gate.
-    claimed = [
-        (actor_id, str(Target(target_type, target_id)), version_us)
-        for (target_type, target_id, kind), group in groups
-        if KINDS[kind].given
-        for (actor_id, version_us), event in group
-        if event.on
-    ]
-    return PersistedBatch(commits, _users_of(owners, keys), claimed, changed_us, is_deposed)
+    lock, owners, locked, rows = mysql.read_all(
+        cursor,
+        [
+            mysql_log.SHARE_LOG_LOCK,
+            lookup.select_owners(targets),
+            counters.select_locked(targets),
+            mysql_rows.select_keys(keys),
+        ],
+    )
+    epoch, reigns = mysql_log.lock_of(lock)
+    return Stored(
+        epoch,
+        lookup.owners_of(targets, owners),
+        counters.locked_of(targets, locked),
+        mysql_rows.rows_of(rows),
+        _is_deposed(cursor, reigns, masters, keys),
+    )
+
+
+def decide(stored: Stored, groups: EventGroups) -> Decision:
+    """Return what the events of ``groups`` change. Pure."""
+    changes = replay(stored.rows, groups)
+    commits = _commits(stored.epoch, stored.counters, changes)
+    log = mysql_log.render_log(changes, commits)
+    return Decision(changes, commits, log, *_sum_totals(stored.owners, changes))
+
+
+def _write(
+    cursor: Cursor,
+    rows: Mapping[ReactionKey, str],
+    stored: Stored,
+    decision: Decision,
+    bells: BellDecision,
+) -> None:
+    """Queue all writes for the packet of the commit. Two packets more when a target becomes
+    large."""
+    if decision.is_new:
+        mysql_rows.upsert_rows(cursor, rows, bells.positions)
+    mysql_log.append_log(cursor, decision.log)
+    sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
+    counters.add_to_content(cursor, decision.of_content)
+    for write in bells.writes:
+        mysql.send(cursor, write)
+    counters.add_to_users(cursor, decision.of_users)
+    sorted_lists.begin_list(cursor, stored.counters, decision.commits)
 
 
 def _read_users(
@@ -379,26 +427,26 @@ def _read_users(
     masters: Masters | None,
     cursor: Cursor,
 ) -> PersistedBatch:
-    _, is_deposed = _pass_gates(cursor, masters, keys)
-    owners = lookup.read_owners(cursor, _targets(keys))
-    return _describe_batch(commits, _users_of(owners, keys), is_deposed=is_deposed)
+    targets = _targets(keys)
+    lock, owners = mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK, lookup.select_owners(targets)])
+    epoch, reigns = mysql_log.lock_of(lock)
+    is_deposed = _is_deposed(cursor, reigns, masters, keys)
+    stored = Stored(epoch, lookup.owners_of(targets, owners), {}, {}, is_deposed)
+    return _describe_batch(stored, keys, commits)
 
 
 def _read_current(
     cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
 ) -> PersistedBatch:
-    epoch, is_deposed = _pass_gates(cursor, masters, keys)
-    owners = lookup.read_owners(cursor, _targets(keys))
-    locked = counters.lock_content(cursor, _targets(keys))
+    stored = _read(cursor, keys, masters)
     # An event of version 0 is newer than no row.
     nothing = [ReactionEvent(key, False, 0) for key in keys]
-    unchanged = replay(mysql_reactions.read_rows(cursor, keys), group_events(nothing))
-    commits = _commits(epoch, locked, unchanged)
-    return _describe_batch(commits, _users_of(owners, keys), is_deposed=is_deposed)
+    unchanged = replay(stored.rows, group_events(nothing))
+    return _describe_batch(stored, keys, _commits(stored.epoch, stored.counters, unchanged))
 
 
 def _describe_batch(
-    commits: Sequence[Commit], users: Sequence[int], *, is_deposed: bool
+    stored: Stored, keys: Collection[ReactionKey], commits: Sequence[Commit]
 ) -> PersistedBatch:
     """Describe a batch by its commits alone: the follows of rows that are off are not known."""
     claimed = [
@@ -408,17 +456,37 @@ def _describe_batch(
         for actor_id, version_us, on in commit.rows
         if on
     ]
-    return PersistedBatch(commits, users, claimed, is_deposed=is_deposed)
+    return PersistedBatch(
+        commits,
+        _users_of(stored.owners, keys),
+        claimed,
+        is_deposed=stored.is_deposed,
+        rung=bell_moves.after(stored.owners, keys),
+    )
 
 
-def _pass_gates(
-    cursor: Cursor, masters: Masters | None, keys: Collection[ReactionKey]
-) -> tuple[int, bool]:
-    """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
-    One statement, the first of a transaction; one more for a slot whose master changed."""
-    epoch, reigns = mysql_reactions.share_log_lock(cursor)
+def _find_claimed(groups: EventGroups) -> list[tuple[int, str, int]]:
+    """Return the follows whose claims end. An unfollow ends no claim: the follow of this claim may
+    be on its way to the gate."""
+    return [
+        (actor_id, str(Target(target_type, target_id)), version_us)
+        for (target_type, target_id, kind), group in groups
+        if KINDS[kind].given
+        for (actor_id, version_us), event in group
+        if event.on
+    ]
+
+
+def _is_deposed(
+    cursor: Cursor,
+    reigns: Mapping[int, str],
+    masters: Masters | None,
+    keys: Collection[ReactionKey],
+) -> bool:
+    """Return whether a master of ``keys`` was deposed since ``masters`` were read. No statement;
+    one for a slot whose master changed."""
     kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
-    return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
+    return not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 
 
 def _users_of(owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]) -> list[int]:
@@ -431,10 +499,10 @@ def _targets(keys: Collection[ReactionKey]) -> list[Target]:
     return [Target(*target) for target in sorted({key[:2] for key in keys})]
 
 
-def _update_counters(
-    cursor: Cursor, owners: Mapping[tuple[str, int], int], changes: Iterable[CounterChange]
-) -> None:
-    """Add up changes in the counters of targets, of their owners and of the actors."""
+def _sum_totals(
+    owners: Mapping[tuple[str, int], int], changes: Iterable[CounterChange]
+) -> tuple[dict[tuple[str, int], dict[str, int]], dict[tuple[int], dict[str, int]]]:
+    """Add up changes of the counters of targets, and of their owners and the actors."""
     of_content: dict[tuple[str, int], dict[str, int]] = {}
     of_users: dict[tuple[int], dict[str, int]] = {}
 
@@ -455,8 +523,7 @@ def _update_counters(
             for actor in change.actors:
                 if actor.change:
                     add_to_user(actor.actor_id, kind.given, actor.change)
-    counters.add_to_content(cursor, of_content)
-    counters.add_to_users(cursor, of_users)
+    return of_content, of_users
 
 
 def _commits(

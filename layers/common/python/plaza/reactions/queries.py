@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import locks, redis
@@ -12,14 +13,16 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.reactions import (
-    mysql_reactions,
+    mysql_rows,
     redis_hydration,
     redis_keys,
     redis_queries,
     redis_user_lists,
 )
 from plaza.reactions.hot_totals import hot_totals
+from plaza.reactions.hydration import hydrate, hydrate_page, request_rebuild
 from plaza.reactions.model import (
     Count,
     Kind,
@@ -29,10 +32,15 @@ from plaza.reactions.model import (
     Reactor,
     Target,
 )
-from plaza.reactions.react import hydrate, hydrate_page, request_rebuild, require_existing
+from plaza.reactions.react import require_existing
 from plaza.reactions.redis_queries import CachedCount
 from plaza.reactions.redis_user_lists import LIST_LENGTH
 from plaza.targets import Existence, lookup
+
+if TYPE_CHECKING:
+    from plaza.reactions import mysql_snapshots
+else:  # only what Redis lacks is read from MySQL
+    mysql_snapshots = LazyModule("plaza.reactions.mysql_snapshots")
 
 # Per process: a thousand processes must not overload MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
@@ -81,10 +89,10 @@ def _read_counts(
     except RedisDown:
         if not _fallback_budget.take():
             raise
-    totals = [total for total, _ in mysql_reactions.read_counters(pairs)]
+    totals = [total for total, _ in mysql_snapshots.read_counters(pairs)]
     states = [False] * len(pairs)
     if actor_id is not None:
-        states = mysql_reactions.read_viewer_states(pairs, actor_id)
+        states = mysql_rows.read_viewer_states(pairs, actor_id)
     return [Count(*pair) for pair in zip(totals, states, strict=True)], False
 
 
@@ -128,12 +136,12 @@ def _read_counts_in_redis(
     missing = [w for w, c in zip(pairs, cached, strict=True) if c is None]
     totals = {
         w: total
-        for w, (total, _) in zip(missing, mysql_reactions.read_counters(missing), strict=True)
+        for w, (total, _) in zip(missing, mysql_snapshots.read_counters(missing), strict=True)
     }
     unknown = [w for w, c in zip(pairs, cached, strict=True) if c is None or c.viewer_state is None]
     states: dict[tuple[Kind, Target], bool] = {}
     if actor_id is not None and unknown:
-        stored = mysql_reactions.read_viewer_states(unknown, actor_id)
+        stored = mysql_rows.read_viewer_states(unknown, actor_id)
         states = dict(zip(unknown, stored, strict=True))
     counts = [
         Count(
@@ -200,11 +208,9 @@ def list_reactors(
         return _paginate(newest, limit)
     _spend_list_budget()
     if not latest:
-        return _paginate(
-            mysql_reactions.read_reactors(kind, target, after, latest, limit + 1), limit
-        )
+        return _paginate(mysql_rows.read_reactors(kind, target, after, latest, limit + 1), limit)
     begin = newest[-1] if newest else after
-    older = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1 - len(newest))
+    older = mysql_rows.read_reactors(kind, target, begin, latest, limit + 1 - len(newest))
     in_redis = {reactor.actor_id for reactor in newest}
     return _paginate(newest + [r for r in older if r.actor_id not in in_redis], limit)
 
@@ -220,7 +226,7 @@ def list_newest(pairs: Sequence[tuple[Kind, Target]], count: int) -> list[list[i
         pages = redis_queries.read_newest(pairs, count)
     if missing := [i for i, page in enumerate(pages) if page is None]:
         _spend_list_budget()
-        stored = mysql_reactions.read_newest([pairs[i] for i in missing], count)
+        stored = mysql_rows.read_newest([pairs[i] for i in missing], count)
         for i, page in zip(missing, stored, strict=True):
             pages[i] = page
     return [[reactor.actor_id for reactor in page or ()][:count] for page in pages]
@@ -245,7 +251,7 @@ def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
             return _in_order(page[1], latest=False)
     try:
         _spend_list_budget()
-        db_version, earliest = mysql_reactions.read_earliest(kind, target, EARLIEST_LENGTH)
+        db_version, earliest = mysql_rows.read_earliest(kind, target, EARLIEST_LENGTH)
         if len(earliest) == EARLIEST_LENGTH:
             redis_queries.cache_earliest(kind, target, db_version, earliest)
         return earliest
@@ -309,7 +315,7 @@ def list_reacted(
     if len(page) <= limit and floor_us > 0:
         begin = page[-1] if page else after
         _spend_list_budget()
-        page += mysql_reactions.read_reacted(kind, actor_id, begin, limit + 1 - len(page))
+        page += mysql_rows.read_reacted(kind, actor_id, begin, limit + 1 - len(page))
     return page[:limit], page[limit - 1] if len(page) > limit else None
 
 
@@ -321,7 +327,7 @@ def _newest_reacted(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]
             return cached
         _spend_list_budget()
         lease = redis_user_lists.take_lease(kind, actor_id)
-        newest = mysql_reactions.read_reacted(kind, actor_id, None, LIST_LENGTH)
+        newest = mysql_rows.read_reacted(kind, actor_id, None, LIST_LENGTH)
         floor_us = newest[-1].version_us if len(newest) == LIST_LENGTH else 0
         redis_user_lists.fill_list(kind, actor_id, lease, newest, floor_us)
         return floor_us, newest

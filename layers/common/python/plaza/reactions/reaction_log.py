@@ -1,7 +1,7 @@
 """The end of the reaction log, for its incremental readers, and its hottest targets; the epoch of
 its versions, which an operator raises after MySQL was restored to an earlier moment."""
 
-from plaza.reactions.mysql_reactions import (
+from plaza.reactions.mysql_log import (
     find_log_page_end,
     raise_epoch,
     read_hottest_targets,

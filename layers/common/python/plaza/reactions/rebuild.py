@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plaza.infra.derived import builds
 from plaza.infra.derived.builds import FILLED, Builder
-from plaza.reactions import mysql_reactions, redis_bloom
+from plaza.reactions import mysql_rows, mysql_snapshots, redis_bloom
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
 
@@ -34,13 +34,13 @@ def _run_step(step: BloomBuildStep) -> None:
 
 def _bloom_builder(kind: Kind, target: Target) -> Builder[int]:
     def begin(build: str) -> str:
-        total, _ = mysql_reactions.read_counters([(kind, target)])[0]
+        total, _ = mysql_snapshots.read_counters([(kind, target)])[0]
         return redis_bloom.begin_bloom(kind, target, build, total)
 
     return Builder(
         f"filter of {kind.name} {target}",
         begin,
-        lambda after_id, limit: mysql_reactions.read_actors(kind, target, after_id, limit),
+        lambda after_id, limit: mysql_rows.read_actors(kind, target, after_id, limit),
         lambda build, actors, last: redis_bloom.fill_bloom(kind, target, build, actors, last),
         int,
     )

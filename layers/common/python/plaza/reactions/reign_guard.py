@@ -16,7 +16,7 @@ from plaza.infra.redis import masters
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.masters import Master
 from plaza.infra.redis.shards import tag_of
-from plaza.reactions import mysql_reactions
+from plaza.reactions import mysql_log
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.redis_keys import keys_of
 
@@ -58,11 +58,11 @@ def pass_guard(
             continue
         if stored.get(first_slot) != predecessor:
             return False
-        mysql_reactions.succeed_reign(cursor, first_slot, predecessor, reign)
+        mysql_log.succeed_reign(cursor, first_slot, predecessor, reign)
     return True
 
 
 def store_reigns(masters: Masters) -> None:
     """Store the reigns of all masters, after all transactions that read the rows before ended.
     Three statements, six if other reigns were stored. Raises MysqlDown."""
-    mysql_reactions.replace_reigns({m.first_slot: m.reign for m in masters.values()})
+    mysql_log.replace_reigns({m.first_slot: m.reign for m in masters.values()})

@@ -38,7 +38,7 @@ def read_watermarks() -> dict[str, int]:
 def roll_up_page(head: int, size: int, first_hour: int) -> RolledUpRange:
     """Roll up at most ``size`` events above the watermark and up to ``head``.
 
-    One transaction of at most eight statements. Concurrent calls are serialized by the watermark's
+    One transaction of three packets. Concurrent calls are serialized by the watermark's
     lock, and each continues after the other. Hours before ``first_hour`` are skipped. Raises
     MysqlDown.
     """
@@ -51,10 +51,11 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
         return RolledUpRange(begin, begin)
     end = find_log_page_end(cursor, begin, head, size)
     page = {"begin": begin, "end": end}
-    cursor.execute(_ROLL_UP_REVIEW_VOTES, page)
-    cursor.execute(_MARK_LISTS_STALE, page)
-    cursor.execute(_ROLL_UP_POST_HOURS, page | {"hour_us": HOUR_US, "first_hour": first_hour})
-    cursor.execute("UPDATE watermark SET seq = %s WHERE name = %s", (end, _NAME))
+    mysql.send(cursor, _ROLL_UP_REVIEW_VOTES, page)
+    mysql.send(cursor, _MARK_LISTS_STALE, page)
+    hours = page | {"hour_us": HOUR_US, "first_hour": first_hour}
+    mysql.send(cursor, _ROLL_UP_POST_HOURS, hours)
+    mysql.send(cursor, "UPDATE watermark SET seq = %s WHERE name = %s", (end, _NAME))
     return RolledUpRange(begin, end)
 
 
@@ -66,7 +67,8 @@ def select_watermark() -> str:
 def lock_watermark(cursor: Cursor) -> int:
     """Return the watermark, locked until the commit: no page is rolled up meanwhile. Two
     statements."""
-    cursor.execute(
+    mysql.send(
+        cursor,
         """
         INSERT INTO watermark (name, seq)
         VALUES (%s, 0)

@@ -11,7 +11,7 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.targets import mysql_store, redis_store
 from plaza.targets.markers import cache_live, is_cached_live
 from plaza.targets.model import Existence, Visibility
-from plaza.targets.mysql_store import read_owners
+from plaza.targets.mysql_store import owners_of, read_owners, select_owners
 
 __all__ = [
     "TooManyLookups",
@@ -20,7 +20,9 @@ __all__ = [
     "find_hidden",
     "find_in_mysql",
     "find_live",
+    "owners_of",
     "read_owners",
+    "select_owners",
 ]
 
 # Limits the statements of one process for targets without a marker: clients can invent ids.

@@ -3,7 +3,7 @@ it raises MysqlDown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
@@ -64,10 +64,15 @@ def read_hidden(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Vis
     return {(row[0], row[1]): Visibility(row[2], row[3]) for row in rows}
 
 
-def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+def read_owners(cursor: Cursor, targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """Return the owner of each of ``targets``: the author, or the user itself."""
-    unique = set(targets)
-    owners = {target: target[1] for target in unique if target[0] == "user"}
+    [rows] = mysql.read_all(cursor, [select_owners(targets)])
+    return owners_of(targets, rows)
+
+
+def select_owners(targets: Iterable[tuple[str, int]]) -> str:
+    """Return the SELECT of the owners of ``targets``, for ``owners_of``."""
+    texts = {target for target in targets if target[0] != "user"}
     arms = [
         f"""
         SELECT '{target_type}', {sql.concat_rows("content_id", "author_id")}
@@ -75,13 +80,17 @@ def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tupl
         WHERE content_type = '{target_type}'
           AND content_id IN ({numbers})
         """
-        for target_type, numbers in sql.render_ids_by_type(unique - owners.keys()).items()
+        for target_type, numbers in sql.render_ids_by_type(texts).items()
     ]
-    if arms:
-        cursor.execute(" UNION ALL ".join(arms))
-        owners |= {
-            (target_type, target_id): owner
-            for target_type, rows in cursor
-            for target_id, owner in sql.split_rows(rows)
-        }
-    return owners
+    return " UNION ALL ".join(arms) or "SELECT NULL, NULL FROM DUAL WHERE FALSE"
+
+
+def owners_of(
+    targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
+) -> dict[tuple[str, int], int]:
+    """Return the owner of each of ``targets`` from the rows of ``select_owners``."""
+    return {target: target[1] for target in targets if target[0] == "user"} | {
+        (target_type, target_id): owner
+        for target_type, packed in rows
+        for target_id, owner in sql.split_rows(packed)
+    }

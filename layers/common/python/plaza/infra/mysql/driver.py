@@ -4,11 +4,12 @@ because a function that Redis answers does not."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pymysql.connections import Connection
-from pymysql.constants import COMMAND, CR, ER
+from pymysql.constants import CLIENT, COMMAND, CR, ER
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
@@ -16,6 +17,9 @@ from plaza.infra.aws import tls
 
 ERRORS = (MySQLError, OSError)
 """What statements and connections raise."""
+
+MULTI_STATEMENTS: int = CLIENT.MULTI_STATEMENTS
+"""Flag of a connection whose packets may have several statements."""
 
 
 class Meaning(Flag):
@@ -94,6 +98,10 @@ MEANINGS = {
 }
 """Code of an error -> what it means, on all servers."""
 
+# On a line of its own: a comment at the end of a statement would hide it.
+_SEPARATOR = b"\n;\n"
+_MAX_NAME = 60
+
 if TYPE_CHECKING:  # PyMySQL's types are generic, its classes aren't
     import ssl
 
@@ -102,38 +110,105 @@ else:
     _Connection = Connection
 
 
+class Packet(NamedTuple):
+    """A command with one or more statements."""
+
+    text: bytes
+    statements: int
+
+
 class SharedTlsConnection(_Connection):
-    """A connection that shares its TLS context with the others of the process.
+    """A connection that shares its TLS context with the others of the process, and that sends
+    several statements in one packet.
 
     PyMySQL creates a context for each and loads the system's certificates: 30 ms of CPU. Without
     ``ssl``, TLS is used if the server offers it, and its certificate is not verified.
     """
 
     used_at_s = 0.0
-    _is_pending = False  # whether the reply to a statement of ``send`` is not read yet
+    max_packet_bytes = 0
+    """Size of a packet of several statements; 0: each statement is a packet of its own."""
 
-    def send(self, sql: str) -> None:
-        """Send a statement without reading its reply. The next command reads it before it is sent,
-        and raises its error; so does ``receive``."""
-        self._execute_command(COMMAND.COM_QUERY, sql.encode())
-        self._is_pending = True
+    def __init__(self, **options: Any) -> None:
+        self._waiting: list[str] = []
+        super().__init__(**options)
 
     def begin(self) -> None:
-        """Begin a transaction; the reply is read before the first statement is sent."""
+        """Begin a transaction, with its first statement that is read."""
         self.send("BEGIN")
 
-    def receive(self) -> None:
-        """Read the reply to the last statement if it is not read yet."""
-        if self._is_pending:
-            self._is_pending = False
-            self._affected_rows = self._read_query_result()  # type: ignore[attr-defined]
+    def commit(self) -> None:
+        """Commit, with the statements that wait."""
+        self._run("COMMIT")
 
-    def _execute_command(self, command: int, sql: str | bytes) -> None:
-        self.receive()
-        super()._execute_command(command, sql)  # type: ignore[misc]
+    def rollback(self) -> None:
+        """Drop the statements that wait, and roll back."""
+        self._waiting.clear()
+        super().rollback()
+
+    def query(self, sql: str | bytes, unbuffered: bool = False) -> int:
+        """Run a statement after those that wait; return how many rows it affected or returned."""
+        if unbuffered or not self._waiting:
+            self.flush()
+            return super().query(sql, unbuffered)
+        self._run(sql if isinstance(sql, str) else bytes(sql).decode())
+        return int(self._affected_rows)
+
+    def send(self, sql: str) -> None:
+        """Let a statement wait for the next one that is read, or for the commit, which raises its
+        error."""
+        self._waiting.append(sql)
+
+    def flush(self) -> None:
+        """Run the statements that wait."""
+        self._run()
+
+    def read_all(self, selects: Sequence[str]) -> list[Sequence[tuple[Any, ...]]]:
+        """Run SELECTs after the statements that wait; return the rows of each."""
+        return self._run(*selects)[-len(selects) :] if selects else []
+
+    def _run(self, *last: str) -> list[Sequence[tuple[Any, ...]]]:
+        """Run what waits and ``last``; return the rows of each statement. The server runs nothing
+        after an error; the error is raised with the place and the beginning of its statement."""
+        statements = [*self._waiting, *last]
+        self._waiting.clear()
+        results: list[Sequence[tuple[Any, ...]]] = []
+        for packet in self._pack(statements):
+            self._execute_command(COMMAND.COM_QUERY, packet.text)  # type: ignore[attr-defined]
+            for _ in range(packet.statements):
+                try:
+                    self._affected_rows = self._read_query_result()  # type: ignore[attr-defined]
+                except MySQLError as error:
+                    number = len(results)
+                    error.add_note(
+                        f"{_name(statements[number])}, {number + 1} of {len(statements)}"
+                    )
+                    raise
+                results.append(self._result.rows)  # type: ignore[attr-defined]
+        return results
+
+    def _pack(self, statements: Iterable[str]) -> Iterator[Packet]:
+        """Yield packets of at most ``max_packet_bytes``, or of one statement."""
+        texts: list[bytes] = []
+        size = 0
+        for statement in statements:
+            text = statement.encode()
+            size += len(text) + len(_SEPARATOR)
+            if texts and size > self.max_packet_bytes:
+                yield Packet(_SEPARATOR.join(texts), len(texts))
+                texts, size = [], len(text) + len(_SEPARATOR)
+            texts.append(text)
+        if texts:
+            yield Packet(_SEPARATOR.join(texts), len(texts))
 
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
         return super()._create_ssl_ctx(sslp) if sslp else tls.unverified_context()  # type: ignore[misc]
+
+
+def _name(statement: str) -> str:
+    """Return the first line of a statement, without values."""
+    first, _, _ = statement.strip().partition("\n")
+    return re.sub(r"'[^']*'|\d+", "?", first)[:_MAX_NAME]
 
 
 def code_of(error: BaseException) -> int:
@@ -164,8 +239,9 @@ def is_lost(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return the type and code of an error, without its text."""
-    return f"{type(error).__name__} {code_of(error)}{tls.describe_failure(error)}"
+    """Return the type, code and statement of an error, without its text."""
+    statement = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
+    return f"{type(error).__name__} {code_of(error)}{statement}{tls.describe_failure(error)}"
 
 
 def hide_values(error: Exception) -> None:

@@ -2,6 +2,9 @@
 
 Statements run at READ COMMITTED, and with autocommit outside of a transaction. A single SELECT is a
 consistent snapshot, so values that must be consistent are read by one statement.
+
+A function that stores sends several statements in one packet (``send``, ``read_all``), so that rows
+are locked for few round trips. In any other function each statement is a packet of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ SQL_MODE = (
     "NO_ENGINE_SUBSTITUTION"
 )
 _DEDICATED_IDLE_TIMEOUT_S = 600
+_PACKET_SHARE = 4  # of what the server allows
 _MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table blocks all other statements on it
 
 
@@ -112,8 +116,8 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
         connection = _connect()
         try:
             with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+                send(cursor, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                send(cursor, "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
                 result = work(cursor)
             connection.commit()
             return result
@@ -124,25 +128,30 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
     return MYSQL.call(once, _RETRY_CONFLICT)
 
 
-def send(cursor: Cursor, sql: str) -> None:
-    """Send a statement; its reply is read, and its error raised, before the next statement or the
-    commit. So the caller prepares the next statement while MySQL works on this one."""
+def send(cursor: Cursor, sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> None:
+    """Queue a write. The next statement that is read, or the commit, takes all that wait in one
+    packet and raises their errors."""
     connection: Any = cursor.connection  # a SharedTlsConnection
-    connection.send(sql)
+    connection.send(cursor.mogrify(sql, args) if args else sql)
 
 
-def receive(cursor: Cursor) -> Sequence[Row]:
-    """Return the rows of the SELECT that was sent last. Raises its error."""
+def flush(cursor: Cursor) -> None:
+    """Run the writes that wait. One packet; none without them."""
     connection: Any = cursor.connection  # a SharedTlsConnection
-    connection.receive()
-    rows: Sequence[Row] = connection._result.rows
+    connection.flush()
+
+
+def read_all(cursor: Cursor, selects: Sequence[str]) -> list[Sequence[Row]]:
+    """Return the rows of each of ``selects``, which run in their order after the writes that wait.
+    One packet. At READ COMMITTED each reads what is committed when it begins."""
+    connection: Any = cursor.connection  # a SharedTlsConnection
+    rows: list[Sequence[Row]] = connection.read_all(selects)
     return rows
 
 
 def try_lock(cursor: Cursor, sql: str, args: Sequence[Any]) -> bool:
     """Run a SELECT ... FOR UPDATE NOWAIT; return False if a row is locked."""
-    connection: Any = cursor.connection  # a SharedTlsConnection
-    connection.receive()  # an error of an earlier write is no answer to this one
+    flush(cursor)  # an error of an earlier write is no answer to this one
     try:
         cursor.execute(sql, args)
     except driver.ERRORS as error:
@@ -240,8 +249,13 @@ def _open() -> SharedTlsConnection:
         init_command="SET SESSION "
         + ", ".join(f"{k} = {v}" for k, v in session.items())
         + " /*M!, in_predicate_conversion_threshold = 0 */",
+        client_flag=driver.MULTI_STATEMENTS if settings().mysql_packets else 0,
     )
-    connection.query("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    connection.send("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED")
+    if settings().mysql_packets:
+        [[(max_allowed_packet,)]] = connection.read_all(["SELECT @@max_allowed_packet"])
+        connection.max_packet_bytes = int(max_allowed_packet) // _PACKET_SHARE
+    connection.flush()
     return connection
 
 

@@ -56,7 +56,8 @@ class Settings:
     ``redis_reader_url`` is the address of replicas, in a cluster of any nodes; None: all reads
     go to masters.
 
-    Only functions that sign something have ``auth_secret_id``, only those that read or write
+    Only functions that store have ``mysql_packets``: packets of several statements. Only functions
+    that sign something have ``auth_secret_id``, only those that read or write
     archives ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``allowed_origins``: of web clients, in lower case
     (``*``: all); none where API Gateway answers preflights. ``log_sample_rate``: share of the
@@ -77,6 +78,7 @@ class Settings:
     mysql_connect_timeout_s: int
     mysql_statement_timeout_s: int
     mysql_idle_timeout_s: int
+    mysql_packets: bool
     queues: Mapping[str, str]
     idle_ttl_s: int
     anonymous_per_s: float
@@ -114,6 +116,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         mysql_connect_timeout_s=read_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
         mysql_statement_timeout_s=read_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
         mysql_idle_timeout_s=read_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
+        mysql_packets=env.get("PLAZA_MYSQL_PACKETS", "0") == "1",
         queues=_queues(env),
         idle_ttl_s=read_whole(env, "PLAZA_IDLE_TTL_S", 10 * 86_400),
         anonymous_per_s=_number(env, "PLAZA_ANONYMOUS_PER_S", 50),

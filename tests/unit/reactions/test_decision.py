@@ -1,0 +1,237 @@
+"""The pure middle of the storing transaction, without a store: what a batch changes, in any batches
+and any order, is what its newest events say."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plaza.bell import GroupKey, Move, moves
+from plaza.counters import ContentCounter
+from plaza.counters.model import CONTENT_COLUMNS
+from plaza.infra.mysql import mysql
+from plaza.reactions import bell_moves, persist
+from plaza.reactions.model import (
+    KINDS,
+    ReactionEvent,
+    ReactionKey,
+    ReactionRow,
+    Target,
+    group_events,
+)
+from plaza.reactions.persist import Decision, Stored
+
+EPOCH = 5 << 40
+ACTORS, POSTS = range(1, 5), (11, 12)
+OWNERS = {("post", 11): 1, ("post", 12): 99} | {("user", user): user for user in ACTORS}
+
+keys = st.one_of(
+    st.builds(
+        ReactionKey,
+        st.just("post"),
+        st.sampled_from(POSTS),
+        st.sampled_from(["like", "collect"]),
+        st.sampled_from(ACTORS),
+    ),
+    st.builds(
+        ReactionKey,
+        st.just("user"),
+        st.sampled_from(ACTORS),
+        st.just("follow"),
+        st.sampled_from(ACTORS),
+    ),
+)
+events = st.builds(ReactionEvent, keys, st.booleans(), st.integers(1, 9))
+batches = st.lists(st.lists(events, min_size=1, max_size=12), min_size=1, max_size=5)
+
+
+class Tables:
+    """What MySQL has, as decisions change it."""
+
+    def __init__(self) -> None:
+        self.rows: dict[ReactionKey, ReactionRow] = {}
+        self.totals: defaultdict[tuple[str, int], defaultdict[str, int]] = defaultdict(
+            lambda: defaultdict(int)
+        )
+        self.users: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
+
+    def read(self, batch: Sequence[ReactionEvent]) -> Stored:
+        targets = {event.key.target for event in batch}
+        return Stored(
+            EPOCH,
+            OWNERS,
+            {target: self.counter(target) for target in targets},
+            {event.key: self.rows[event.key] for event in batch if event.key in self.rows},
+        )
+
+    def counter(self, target: Target) -> ContentCounter:
+        totals = self.totals[target]
+        return ContentCounter(
+            {column: totals[column] for column in CONTENT_COLUMNS},
+            {column: totals[column.replace("_total", "_version")] for column in CONTENT_COLUMNS},
+            {},
+        )
+
+    def write(self, decision: Decision) -> None:
+        for change in decision.changes:
+            for actor_id, version_us, on, _, is_newer in change.actors:
+                if is_newer:
+                    key = ReactionKey(*change.target, change.kind.name, actor_id)
+                    self.rows[key] = ReactionRow(on, version_us)
+        for target, deltas in decision.of_content.items():
+            for column, delta in deltas.items():
+                self.totals[target][column] += delta
+        for (user_id,), deltas in decision.of_users.items():
+            for column, delta in deltas.items():
+                self.users[user_id][column] += delta
+
+
+def decide(tables: Tables, batch: Sequence[ReactionEvent]) -> Decision:
+    return persist.decide(tables.read(batch), group_events(batch))
+
+
+@given(batches)
+def test_rows_and_totals_are_those_of_the_newest_events(
+    batches: list[list[ReactionEvent]],
+) -> None:
+    tables, newest = Tables(), dict[ReactionKey, tuple[int, bool]]()
+    for batch in batches:
+        tables.write(decide(tables, batch))
+        for event in batch:
+            assert event.version_us is not None
+            if event.version_us > newest.get(event.key, (0, False))[0]:
+                newest[event.key] = event.version_us, event.on
+    assert {key: (row.version_us, row.on) for key, row in tables.rows.items()} == newest
+    for target in {key.target for key in newest}:
+        for kind in KINDS.values():
+            on = sum(row.on for k, row in tables.rows.items() if k[:3] == (*target, kind.name))
+            assert tables.totals[target][kind.total] == on
+    for user in (*ACTORS, 99):
+        for kind in KINDS.values():
+            received = sum(
+                row.on
+                for k, row in tables.rows.items()
+                if k.kind == kind.name and OWNERS[k.target] == user
+            )
+            assert tables.users[user][kind.received] == received
+            if kind.given:
+                given_ = sum(
+                    row.on
+                    for k, row in tables.rows.items()
+                    if k.kind == kind.name and k.actor_id == user
+                )
+                assert tables.users[user][kind.given] == given_
+
+
+@given(batches)
+def test_commits_have_the_versions_and_totals_of_the_counters_after_them(
+    batches: list[list[ReactionEvent]],
+) -> None:
+    tables = Tables()
+    for batch in batches:
+        before = tables.read(batch).counters
+        decision = decide(tables, batch)
+        tables.write(decision)
+        last = {(c.target, c.kind.name): c for c in decision.commits}
+        for (target, kind), commit in last.items():
+            column = KINDS[kind].total
+            after = tables.counter(target)
+            assert commit.total == after.totals[column]
+            assert commit.db_version == EPOCH + after.versions[column]
+            raised = sum(
+                c.is_new for c in decision.changes if (c.target, c.kind.name) == (target, kind)
+            )
+            assert after.versions[column] - before[target].versions[column] == raised
+
+
+@given(batches)
+def test_a_repeated_batch_changes_nothing_and_logs_each_event(
+    batches: list[list[ReactionEvent]],
+) -> None:
+    tables = Tables()
+    for batch in batches:
+        tables.write(decide(tables, batch))
+        again = decide(tables, batch)
+        assert not again.is_new
+        assert (again.of_content, again.of_users) == ({}, {})
+        logged = {(e.key, e.version_us) for c in again.changes for e, _, _ in c.entries}
+        assert logged == {(event.key, event.version_us) for event in batch}
+        assert len(again.log.split("),(")) == len(logged)
+
+
+@given(batches, st.booleans())
+def test_only_moved_rows_of_others_on_kinds_that_ring_move_bells(
+    batches: list[list[ReactionEvent]], rings: bool
+) -> None:
+    tables = Tables()
+    for batch in batches:
+        stored = tables.read(batch)
+        decision = persist.decide(stored, group_events(batch))
+        found = bell_moves.reads(OWNERS, stored.rows, decision.changes, rings=rings)
+        moved = {
+            ReactionKey(*c.target, c.kind.name, a.actor_id): a.on
+            for c in decision.changes
+            for a in c.actors
+            if a.change and c.kind.rings and OWNERS[c.target] != a.actor_id
+        }
+        assert {key: move.on for key, move in found.items()} == {
+            key: on for key, on in moved.items() if on and rings
+        }
+        tables.write(decision)
+
+
+def render(columns: Mapping[tuple[int, ...], Sequence[int]]) -> str:
+    return ",".join(" ".join(map(str, (*key, *rest))) for key, rest in columns.items())
+
+
+LIKED = GroupKey(99, "like", "post", 12)
+
+
+def test_a_batch_without_moves_reads_and_writes_no_bell() -> None:
+    assert moves.select([], rings=True) == []
+    assert bell_moves.decide({}, [], {}, rings=True) == ((), None)
+
+
+def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> None:
+    keys = [ReactionKey("post", 12, "like", actor) for actor in (1, 2, 3, 4)]
+    before = {keys[2]: ReactionRow(True, 1, 6), keys[3]: ReactionRow(True, 1, 7)}
+    found = {
+        keys[0]: Move(LIKED, 1, True, 0),
+        keys[1]: Move(LIKED, 2, True, 0),
+        keys[2]: Move(LIKED, 3, False, 6),
+    }
+    rows: moves.Rows = [
+        [(render({(99,): (7, 1, 0)}),)],
+        [("like", "post", render({(99, 12): (2, 5, 7, 5, 2, 1)}), None)],
+    ]
+    decision = bell_moves.decide(found, rows, before, rings=True)
+    assert decision.positions == {keys[0]: 8, keys[1]: 8, keys[2]: 6, keys[3]: 7}
+    assert len(decision.writes) == 2
+    assert "(99,'like','post',12,3,5,8,5,3,1" in decision.writes[0]
+
+
+def test_blocked_actors_and_deleted_texts_do_not_ring() -> None:
+    key = ReactionKey("post", 12, "like", 1)
+    found = {key: Move(LIKED, 1, True, 0)}
+    bell: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
+    deleted: list[mysql.Row] = [("like", "post", None, "12")]
+    blocked: list[mysql.Row] = [
+        ("like", "post", None, None),
+        ("blocked", "", "99 1", None),
+    ]
+    for around in (deleted, blocked):
+        decision = bell_moves.decide(found, [bell, around], {}, rings=True)
+        assert (decision.writes, decision.positions) == ([], {key: 0})
+
+
+def test_owners_of_reactions_that_ring_are_refreshed() -> None:
+    keys = [
+        ReactionKey("post", 12, "collect", 1),
+        ReactionKey("post", 11, "like", 2),
+        ReactionKey("post", 13, "like", 2),
+        ReactionKey("user", 3, "follow", 2),
+    ]
+    assert bell_moves.after(OWNERS, keys) == {1, 3}
