@@ -467,11 +467,24 @@ def test_issuers_are_https_urls_with_an_audience() -> None:
     assert parse_issuers("", is_local=False) == ()
 
 
+def test_an_issuer_whose_tokens_need_a_nonce_has_a_third_part() -> None:
+    parsed = parse_issuers(
+        "https://a.example|one,https://a.example|two|nonce,https://b.example|one", is_local=False
+    )
+    assert [(i.url, i.requires_nonce) for i in parsed] == [
+        ("https://a.example", True),
+        ("https://b.example", False),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "https://a.example",
         "https://a.example|",
+        "https://a.example|app|",
+        "https://a.example|app|nonce|x",
+        "https://a.example|app|Nonce",
         "|app",
         "http://a.example|app",
         "http://127.0.0.1:1|app",
