@@ -55,6 +55,7 @@ UNSHARED = {
     r"voucher:#:absent": "read only where the filter of vouchers is wrong",
     r"user:#:(older|bell)|shop:#:score|preheat:run": "the version before has no such value",
     r"user:#:depth": "this version has no such value",
+    r"session_mac:<token>": "the version before signs no sessions",
     r"live:(polls|screens:#)": "the version before counts no polls",
     r"hot:.*": "a sample; which command adds to it is chance",
     r"echo:.*": "a text message of a local stack",
