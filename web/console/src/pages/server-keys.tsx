@@ -10,7 +10,7 @@ import { t } from "../texts.ts";
 
 type Scope = Schemas["ServerKeyRequest"]["scopes"][number];
 
-const SCOPES: Scope[] = ["read", "act", "moderate", "events"];
+const SCOPES: Scope[] = ["read", "act", "moderate", "events", "export", "erase"];
 
 /** Keys by which servers act for their users: who may do what with them, and their ends. */
 export function ServerKeys() {

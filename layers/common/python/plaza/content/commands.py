@@ -89,31 +89,32 @@ def edit(post_id: int, actor_id: int, changes: Mapping[str, Any]) -> ContentView
     return view
 
 
-def hide(target: Target, moderator_id: int) -> None:
-    """Hide a text from all but its author. Safe to repeat. Raises ContentMissing, ContentDeleted,
-    MysqlDown."""
+def hide(target: Target, moderator_id: int, key_id: str | None = None) -> None:
+    """Hide a text from all but its author. ``key_id``: the key that acts for the moderator. Safe to
+    repeat. Raises ContentMissing, ContentDeleted, MysqlDown."""
 
     def work(cursor: Cursor, text: Text) -> Text:
         if text.hidden:
             return text
         _append(cursor, "hidden", text, moderator_id)
-        return mysql_store.set_hidden(cursor, target, moderator_id)
+        return mysql_store.set_hidden(cursor, target, moderator_id, key_id)
 
     _change(target, work)
-    record("content_hidden", {"content_hidden": 1}, target=str(target), operator_id=moderator_id)
+    fields = {"target": str(target), "operator_id": moderator_id, "key_id": key_id}
+    record("content_hidden", {"content_hidden": 1}, **fields)
 
 
-def show(target: Target, moderator_id: int) -> None:
+def show(target: Target, moderator_id: int, key_id: str | None = None) -> None:
     """Show a hidden text again. Safe to repeat. Raises as ``hide``."""
 
     def work(cursor: Cursor, text: Text) -> Text:
         if not text.hidden:
             return text
         _append(cursor, "shown", text, moderator_id)
-        return mysql_store.set_hidden(cursor, target, None)
+        return mysql_store.set_hidden(cursor, target, None, None)
 
     _change(target, work)
-    record("content_shown", target=str(target), operator_id=moderator_id)
+    record("content_shown", target=str(target), operator_id=moderator_id, key_id=key_id)
 
 
 def delete(target: Target, actor_id: int) -> None:
