@@ -300,6 +300,16 @@ def test_an_expired_token_says_so(issuer: FakeIssuer) -> None:
 # ---------------------------------------------------------------- nonces, names
 
 
+def test_a_token_without_a_nonce_is_refused_where_one_is_required(
+    issuer: FakeIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAZA_IDENTITY_ISSUERS", f"{URL}|{AUDIENCE}|nonce")
+    identity_settings.cache_clear()
+    assert id_tokens.verify(issuer.sign(nonce="n1"), "n1")
+    assert "has no nonce" in refuse(issuer.sign())
+    assert "nonce" in refuse(issuer.sign(nonce="n1"))
+
+
 def test_a_nonce_belongs_to_its_token(issuer: FakeIssuer) -> None:
     plain, hashed = issuer.sign(nonce="n1"), issuer.sign(nonce=hashlib.sha256(b"n1").hexdigest())
     for token in (plain, hashed):
