@@ -92,7 +92,11 @@ export interface paths {
          */
         put: operations["link_phone"];
         post?: never;
-        delete?: never;
+        /**
+         * Release the phone
+         * @description The caller signs in with the phone no more, and the next sign-in with it creates another user. Sessions stay, so that the caller can link another phone. Idempotent. Needs a sign-in within five minutes. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["release_phone"];
         options?: never;
         head?: never;
         patch?: never;
@@ -3808,7 +3812,7 @@ export interface components {
             name: string;
             /** @description Limit of the key, for all users together. */
             requests_per_s: number;
-            scopes: ("read" | "act" | "moderate" | "events")[];
+            scopes: ("read" | "act" | "moderate" | "events" | "export" | "erase")[];
         };
         /** @description A key of a server, without its secret. */
         ServerKeyResponse: {
@@ -3818,7 +3822,7 @@ export interface components {
             key_id: string;
             name: string;
             requests_per_s: number;
-            scopes: ("read" | "act" | "moderate" | "events")[];
+            scopes: ("read" | "act" | "moderate" | "events" | "export" | "erase")[];
             /** @description The last use, to ten minutes. */
             used_at: string | null;
         };
@@ -4317,6 +4321,26 @@ export interface operations {
         };
         responses: {
             /** @description Linked. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    release_phone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller has no phone. */
             204: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];

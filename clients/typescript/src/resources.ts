@@ -5,6 +5,8 @@ import type { BodyOf, QueryOf, RequestOptions, Result } from "./operations.ts";
 export interface AuthResource {
   /** Send a sign-in code. */
   sendCode(body: BodyOf<"post", "/auth/codes">, options?: RequestOptions): Promise<Result<"post", "/auth/codes">>;
+  /** Release the phone. */
+  releasePhone(options?: RequestOptions): Promise<Result<"delete", "/auth/phone">>;
   /** Link a phone. */
   linkPhone(body: BodyOf<"put", "/auth/phone">, options?: RequestOptions): Promise<Result<"put", "/auth/phone">>;
   /** Sign out on all devices. */
@@ -353,6 +355,7 @@ export interface VouchersResource {
 export abstract class Resources {
   readonly auth = bind<AuthResource>(this, {
     sendCode: "post= /auth/codes",
+    releasePhone: "delete /auth/phone",
     linkPhone: "put= /auth/phone",
     deleteSessions: "delete /auth/sessions",
     createSession: "post= /auth/sessions",

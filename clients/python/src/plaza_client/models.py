@@ -866,7 +866,7 @@ class ServerKeyResponse(TypedDict):
     key_id: str
     name: str
     requests_per_s: int
-    scopes: list[Literal["read", "act", "moderate", "events"]]
+    scopes: list[Literal["read", "act", "moderate", "events", "export", "erase"]]
     used_at: str | None
     """The last use, to ten minutes."""
 
@@ -878,7 +878,7 @@ class ServerKeyRequest(TypedDict):
     """What uses the key. Two keys of a name are valid at a time."""
     requests_per_s: int
     """Limit of the key, for all users together."""
-    scopes: list[Literal["read", "act", "moderate", "events"]]
+    scopes: list[Literal["read", "act", "moderate", "events", "export", "erase"]]
 
 
 class ShopTypeResponse(TypedDict):

@@ -29,6 +29,10 @@ class AuthResource:
             self._client._call("POST", "/auth/codes", body=body, options=options),
         )
 
+    def release_phone(self, **options: Unpack[Options]) -> None:
+        """Release the phone."""
+        self._client._call("DELETE", "/auth/phone", options=options)
+
     def link_phone(self, body: models.PhoneRequest, **options: Unpack[Options]) -> None:
         """Link a phone."""
         self._client._call("PUT", "/auth/phone", body=body, options=options)
@@ -1830,6 +1834,10 @@ class AsyncAuthResource:
             "models.CodeResponse",
             await self._client._call("POST", "/auth/codes", body=body, options=options),
         )
+
+    async def release_phone(self, **options: Unpack[Options]) -> None:
+        """Release the phone."""
+        await self._client._call("DELETE", "/auth/phone", options=options)
 
     async def link_phone(self, body: models.PhoneRequest, **options: Unpack[Options]) -> None:
         """Link a phone."""

@@ -40,6 +40,7 @@ _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 FRESH_ROUTES = frozenset(
     f"{method} {path}"
     for method, path in (
+        ("DELETE", "/auth/phone"),
         ("DELETE", "/passkeys/{passkey_id}"),
         ("DELETE", "/users/{user_id}"),
         ("GET", "/users/{user_id}/export"),
