@@ -64,7 +64,7 @@ export interface OpsResource {
   /** List erasures of accounts. */
   listErasures(query?: QueryOf<"/ops/erasures">, options?: RequestOptions): Listed<"/ops/erasures">;
   /** List what happened, for other systems. */
-  listEvents(query?: QueryOf<"/ops/events">, options?: RequestOptions): Promise<Result<"get", "/ops/events">>;
+  listEvents(query?: QueryOf<"/ops/events">, options?: RequestOptions): Listed<"/ops/events">;
   /** Get the state of Redis, MySQL and SQS. */
   getStoreHealth(options?: RequestOptions): Promise<Result<"get", "/ops/health">>;
   /** Get the largest and the hottest keys of Redis. */
@@ -387,7 +387,7 @@ export abstract class Resources {
     showComment: "delete /ops/comments/{comment_id}/hidden",
     hideComment: "put /ops/comments/{comment_id}/hidden",
     listErasures: "get* /ops/erasures",
-    listEvents: "get? /ops/events",
+    listEvents: "get* /ops/events",
     getStoreHealth: "get /ops/health",
     getKeys: "get /ops/keys",
     getLag: "get /ops/lag",

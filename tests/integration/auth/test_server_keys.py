@@ -136,7 +136,7 @@ def test_without_a_user_a_key_reads_what_is_public(plaza: World, key: str) -> No
 
 def test_no_session_and_no_anonymous_caller_acts_for_another_user(plaza: World) -> None:
     for header in (None, "Bearer " + "A" * 43, "Basic x"):
-        assert identify(header, HOME, LIKE, str(USER)).refusal == "malformed"
+        assert identify(header, HOME, LIKE, str(USER)).refusal == "no key"
 
 
 # ---------------------------------------------------------------- scopes

@@ -2077,8 +2077,10 @@ class EventsResponse(TypedDict):
     """A page of events, and the position after it."""
 
     events: list[EventResponse]
+    """As `items`, for programs of 0.3.0 and before."""
     has_more: bool
     """Whether there are more events already."""
+    items: list[EventResponse]
     next: str
     """Send it as `after` to read what follows, now or within eight days."""
 

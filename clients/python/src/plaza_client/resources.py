@@ -237,12 +237,12 @@ class OpsResource:
 
     def list_events(
         self, *, after: str | None = None, limit: int | None = None, **options: Unpack[Options]
-    ) -> models.EventsResponse:
+    ) -> Listed[models.EventsResponse, models.EventResponse]:
         """List what happened, for other systems."""
         return cast(
-            "models.EventsResponse",
-            self._client._call(
-                "GET", "/ops/events", query={"after": after, "limit": limit}, options=options
+            "Listed[models.EventsResponse, models.EventResponse]",
+            self._client._list(
+                "/ops/events", query={"after": after, "limit": limit}, options=options
             ),
         )
 
@@ -664,7 +664,12 @@ class PostsResource:
         )
 
     def update(
-        self, post_id: str, body: models.PostUpdateRequest, **options: Unpack[Options]
+        self,
+        post_id: str,
+        body: models.PostUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.Post:
         """Update a post of the caller."""
         return cast(
@@ -673,6 +678,7 @@ class PostsResource:
                 "PATCH",
                 "/posts/{post_id}",
                 parameters={"post_id": post_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -2049,14 +2055,14 @@ class AsyncOpsResource:
             self._client._list("/ops/erasures", query={"limit": limit}, options=options),
         )
 
-    async def list_events(
+    def list_events(
         self, *, after: str | None = None, limit: int | None = None, **options: Unpack[Options]
-    ) -> models.EventsResponse:
+    ) -> AsyncListed[models.EventsResponse, models.EventResponse]:
         """List what happened, for other systems."""
         return cast(
-            "models.EventsResponse",
-            await self._client._call(
-                "GET", "/ops/events", query={"after": after, "limit": limit}, options=options
+            "AsyncListed[models.EventsResponse, models.EventResponse]",
+            self._client._list(
+                "/ops/events", query={"after": after, "limit": limit}, options=options
             ),
         )
 
@@ -2493,7 +2499,12 @@ class AsyncPostsResource:
         )
 
     async def update(
-        self, post_id: str, body: models.PostUpdateRequest, **options: Unpack[Options]
+        self,
+        post_id: str,
+        body: models.PostUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.Post:
         """Update a post of the caller."""
         return cast(
@@ -2502,6 +2513,7 @@ class AsyncPostsResource:
                 "PATCH",
                 "/posts/{post_id}",
                 parameters={"post_id": post_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),

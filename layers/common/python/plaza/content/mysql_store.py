@@ -126,7 +126,7 @@ def edit(cursor: Cursor, text: Text) -> Text:
 
 
 def set_hidden(
-    cursor: Cursor, target: Target, moderator_id: int | None, key_id: str | None
+    cursor: Cursor, target: Target, moderator_id: int | None, key_id: str | None = None
 ) -> Text:
     """Hide a text (None: show it again) and return it. ``key_id``: the key that acts for the
     moderator. Two statements."""
