@@ -46,6 +46,19 @@ WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
 ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
+AUTH = "tests/integration/auth"
+PASSKEYS = f"{AUTH}/test_passkeys.py"
+SERVER_KEYS = f"{AUTH}/test_server_keys.py"
+SESSIONS = f"{AUTH}/test_sessions.py"
+SIGN_IN = f"{AUTH}/test_sign_in.py"
+SIGNED_SESSIONS = [
+    f"{SESSIONS}::test_a_session_written_into_redis_without_a_signature_opens_nothing",
+    f"{SESSIONS}::test_a_signature_belongs_to_one_token_and_one_value",
+    f"{SESSIONS}::test_a_session_checked_in_the_future_is_checked_again",
+    f"{SESSIONS}::test_a_session_that_the_version_before_cached_is_read_from_mysql",
+    f"{SESSIONS}::test_without_secrets_manager_mysql_decides",
+]
+
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
 OUTBOX = "tests/unit/infra/test_outbox.py"
@@ -89,6 +102,13 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
+    "auth/id_tokens.py": ["tests/unit/auth/test_id_tokens.py"],
+    "auth/passkey_checks.py": [PASSKEYS],
+    "auth/phone_sign_in.py": [SIGN_IN],
+    "auth/redis_sessions.py": [*SIGNED_SESSIONS, SESSIONS],
+    "auth/server_caller.py": [SERVER_KEYS],
+    "auth/server_keys.py": [SERVER_KEYS],
+    "auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
