@@ -17,12 +17,14 @@ CONTEXT_TESTS = {
     "counters": ("tests/integration/counters", "tests/integration/follows"),
     "flash_sales": ("tests/unit/flash_sales", "tests/integration/flash_sales"),
     "infra": ("tests/unit/infra", "tests/integration/infra"),
+    "auth": ("tests/unit/auth", "tests/integration/auth"),
 }
 CONTEXT_MODELS = {
     "reactions": ("tests/model/test_reactions_model.py",),
     "counters": ("tests/model/test_reactions_model.py",),
     "flash_sales": ("tests/model/test_flash_sales_model.py",),
     "infra": ("tests/model/test_reactions_model.py",),
+    "auth": (),
 }
 
 

@@ -97,7 +97,7 @@ export interface paths {
          * Release the phone
          * @description The caller signs in with the phone no more, and the next sign-in with it creates another user. Sessions stay, so that the caller can link another phone. Idempotent. Needs a sign-in within five minutes. Needs a session. Counts as one write of the caller.
          */
-        delete: operations["release_phone"];
+        delete: operations["delete_phone"];
         options?: never;
         head?: never;
         patch?: never;
@@ -4337,7 +4337,7 @@ export interface operations {
             };
         };
     };
-    release_phone: {
+    delete_phone: {
         parameters: {
             query?: never;
             header?: never;
@@ -5872,7 +5872,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The `ETag` of what you change, as you read it: 412 if it was changed since. Without it the last change wins. */
+                /** @description The `ETag` of what you change, as you read it: 412 if it changed since. Without it the last change wins. */
                 "If-Match"?: string;
             };
             path: {

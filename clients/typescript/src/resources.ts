@@ -6,7 +6,7 @@ export interface AuthResource {
   /** Send a sign-in code. */
   sendCode(body: BodyOf<"post", "/auth/codes">, options?: RequestOptions): Promise<Result<"post", "/auth/codes">>;
   /** Release the phone. */
-  releasePhone(options?: RequestOptions): Promise<Result<"delete", "/auth/phone">>;
+  deletePhone(options?: RequestOptions): Promise<Result<"delete", "/auth/phone">>;
   /** Link a phone. */
   linkPhone(body: BodyOf<"put", "/auth/phone">, options?: RequestOptions): Promise<Result<"put", "/auth/phone">>;
   /** Sign out on all devices. */
@@ -355,7 +355,7 @@ export interface VouchersResource {
 export abstract class Resources {
   readonly auth = bind<AuthResource>(this, {
     sendCode: "post= /auth/codes",
-    releasePhone: "delete /auth/phone",
+    deletePhone: "delete /auth/phone",
     linkPhone: "put= /auth/phone",
     deleteSessions: "delete /auth/sessions",
     createSession: "post= /auth/sessions",

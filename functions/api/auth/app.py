@@ -136,7 +136,7 @@ def link_phone(request: PhoneRequest) -> tuple[None, int]:
     middlewares=[FreshSignIn()],
     responses=Responses({204: "The caller has no phone."}),
 )
-def release_phone() -> tuple[None, int]:
+def delete_phone() -> tuple[None, int]:
     """Release the phone.
 
     The caller signs in with the phone no more, and the next sign-in with it creates another user.

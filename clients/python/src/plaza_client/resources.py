@@ -29,7 +29,7 @@ class AuthResource:
             self._client._call("POST", "/auth/codes", body=body, options=options),
         )
 
-    def release_phone(self, **options: Unpack[Options]) -> None:
+    def delete_phone(self, **options: Unpack[Options]) -> None:
         """Release the phone."""
         self._client._call("DELETE", "/auth/phone", options=options)
 
@@ -1841,7 +1841,7 @@ class AsyncAuthResource:
             await self._client._call("POST", "/auth/codes", body=body, options=options),
         )
 
-    async def release_phone(self, **options: Unpack[Options]) -> None:
+    async def delete_phone(self, **options: Unpack[Options]) -> None:
         """Release the phone."""
         await self._client._call("DELETE", "/auth/phone", options=options)
 
