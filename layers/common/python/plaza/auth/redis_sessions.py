@@ -49,17 +49,18 @@ SESSION: Codec[Session] = Codec("sessions", _encode, _decode)
 
 
 def session_key(token_sha256: bytes) -> str:
-    return _keys_of(token_sha256)[0]
+    name = f"session:{token_sha256.hex()}"
+    return f"{{{shard_of(name)}}}:{name}"
 
 
 def mac_key(token_sha256: bytes) -> str:
-    return _keys_of(token_sha256)[1]
+    """Return the key of the signature, in the slot of the session."""
+    shard = shard_of(f"session:{token_sha256.hex()}")
+    return f"{{{shard}}}:session_mac:{token_sha256.hex()}"
 
 
 def _keys_of(token_sha256: bytes) -> tuple[str, str]:
-    name = f"session:{token_sha256.hex()}"
-    tag = f"{{{shard_of(name)}}}"
-    return f"{tag}:{name}", f"{tag}:session_mac:{token_sha256.hex()}"
+    return session_key(token_sha256), mac_key(token_sha256)
 
 
 def read(token_sha256: bytes) -> Session | None:
