@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
         dest="scopes",
         action="append",
         required=True,
-        choices=["read", "act", "moderate", "events"],
+        choices=["read", "act", "moderate", "events", "export", "erase"],
         help="what it may do (repeatable)",
     )
     add_number(made, "--requests-per-s", 100, "its own rate limit")

@@ -323,6 +323,7 @@ SAMPLES: Mapping[str, Sample] = {
     "auth.create_session": Sample(fill=_fill_challenge),
     "auth.create_session_with_token": Sample(fill=_fill_id_token),
     "auth.link_phone": Sample(own={"user": "user"}, fill=_fill_challenge),
+    "auth.delete_phone": Sample(own={"user": "user"}),
     "auth.delete_current_session": Sample(own={"user": "user"}),
     "auth.delete_sessions": Sample(own={"user": "user"}),
     "content.create_review": Sample(own={"shop": "shop"}),

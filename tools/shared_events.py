@@ -45,6 +45,7 @@ class RemoteCallers(samples.Callers):
         "auth.create_passkey_challenge": "the environment may have no ConsoleOrigin",
         "auth.create_session_with_passkey": _NEEDS_DEVICE,
         "auth.delete_passkey": _FRESH,
+        "auth.delete_phone": _FRESH,
         "users.delete_user": _FRESH,
         "users.get_user_export": _FRESH,
         "auth.delete_current_session": _ENDS_SESSION,

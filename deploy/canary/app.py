@@ -16,6 +16,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
+from botocore.exceptions import ClientError
+
 TIMEOUT_S = 5
 ORIGIN = "https://canary.example"
 RENEWABLE = {401, 404, 410}
@@ -127,10 +129,11 @@ def _require(holds: bool, text: str, status: int = 0) -> None:
 
 
 def _renew(store: Any, secret_id: str) -> None:
-    """Ask for another session. While one is being made, the request is refused, which is right."""
+    """Ask for another session. A refusal is written: while one is being made it is right, for lack
+    of a permission the alarm's runbook leads to the line."""
     try:
         store.rotate_secret(SecretId=secret_id)
-    except store.exceptions.InvalidRequestException as error:
+    except ClientError as error:
         _write_line({"event": "renewal_refused", "error": str(error)}, {})
 
 

@@ -359,6 +359,10 @@ def _codes(harness: Harness) -> None:
         harness.ids[f"answer to {user_id}"] = json.dumps(answer)
 
 
+def _linked_phone(harness: Harness) -> None:
+    harness.sql("INSERT INTO user_phone (phone, user_id) VALUES (%s, %s)", _PHONES[READER], READER)
+
+
 def _sign_in(user_id: int) -> Callable[[Harness], Mapping[str, Any]]:
     def body(harness: Harness) -> dict[str, Any]:
         sent = json.loads(str(harness.ids[f"answer to {user_id}"]))
@@ -702,6 +706,7 @@ ROUTES: list[UseCase] = [
         given=_codes,
         then=[ClientRequest("PUT /auth/phone", NEIGHBOUR, _sign_in(NEIGHBOUR))],
     ),
+    _route("DELETE /auth/phone", given=_linked_phone, then=[]),
     *(
         _route(
             operation,

@@ -28,6 +28,7 @@ CONTEXT_MODELS = {
     "counters": ("tests/model/test_reactions_model.py",),
     "flash_sales": ("tests/model/test_flash_sales_model.py",),
     "infra": ("tests/model/test_reactions_model.py",),
+    "auth": (),
 }
 
 

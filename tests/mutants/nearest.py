@@ -80,10 +80,21 @@ BELL = "tests/integration/bell/test_bell.py"
 BELL_REPAIR = "tests/integration/bell/test_bell_repair.py"
 EVENTS_OUT = "tests/integration/event_log/test_events_out.py"
 PUSH = "tests/integration/push/test_push.py"
-SERVER_KEYS = "tests/integration/auth/test_server_keys.py"
 SCORES = "tests/integration/content/test_shop_scores.py"
 CLOCK_JUMPS = "tests/integration/infra/test_clock_jumps.py"
 WEBHOOKS = "tests/integration/webhooks/test_webhooks.py"
+AUTH = "tests/integration/auth"
+PASSKEYS = f"{AUTH}/test_passkeys.py"
+SERVER_KEYS = f"{AUTH}/test_server_keys.py"
+SESSIONS = f"{AUTH}/test_sessions.py"
+SIGN_IN = f"{AUTH}/test_sign_in.py"
+SIGNED_SESSIONS = [
+    f"{SESSIONS}::test_a_session_written_into_redis_without_a_signature_opens_nothing",
+    f"{SESSIONS}::test_a_signature_belongs_to_one_token_and_one_value",
+    f"{SESSIONS}::test_a_session_checked_in_the_future_is_checked_again",
+    f"{SESSIONS}::test_a_session_that_the_version_before_cached_is_read_from_mysql",
+    f"{SESSIONS}::test_without_secrets_manager_mysql_decides",
+]
 
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
@@ -158,6 +169,13 @@ OF_FILES: dict[str, Sequence[str]] = {
     "checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
     "checkins/mysql_store.py": [CHECKINS],
     "content/review_slots.py": [SCORES],
+    "auth/id_tokens.py": ["tests/unit/auth/test_id_tokens.py"],
+    "auth/passkey_checks.py": [PASSKEYS],
+    "auth/phone_sign_in.py": [SIGN_IN],
+    "auth/redis_sessions.py": [*SIGNED_SESSIONS, SESSIONS],
+    "auth/server_caller.py": [SERVER_KEYS],
+    "auth/server_keys.py": [SERVER_KEYS],
+    "auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],

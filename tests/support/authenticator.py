@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 ORIGIN = "https://console.example.com"
 _PRESENT, _VERIFIED, _HAS_KEY = 0x01, 0x04, 0x40
+_BACKED_UP = 0x08 | 0x10  # it may be copied, and it is
 
 
 def encode(data: bytes) -> str:
@@ -25,12 +26,13 @@ def encode(data: bytes) -> str:
 
 @dataclass
 class Authenticator:
-    """A device with one passkey. ``verifies``: it verifies its user; ``counts``: it has a
-    counter."""
+    """A device with one passkey. ``verifies``: it verifies its user; ``counts``: it has a counter;
+    ``is_synced``: other devices of its user have the passkey, too."""
 
     origin: str = ORIGIN
     verifies: bool = True
     counts: bool = True
+    is_synced: bool = False
     credential_id: bytes = field(default_factory=lambda: secrets.token_bytes(32))
     key: ec.EllipticCurvePrivateKey = field(
         default_factory=lambda: ec.generate_private_key(ec.SECP256R1())
@@ -76,5 +78,6 @@ class Authenticator:
 
     def _authenticator_data(self, rp_id: str, more: int = 0) -> bytes:
         flags = _PRESENT | more | (_VERIFIED if self.verifies else 0)
+        flags |= _BACKED_UP if self.is_synced else 0
         count = struct.pack(">I", self.sign_count)
         return hashlib.sha256(rp_id.encode()).digest() + bytes([flags]) + count

@@ -56,6 +56,7 @@ UNSHARED = {
     r"log_heads": "the version before has no such value",
     r"user:#:(older|bell)|shop:#:score|preheat:run": "the version before has no such value",
     r"user:#:depth": "this version has no such value",
+    r"session_mac:<token>": "the version before signs no sessions",
     r"live:(polls|screens:#)": "the version before counts no polls",
     r"hot:.*": "a sample; which command adds to it is chance",
     r"echo:.*": "a text message of a local stack",

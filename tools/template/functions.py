@@ -15,6 +15,7 @@ from tools.template.queues import list_names, name_queue
 FUNCTIONS = ROOT / "functions"
 DECLARED = ROOT / "functions.yaml"
 _LOGIN = "PLAZA_MYSQL_SECRET_ID"
+_SIGNING = "PLAZA_AUTH_SECRET_ID"
 _NONE = "none"
 _NOTHING = {"Ref": "AWS::NoValue"}
 _TAKE = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"]
@@ -240,7 +241,7 @@ def _make_variables(function: Function) -> dict[str, Any]:
         names = list_names()  # their URLs differ in the name at the end
         variables["PLAZA_QUEUES_URL"] = {"Ref": name_queue(names[0])}
         variables["PLAZA_QUEUES"] = ",".join(names)
-    for variable, secret in function.declared.get("Secrets", {}).items():
+    for variable, secret in _own_secrets(function).items():
         if secret != _NONE:
             variables[variable] = {"Ref": secret}
     if function.declared.get("Stores"):
@@ -250,9 +251,15 @@ def _make_variables(function: Function) -> dict[str, Any]:
     return {**variables, **function.declared.get("Variables", {})}
 
 
+def _own_secrets(function: Function) -> dict[str, str]:
+    """Return variable -> secret: of an API function also the one that verifies sessions."""
+    shared = {_SIGNING: "AuthSecret"} if function.kind == "api" else {}
+    return shared | function.declared.get("Secrets", {})
+
+
 def _make_policies(function: Function) -> list[dict[str, Any]]:
     used, own = function.queues, function.declared
-    secrets = {_LOGIN: "MysqlSecretArn"} | own.get("Secrets", {})
+    secrets = {_LOGIN: "MysqlSecretArn"} | _own_secrets(function)
     shared = [("HasRedisLogin", "RedisLogin")] if own.get("Network") != _NONE else []
     if function.kind == "api":
         shared.append(("HasEdge", "EdgeLogin"))

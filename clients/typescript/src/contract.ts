@@ -18,6 +18,7 @@ export type Slug =
   | "already-used"
   | "block-limit"
   | "blocked"
+  | "changed-meanwhile"
   | "code-refused"
   | "events-gone"
   | "follow-limit"
@@ -92,7 +93,11 @@ export interface paths {
          */
         put: operations["link_phone"];
         post?: never;
-        delete?: never;
+        /**
+         * Release the phone
+         * @description The caller signs in with the phone no more, and the next sign-in with it creates another user. Sessions stay, so that the caller can link another phone. Idempotent. Needs a sign-in within five minutes. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_phone"];
         options?: never;
         head?: never;
         patch?: never;
@@ -279,7 +284,7 @@ export interface paths {
         };
         /**
          * Check that Plaza answers
-         * @description A constant answer for load balancers and probes, whatever the query: it asks no store, is not limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores. Needs no session. Counts as one request of the caller's network.
+         * @description A constant answer for load balancers and probes, whatever the query: it asks no store, and is not limited. `GET /ops/health` has the state of the stores. Needs no session. Counts as one request of the caller's network.
          */
         get: operations["get_health"];
         put?: never;
@@ -1035,7 +1040,7 @@ export interface paths {
         };
         /**
          * Get a post
-         * @description Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in `X-Visitor-Id`, and without a valid id all callers of the network. A session is optional. Counts as one read of the caller.
+         * @description Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in `X-Visitor-Id`, and without a valid id all callers of the network. Its author gets an `ETag` for the `If-Match` of a change. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_post"];
         put?: never;
@@ -2561,9 +2566,14 @@ export interface components {
         };
         /** @description A page of events, and the position after it. */
         EventsResponse: {
+            /**
+             * @deprecated
+             * @description As `items`, for programs of 0.3.0 and before.
+             */
             events: components["schemas"]["EventResponse"][];
             /** @description Whether there are more events already. */
             has_more: boolean;
+            items: components["schemas"]["EventResponse"][];
             /** @description Send it as `after` to read what follows, now or within eight days. */
             next: string;
         };
@@ -3808,7 +3818,7 @@ export interface components {
             name: string;
             /** @description Limit of the key, for all users together. */
             requests_per_s: number;
-            scopes: ("read" | "act" | "moderate" | "events")[];
+            scopes: ("read" | "act" | "moderate" | "events" | "export" | "erase")[];
         };
         /** @description A key of a server, without its secret. */
         ServerKeyResponse: {
@@ -3818,7 +3828,7 @@ export interface components {
             key_id: string;
             name: string;
             requests_per_s: number;
-            scopes: ("read" | "act" | "moderate" | "events")[];
+            scopes: ("read" | "act" | "moderate" | "events" | "export" | "erase")[];
             /** @description The last use, to ten minutes. */
             used_at: string | null;
         };
@@ -4317,6 +4327,26 @@ export interface operations {
         };
         responses: {
             /** @description Linked. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    delete_phone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller has no phone. */
             204: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -5841,7 +5871,10 @@ export interface operations {
     update_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of what you change, as you read it: 412 if it changed since. Without it the last change wins. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Positive integer of at most 9223372036854775807, as a string. */
                 post_id: string;

@@ -5,6 +5,8 @@ import type { BodyOf, QueryOf, RequestOptions, Result } from "./operations.ts";
 export interface AuthResource {
   /** Send a sign-in code. */
   sendCode(body: BodyOf<"post", "/auth/codes">, options?: RequestOptions): Promise<Result<"post", "/auth/codes">>;
+  /** Release the phone. */
+  deletePhone(options?: RequestOptions): Promise<Result<"delete", "/auth/phone">>;
   /** Link a phone. */
   linkPhone(body: BodyOf<"put", "/auth/phone">, options?: RequestOptions): Promise<Result<"put", "/auth/phone">>;
   /** Sign out on all devices. */
@@ -62,7 +64,7 @@ export interface OpsResource {
   /** List erasures of accounts. */
   listErasures(query?: QueryOf<"/ops/erasures">, options?: RequestOptions): Listed<"/ops/erasures">;
   /** List what happened, for other systems. */
-  listEvents(query?: QueryOf<"/ops/events">, options?: RequestOptions): Promise<Result<"get", "/ops/events">>;
+  listEvents(query?: QueryOf<"/ops/events">, options?: RequestOptions): Listed<"/ops/events">;
   /** Get the state of Redis, MySQL and SQS. */
   getStoreHealth(options?: RequestOptions): Promise<Result<"get", "/ops/health">>;
   /** Get the largest and the hottest keys of Redis. */
@@ -353,6 +355,7 @@ export interface VouchersResource {
 export abstract class Resources {
   readonly auth = bind<AuthResource>(this, {
     sendCode: "post= /auth/codes",
+    deletePhone: "delete /auth/phone",
     linkPhone: "put= /auth/phone",
     deleteSessions: "delete /auth/sessions",
     createSession: "post= /auth/sessions",
@@ -384,7 +387,7 @@ export abstract class Resources {
     showComment: "delete /ops/comments/{comment_id}/hidden",
     hideComment: "put /ops/comments/{comment_id}/hidden",
     listErasures: "get* /ops/erasures",
-    listEvents: "get? /ops/events",
+    listEvents: "get* /ops/events",
     getStoreHealth: "get /ops/health",
     getKeys: "get /ops/keys",
     getLag: "get /ops/lag",

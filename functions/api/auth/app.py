@@ -51,6 +51,7 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorIdResponse
+from plaza.users import sign_up
 from plaza.users.model import PhoneTaken, UserMissing
 
 if TYPE_CHECKING:
@@ -126,6 +127,23 @@ def link_phone(request: PhoneRequest) -> tuple[None, int]:
     caller can sign in, too. The code works once.
     """
     phone_sign_in.link(require_caller(app), request.challenge, request.code, app.client_ip)
+    return None, 204
+
+
+@app.delete(
+    "/auth/phone",
+    security=BEARER,
+    middlewares=[FreshSignIn()],
+    responses=Responses({204: "The caller has no phone."}),
+)
+def delete_phone() -> tuple[None, int]:
+    """Release the phone.
+
+    The caller signs in with the phone no more, and the next sign-in with it creates another user.
+    Sessions stay, so that the caller can link another phone. Idempotent. Needs a sign-in within
+    five minutes.
+    """
+    sign_up.release_phone(require_caller(app))
     return None, 204
 
 

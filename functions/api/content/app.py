@@ -20,11 +20,11 @@ from plaza.content.encoder import (
 from plaza.content.model import AlreadyReviewed, OrderUnusable
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
-from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.requests import Id, read_id, read_tags, tag_version
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.responses import encode_page
-from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Responses, StoppedBy
-from plaza.infra.runtime.errors import Forbidden, Gone, NotFound
+from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Headers, Responses, StoppedBy
+from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
@@ -96,36 +96,38 @@ def list_posts_by_id(
 )
 def get_post(
     post_id: Id, visitor_id: reach_schemas.VisitorId = None
-) -> Annotated[str, BodyOf(schemas.PostDetails)]:
+) -> tuple[Annotated[str, BodyOf(schemas.PostDetails)], int, Headers]:
     """Get a post.
 
     Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in
-    `X-Visitor-Id`, and without a valid id all callers of the network.
+    `X-Visitor-Id`, and without a valid id all callers of the network. Its author gets an `ETag` for
+    the `If-Match` of a change.
     """
     actor_id = find_caller(app)
     target = _target("post", post_id)
     visit = visitor_ids.build_visit(actor_id, visitor_id, app.client_ip)
     view = queries.read_one(target, actor_id, visit)
     likers = reaction_lists.read_first_likers(target.id, actor_id)
-    return encode_post_details(view, actor_id, likers)
+    return encode_post_details(view, actor_id, likers), 200, _tag(view, actor_id)
 
 
 @app.patch(
     "/posts/<post_id>",
     security=BEARER,
     middlewares=[StoppedBy(Switch.POSTS)],
-    responses=Responses("The changed post.", Forbidden, NotFound, Gone),
+    responses=Responses("The changed post.", Forbidden, NotFound, Gone, ChangedMeanwhile),
 )
 def update_post(
-    post_id: Id, change: schemas.PostUpdateRequest
-) -> Annotated[str, BodyOf(schemas.Post)]:
+    post_id: Id, change: schemas.PostUpdateRequest, if_match: http.IfMatch = None
+) -> tuple[Annotated[str, BodyOf(schemas.Post)], int, Headers]:
     """Update a post of the caller.
 
     Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the
     change within 2 seconds. Idempotent.
     """
-    actor_id = require_caller(app)
-    return encode_post(commands.edit(read_id(post_id, "post"), actor_id, change.changes), actor_id)
+    actor_id, tags = require_caller(app), read_tags(if_match)
+    view = commands.edit(read_id(post_id, "post"), actor_id, change.changes, tags)
+    return encode_post(view, actor_id), 200, _tag(view, actor_id)
 
 
 @app.delete("/posts/<post_id>", security=BEARER, middlewares=WRITES, responses=_DELETED)
@@ -390,3 +392,9 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
     if not position.is_valid:
         raise BadCursor
     return position
+
+
+def _tag(view: ContentView, actor_id: int | None) -> Headers:
+    """Return the header ETag of a text for its author, none for others."""
+    is_own = view.text.author_id == actor_id
+    return {"etag": tag_version(view.text.version)} if is_own else {}

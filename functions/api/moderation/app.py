@@ -94,7 +94,9 @@ def resolve_report(report_id: Id, request: OutcomeRequest) -> ReportResponse:
     """
     operator_id = require_caller(app)
     return ReportResponse.of(
-        reports.resolve(read_id(report_id, "report"), request.outcome, operator_id)
+        reports.resolve(
+            read_id(report_id, "report"), request.outcome, operator_id, app.caller.key_id
+        )
     )
 
 
@@ -163,10 +165,12 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _hide(target_type: str, target_id: str) -> HiddenResponse:
-    commands.hide(Target(target_type, read_id(target_id, target_type)), require_caller(app))
+    target, moderator_id = Target(target_type, read_id(target_id, target_type)), require_caller(app)
+    commands.hide(target, moderator_id, app.caller.key_id)
     return HiddenResponse(hidden=True)
 
 
 def _show(target_type: str, target_id: str) -> HiddenResponse:
-    commands.show(Target(target_type, read_id(target_id, target_type)), require_caller(app))
+    target, moderator_id = Target(target_type, read_id(target_id, target_type)), require_caller(app)
+    commands.show(target, moderator_id, app.caller.key_id)
     return HiddenResponse(hidden=False)

@@ -15,14 +15,14 @@ from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import SECURITY_HEADERS, drop_body
 from plaza.infra.http.routes import PUBLIC, BodyOf, Held, Responses
 from plaza.infra.http.schemas import ResponseModel
-from plaza.infra.runtime.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics, read_request_id
 
 # Without its indentation: a load balancer passes 1 MB, each quotation mark counted twice.
 _CONTRACT = "".join(
     line.lstrip() for line in Path(__file__).with_name("openapi.json").read_text().split("\n")
 )
 
-_HEALTH = {
+_HEALTH: dict[str, Any] = {
     "statusCode": 200,
     "headers": {"content-type": JSON, "cache-control": "max-age=5", **SECURITY_HEADERS},
     "body": json.dumps({"status": "up"}),
@@ -48,8 +48,8 @@ class Health(ResponseModel):
 def get_health() -> Health:
     """Check that Plaza answers.
 
-    A constant answer for load balancers and probes, whatever the query: it asks no store, is not
-    limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores.
+    A constant answer for load balancers and probes, whatever the query: it asks no store, and is
+    not limited. `GET /ops/health` has the state of the stores.
     """
     return Health(status="up")
 
@@ -77,5 +77,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
         return balancer_events.serve(tuple(app.endpoints), event, context, handler)
     if as_get(event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
-        return drop_body(event, _HEALTH)
+        request_id = read_request_id(event)
+        named = {} if request_id is None else {"x-request-id": request_id}
+        return drop_body(event, {**_HEALTH, "headers": {**_HEALTH["headers"], **named}})
     return app.resolve(event, context)

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from plaza.auth import new_session, redis_id_tokens, session_lookup
+from plaza.auth.operate_server_keys import make_server_key
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import SwitchedOff
+from plaza.interventions import verbs
 from plaza.users import sign_up
 from plaza.users.model import UserMissing
 from tests.integration.conftest import Away
@@ -224,6 +226,51 @@ def test_a_user_has_one_phone(issuer: FakeIssuer) -> None:
     refused = link(opened["token"], OTHER)
     assert (refused.status, refused.problem) == (409, "phone-taken")
     assert [phone for (phone,) in mysql.fetch_all("SELECT phone FROM user_phone")] == [PHONE]
+
+
+def test_a_released_phone_starts_a_new_account_and_its_user_links_another(
+    issuer: FakeIssuer,
+) -> None:
+    """Given a number that its user gives up, and its next owner."""
+    token = signed_in(PHONE)
+    before = session_lookup.find_session(token)
+    for _ in range(2):
+        assert send("DELETE", "/auth/phone", token=token).status == 204, "safe to repeat"
+    after = session_lookup.find_session(signed_in(PHONE, source="198.51.100.1"))
+    assert before is not None
+    assert after is not None
+    assert after.user_id != before.user_id
+    assert link(token, OTHER).status == 204
+    again = session_lookup.find_session(signed_in(OTHER, source="198.51.100.2"))
+    assert again is not None
+    assert again.user_id == before.user_id
+
+
+def test_an_old_session_and_a_key_release_no_phone(issuer: FakeIssuer) -> None:
+    token = signed_in(PHONE)
+    [(user_id,)] = mysql.fetch_all("SELECT user_id FROM user_phone")
+    mysql.write("UPDATE session SET signed_in_at = signed_in_at - INTERVAL 301 SECOND")
+    key = make_server_key("web", ["act"], 100, operator_id="test")[1]
+    named = {"plaza-user": str(user_id)}
+    for refused in (
+        send("DELETE", "/auth/phone", token=token),
+        send("DELETE", "/auth/phone", token=key, headers=named),
+    ):
+        assert (refused.status, refused.problem) == (403, "sign-in-too-old")
+    assert mysql.fetch_all("SELECT user_id FROM user_phone") == [(user_id,)]
+
+
+def test_an_operator_releases_a_phone(
+    issuer: FakeIssuer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    signed_in(PHONE)
+    [(user_id,)] = mysql.fetch_all("SELECT user_id FROM user_phone")
+    assert verbs.release_phone(user_id=user_id)["released"] is True
+    assert verbs.release_phone(user_id=user_id)["released"] is False
+    assert mysql.fetch_all("SELECT 1 FROM user_phone") == []
+    lines = capsys.readouterr().out
+    assert lines.count("phone_released") == 1
+    assert PHONE not in lines
 
 
 def test_a_wrong_code_links_nothing(issuer: FakeIssuer) -> None:

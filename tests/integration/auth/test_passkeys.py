@@ -164,6 +164,31 @@ def test_a_copied_device_is_refused_by_its_counter(console: World) -> None:
     assert is_refused(sign_in(device))
 
 
+def test_a_passkey_that_devices_share_has_a_counter_on_each(console: World) -> None:
+    device = enrolled(is_synced=True)
+    for sign_count in (9, 0, 9):
+        device.sign_count = sign_count
+        signed_in(device)
+
+
+def test_a_copy_that_says_it_is_synced_is_refused_by_its_counter(console: World) -> None:
+    """Given a passkey whose device may not copy it."""
+    device = enrolled()
+    signed_in(device)
+    device.sign_count, device.is_synced = 0, True
+    assert is_refused(sign_in(device))
+
+
+def test_a_synced_passkey_of_the_version_before_has_a_counter_on_each_device(
+    console: World,
+) -> None:
+    device = enrolled(is_synced=True)
+    mysql.write("UPDATE passkey SET may_be_synced = NULL")
+    signed_in(device)
+    device.sign_count = 0
+    signed_in(device)
+
+
 @pytest.mark.parametrize(
     "field", ["client_data", "authenticator_data", "signature", "credential_id"]
 )

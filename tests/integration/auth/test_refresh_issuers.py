@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,8 +16,10 @@ from plaza.auth.issuers import ISSUER_KEYS
 from plaza.auth.refresh_issuers import refresh_issuers as refresh
 from plaza.infra.aws import secrets
 from plaza.infra.http import web_client
+from plaza.infra.http.urls import parse_url
 from plaza.infra.http.web_client import ServerFailed, get_json
 from plaza.infra.runtime.process import reset_process
+from tests.support.http_servers import dripping
 from tests.support.issuer import AUDIENCE, FakeIssuer, make_ec, serving_issuer
 from tests.support.moto_server import serving_aws
 
@@ -175,9 +178,26 @@ def test_the_function_needs_no_store(
     assert "RedisDown" not in lines
 
 
-def test_a_server_that_drips_is_given_up(
-    issuer: FakeIssuer, monkeypatch: pytest.MonkeyPatch
+def test_an_issuer_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_client, "MAX_REQUEST_S", 0.3)
+    with dripping() as url, pytest.raises(ServerFailed):
+        get_json(parse_url(url), allows_loopback=True)
+
+
+def test_keys_at_a_private_address_are_not_read(
+    issuer: FakeIssuer,
+    secret: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    issuer.documents["/long"] = (200, b" " * 90_000)
-    with pytest.raises(ServerFailed, match="more than 0 s"):
-        get_json(f"{issuer.url}/long", max_s=0)
+    """Given an issuer whose configuration names a host of the network of the function."""
+    names = {"keys.example": "169.254.169.254"}
+    resolve = socket.getaddrinfo
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *args: resolve(names.get(host, host), *args)
+    )
+    document = {"issuer": issuer.url, "jwks_uri": "https://keys.example/keys"}
+    issuer.documents[CONFIGURATION] = (200, json.dumps(document).encode())
+    capsys.readouterr()
+    assert refresh()["unreachable"] == 1
+    assert "its address is not public" in capsys.readouterr().out

@@ -31,6 +31,8 @@ from plaza.interventions import verbs
 from plaza.reactions import Target
 from plaza.users import sign_up
 from tests.integration.conftest import Away
+from tests.support.content_api import ask as content_ask
+from tests.support.content_api import post
 from tests.support.interleave import run_after_statement
 from tests.support.plaza import World
 from tests.support.routes import contract
@@ -137,7 +139,7 @@ def test_without_a_user_a_key_reads_what_is_public(plaza: World, key: str) -> No
 
 def test_no_session_and_no_anonymous_caller_acts_for_another_user(plaza: World) -> None:
     for header in (None, "Bearer " + "A" * 43, "Basic x"):
-        assert identify(header, HOME, LIKE, str(USER)).refusal == "malformed"
+        assert identify(header, HOME, LIKE, str(USER)).refusal == "no key"
 
 
 # ---------------------------------------------------------------- scopes
@@ -147,17 +149,19 @@ def test_no_session_and_no_anonymous_caller_acts_for_another_user(plaza: World) 
     ("scopes", "allowed"),
     [
         (("read",), {READ, "POST /reactions/query"}),
-        (("act",), {LIKE, "DELETE /users/me"}),
+        (("act",), {LIKE}),
         (("moderate",), {"GET /ops/reports", "PUT /ops/posts/{post_id}/hidden"}),
+        (("export",), {"GET /users/me/export"}),
+        (("erase",), {"DELETE /users/me"}),
     ],
 )
 def test_a_scope_allows_its_routes_only(
     plaza: World, scopes: tuple[str, ...], allowed: set[str]
 ) -> None:
-    add_users(USER)
+    add_moderator(USER)
     key = make(*scopes)
     for route in (READ, "POST /reactions/query", LIKE, "DELETE /users/me", "GET /ops/reports",
-                  "PUT /ops/posts/{post_id}/hidden"):  # fmt: skip
+                  "GET /users/me/export", "PUT /ops/posts/{post_id}/hidden"):  # fmt: skip
         if route in allowed:
             assert ask(key, route).user_id == USER
         else:
@@ -169,7 +173,7 @@ def test_no_key_has_a_role_but_on_the_routes_of_moderators(plaza: World) -> None
     """Also for a user who is one."""
     add_users(USER)
     mysql.write("UPDATE user SET role = 'admin' WHERE id = %s", (USER,))
-    key = make("read", "act", "moderate")
+    key = make("read", "act", "moderate", "export", "erase")
     roles = {
         route: ask(key, route).role
         for path, methods in contract()["paths"].items()
@@ -186,6 +190,55 @@ def test_no_key_has_a_role_but_on_the_routes_of_moderators(plaza: World) -> None
         if operation["security"] == routes.MODERATOR
     }
     assert of_moderators >= MODERATION
+
+
+def add_moderator(user_id: int) -> None:
+    add_users(user_id)
+    mysql.write("UPDATE user SET role = 'moderator' WHERE id = %s", (user_id,))
+
+
+def test_a_key_moderates_for_moderators_only(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_moderator(USER)
+    add_users(OTHER)
+    key = make("moderate")
+    assert ask(key, "GET /ops/reports").role == "moderator"
+    for acts_for in (str(OTHER), f"{ISSUER}|ann"):
+        with pytest.raises(Forbidden, match="no moderator"):
+            ask(key, "GET /ops/reports", acts_for)
+    mysql.write("UPDATE user SET role = 'user' WHERE id = %s", (USER,))
+    let_pass(monkeypatch, MAX_KEY_AGE_S + 1)
+    with pytest.raises(Forbidden, match="no moderator"):
+        ask(key, "GET /ops/reports")
+
+
+def test_what_a_key_moderates_names_the_key_and_the_moderator(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_moderator(USER)
+    add_users(OTHER)
+    post_id = post(OTHER)
+    key, named = make("moderate"), {"plaza-user": str(USER)}
+    body = {"target": {"type": "post", "id": post_id}, "reason": "spam"}
+    reported = content_ask("POST", "/reports", body, user=USER, folder="api/moderation")
+    capsys.readouterr()
+    for path, request in (
+        (f"/ops/posts/{post_id}/hidden", None),
+        (f"/ops/reports/{reported.body['id']}/outcome", {"outcome": "upheld"}),
+    ):
+        done = send("PUT", path, request, token=key, headers=named, folder="api/moderation")
+        assert done.status == 200, done.body
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    moderated = [
+        (line["operator_id"], line["key_id"])
+        for line in lines
+        if line.get("event") in ("content_hidden", "report_resolved")
+    ]
+    assert moderated == [(USER, id_of(key))] * 2
+    hidden = mysql.fetch_all(
+        "SELECT hidden_by, hidden_by_key FROM content WHERE hidden_at IS NOT NULL"
+    )
+    resolved = mysql.fetch_all("SELECT resolved_by, resolved_by_key FROM report")
+    assert hidden == resolved == [(USER, id_of(key))]
 
 
 @pytest.mark.parametrize("begin", ["sk_", "SK_", "sK_"])

@@ -22,8 +22,10 @@ from plaza.auth import (
     session_lookup,
     sessions,
 )
-from plaza.auth.redis_sessions import mark_ended, session_key
+from plaza.auth.redis_sessions import mac_key, mark_ended, session_key
 from plaza.auth.sessions import Session
+from plaza.infra.aws import secrets
+from plaza.infra.aws.secrets import SecretsDown
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import connections, redis
@@ -31,7 +33,7 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unauthenticated
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
-from tests.support.plaza import World
+from tests.support.plaza import World, forget
 from tests.support.sign_in_client import Reply, is_accepted, send, sign_in, signed_in
 
 
@@ -52,18 +54,17 @@ def let_pass(token: str, seconds: int) -> None:
         (seconds, seconds, sha),
     )
     cached = redis.execute("GET", session_key(sha))
-    if cached:
-        user_id, role, *times = cached.split(":")
-        earlier = [str(int(time_s) - seconds) for time_s in times]
-        redis.execute("SET", session_key(sha), ":".join([user_id, role, *earlier]))
+    session = redis_sessions.SESSION.read(cached)
+    if session is not None and session.user_id:
+        times = [time_s - seconds for time_s in session[2:5]]
+        redis_sessions.store(sha, Session(session.user_id, session.role, *times))
 
 
 def check_again(token: str) -> None:
     """Let the next use of a cached session read MySQL, as after a minute."""
     session = redis_sessions.SESSION.read(redis.execute("GET", session_key(sha_of(token))))
     assert session is not None
-    again = redis_sessions.SESSION.encode(session._replace(checked_at_s=0))
-    redis.execute("SET", session_key(sha_of(token)), again)
+    redis_sessions.store(sha_of(token), session._replace(checked_at_s=0))
 
 
 def set_role(user_id: int, role: str) -> None:
@@ -98,8 +99,9 @@ def test_only_the_hash_of_a_token_is_stored(plaza: World) -> None:
     assert row[0] == hashlib.sha256(token.encode()).digest()
     assert token not in repr(row)
     keys = find_keys("*")
-    assert keys == [session_key(hashlib.sha256(token.encode()).digest())]
-    assert token not in redis.execute("GET", keys[0])
+    sha = hashlib.sha256(token.encode()).digest()
+    assert keys == sorted([session_key(sha), mac_key(sha)])
+    assert not any(token in redis.execute("GET", key) for key in keys)
 
 
 def test_many_sessions_are_opened_in_the_order_of_their_users(plaza: World) -> None:
@@ -330,8 +332,7 @@ def test_a_session_that_a_failover_restored_ends_within_a_minute_of_use(
     session_end.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
     session = redis_sessions.SESSION.decode(old)
-    older = session._replace(checked_at_s=session.checked_at_s - 61)
-    redis.execute("SET", session_key(sha_of(token)), redis_sessions.SESSION.encode(older))
+    redis_sessions.store(sha_of(token), session._replace(checked_at_s=session.checked_at_s - 61))
     assert session_lookup.find_session(token) is None
     assert session_lookup.find_session(token) is None
 
@@ -642,3 +643,90 @@ def test_ending_the_sessions_of_a_user_without_redis_ends_none_and_can_be_repeat
 def end_sessions(user_id: int | str, token: str | None) -> Reply:
     path = f"/users/{user_id}/sessions"
     return send("DELETE", path, token=token, folder="api/users")
+
+
+# ---------------------------------------------------------------- signatures
+
+FAR_S = 4_000_000_000
+
+
+def test_a_session_written_into_redis_without_a_signature_opens_nothing(plaza: World) -> None:
+    set_role(1, "admin")
+    for mac in (None, "", "0" * 22):
+        token = sessions.make_token()
+        sha = sha_of(token)
+        redis.execute("SET", session_key(sha), f"1:admin:{FAR_S}:{FAR_S}:{FAR_S}")
+        if mac is not None:
+            redis.execute("SET", mac_key(sha), mac)
+        assert session_lookup.find_session(token) is None
+
+
+def test_a_signature_belongs_to_one_token_and_one_value(plaza: World) -> None:
+    set_role(1, "admin")
+    set_role(7, "user")
+    stolen, own = new_session.open_session(1), new_session.open_session(7)
+    for token in (stolen, own):
+        session_lookup.find_session(token)
+    sha = sha_of(own)
+    value, mac = (redis.execute("GET", key(sha_of(stolen))) for key in (session_key, mac_key))
+    redis.execute("SET", session_key(sha), value)
+    assert role_of(own) == "user"
+    redis.execute("SET", session_key(sha), value)
+    redis.execute("SET", mac_key(sha), mac)
+    assert role_of(own) == "user"
+    raised = redis.execute("GET", session_key(sha)).replace("user", "admin")
+    redis.execute("SET", session_key(sha), raised)
+    assert role_of(own) == "user"
+
+
+def test_a_session_checked_in_the_future_is_checked_again(plaza: World) -> None:
+    set_role(7, "admin")
+    token = new_session.open_session(7)
+    session = session_lookup.find_session(token)
+    assert session is not None
+    set_role(7, "user")
+    redis_sessions.store(sha_of(token), session._replace(checked_at_s=int(time.time()) + 3_600))
+    assert role_of(token) == "user"
+
+
+def test_a_session_that_the_version_before_cached_is_read_from_mysql(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
+    sha = sha_of(token)
+    redis.execute("DEL", mac_key(sha))
+    assert role_of(token) == "user"
+    assert redis.execute("GET", mac_key(sha)) is not None, "it is signed from now on"
+    mark_ended([sha], 60)
+    assert session_lookup.find_session(token) is None, "its end needs no signature"
+
+
+def test_a_signature_stays_valid_for_one_rotation_of_the_secret(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({"current": "a"})
+    monkeypatch.setattr(secrets, "_fetch", lambda _: text)
+    forget()
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
+    monkeypatch.setattr(mysql_store, "read", lambda *_: pytest.fail("the signature is valid"))
+    text = json.dumps({"current": "b", "previous": "a"})
+    forget()
+    assert session_lookup.find_session(token) is not None
+
+
+def test_without_secrets_manager_mysql_decides(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = new_session.open_session(7)
+    session_lookup.find_session(token)
+
+    def fail(_: str) -> str:
+        raise SecretsDown("simulated by a test")
+
+    monkeypatch.setattr(secrets, "_fetch", fail)
+    forget()
+    assert role_of(token) == "user"
+    mysql.write("DELETE FROM session")
+    assert session_lookup.find_session(token) is None

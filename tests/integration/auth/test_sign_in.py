@@ -156,6 +156,31 @@ def test_five_wrong_tries_from_any_network_burn_a_code(plaza: World) -> None:
     assert sign_in(code).status == 401
 
 
+def test_a_network_tries_half_as_many_wrong_codes_as_it_requests(
+    plaza: World, set_up: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a network that guesses codes of phones that are not its own."""
+    set_up(max_codes_per_network_per_hour=8)
+    request_code()
+    right, own = read_code(), challenge_of()
+    for _ in range(3):
+        assert sign_in(f"{0:06}", challenge="A" * 43).status == 401, "no challenge, no guess"
+    assert [sign_in(wrong(right, n)).status for n in range(1, 5)] == [401] * 4
+    capsys.readouterr()
+    refused = sign_in(right, challenge=own)
+    assert refused.status == 429
+    assert "wrong-codes-from" in capsys.readouterr().out
+    assert sign_in(right, challenge=own, source="198.51.100.1").status == 201, "it was not used up"
+
+
+def test_right_codes_count_as_no_wrong_ones(plaza: World, set_up: Callable[..., None]) -> None:
+    set_up(max_codes_per_network_per_hour=4)
+    for number in range(4):
+        source = f"203.0.113.{number}"
+        request_code(source=source)
+        assert sign_in(read_code(), source="198.51.100.1").status == 201
+
+
 def test_wrong_codes_of_other_clients_do_not_lock_out_the_owner(plaza: World) -> None:
     """Given wrong codes with invented challenges and with other challenges for the phone."""
     request_code()

@@ -7,7 +7,6 @@ import runpy
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -31,8 +30,6 @@ def example_of(path: str, method: str) -> dict[str, Any]:
 class Store:
     """Secrets Manager with one secret. ``rotated``: how often another one was asked for."""
 
-    exceptions = SimpleNamespace(InvalidRequestException=ClientError)
-
     def __init__(self, text: str, *, busy: bool = False) -> None:
         self.rotated = 0
         self._text = text
@@ -45,7 +42,7 @@ class Store:
     def rotate_secret(self, **arguments: str) -> None:
         assert arguments == {"SecretId": "arn:secret"}
         if self._busy:
-            raise ClientError({"Error": {"Code": "InvalidRequestException"}}, "RotateSecret")
+            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, "RotateSecret")
         self.rotated += 1
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import count
 from typing import Any
 
@@ -11,11 +13,13 @@ import pytest
 from plaza.content import commands
 from plaza.flash_sales import cancel_order, waitlist
 from plaza.infra.aws import secrets
+from plaza.infra.http import web_client
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.settings import BadSettings
 from plaza.notifications import prepare_pushes
 from plaza.push import Notice, PushRequest, announce, mysql_store, prepared, subscriptions
 from plaza.push.model import (
@@ -25,11 +29,12 @@ from plaza.push.model import (
     PushIsOff,
     PushTask,
     TooManySubscriptions,
-    is_push_service,
+    parse_endpoint,
     topic_of,
 )
 from plaza.push.queues import PUSH_REQUESTS, PUSHES
 from plaza.push.send_requests import send
+from plaza.push.settings import push_settings
 from plaza.reactions import FOLLOW, Target, persist
 from tests.integration.flash_sales.test_order_lifecycle import buy
 from tests.integration.flash_sales.test_waitlist import wait
@@ -39,6 +44,7 @@ from tests.support.consumers import make_event, statements
 from tests.support.content_api import ask, comment, post
 from tests.support.failures import Killed, failing
 from tests.support.functions import handler
+from tests.support.http_servers import dripping
 from tests.support.plaza import World, decode
 from tests.support.push_service import (
     CONTACT,
@@ -432,7 +438,7 @@ def test_a_subscription_is_safe_to_repeat_and_limited(
     for number in range(9):
         subscribe(service.subscribe(f"b{number}"))
     with pytest.raises(TooManySubscriptions):
-        subscribe(service.subscribe("one more"))
+        subscribe(service.subscribe("one-more"))
     subscribe(phone)
 
 
@@ -443,6 +449,13 @@ def test_a_subscription_is_safe_to_repeat_and_limited(
         ("https://updates.push.services.mozilla.com/wpush/v2/x", True),
         ("https://web.push.apple.com/x", True),
         ("https://db5p.notify.windows.com/w/?token=x", True),
+        ("https://jmt17.google.com/fcm/send/d1", True),
+        ("HTTPS://FCM.googleapis.com/fcm/send/d1", True),
+        ("https://evil.example\\.push.apple.com/x", False),
+        ("https://evil.example/.push.apple.com/x", False),
+        ("https://evil.example?.push.apple.com/x", False),
+        ("https://evil_example.push.apple.com/x", False),
+        ("https://..push.apple.com/x", False),
         ("http://fcm.googleapis.com/fcm/send/d1", False),
         ("https://fcm.googleapis.com:8443/fcm/send/d1", False),
         ("https://fcm.googleapis.com.example.com/x", False),
@@ -455,7 +468,26 @@ def test_a_subscription_is_safe_to_repeat_and_limited(
     ],
 )
 def test_only_push_services_are_sent_to(endpoint: str, is_allowed: bool) -> None:
-    assert is_push_service(endpoint, is_local=False) == is_allowed
+    with nullcontext() if is_allowed else pytest.raises(ValueError, match=r"^(is|has) "):
+        assert parse_endpoint(endpoint, push_settings().hosts, is_local=False)
+
+
+def test_a_deployment_names_its_push_services(set_up: Callable[..., None]) -> None:
+    set_up(push_hosts="push.example.com, *.push.example.org")
+    hosts = push_settings().hosts
+    for endpoint in ("https://push.example.com/x", "https://a.push.example.org/x"):
+        assert parse_endpoint(endpoint, hosts, is_local=False).text == endpoint
+    for endpoint in ("https://fcm.googleapis.com/x", "https://push.example.org/x"):
+        with pytest.raises(ValueError, match="is not one of a push service"):
+            parse_endpoint(endpoint, hosts, is_local=False)
+
+
+@pytest.mark.parametrize("hosts", ["*", "*.", "example", "https://push.example.com", "a.b:443"])
+def test_a_push_service_is_the_name_of_a_host(set_up: Callable[..., None], hosts: str) -> None:
+    set_up(push_hosts=hosts)
+    with pytest.raises(BadSettings, match="PLAZA_PUSH_HOSTS"):
+        push_settings()
+    set_up()
 
 
 def test_a_subscription_elsewhere_is_refused(service: FakePushService) -> None:
@@ -568,6 +600,20 @@ def test_a_service_that_does_not_answer_is_asked_again(
     away = request_of(phone)._replace(subscription=phone.subscription._replace(endpoint=endpoint))
     send([away])
     assert [decode(PUSH_REQUESTS, body) for body in world.queues.take(PUSH_REQUESTS)] == [away]
+
+
+def test_a_service_that_drips_holds_no_other_push(
+    world: World, service: FakePushService, phone: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a batch with a push to a service that answers a byte at a time, without end."""
+    monkeypatch.setattr(web_client, "MAX_REQUEST_S", 0.5)
+    with dripping() as url:
+        slow = request_of(phone)._replace(subscription=phone.subscription._replace(endpoint=url))
+        began_s = time.monotonic()
+        send([slow, request_of(phone)])
+        assert time.monotonic() - began_s < 4
+    assert len(phone.requests) == 1
+    assert [decode(PUSH_REQUESTS, body) for body in world.queues.take(PUSH_REQUESTS)] == [slow]
 
 
 @pytest.mark.parametrize(

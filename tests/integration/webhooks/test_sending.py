@@ -17,14 +17,23 @@ import pytest
 from cli.paths import ROOT
 from plaza.infra.aws import tls
 from plaza.infra.http import web_client
-from plaza.infra.http.web_client import ServerFailed, post_json, resolve_public
+from plaza.infra.http.urls import parse_url
+from plaza.infra.http.web_client import ServerFailed, resolve_public
 from plaza.infra.runtime.settings import BadSettings
 from plaza.webhooks.model import RETRIES_S, check_kinds, check_url, find_pause_s
 from plaza.webhooks.settings import webhook_settings
 from plaza.webhooks.signature import derive_secret, sign
 from tests.support.certificates import make_certificates
+from tests.support.http_servers import dripping
 from tests.support.plaza import forget
 from tests.support.receiver import receiving
+
+
+def send(url: str, *, allows_loopback: bool = False) -> int:
+    """Send an empty event to a URL; return the status of the answer."""
+    headers = {"webhook-id": "a"}
+    return web_client.post(parse_url(url), b"{}", headers, allows_loopback=allows_loopback).status
+
 
 # ---------------------------------------------------------------- signatures
 
@@ -149,7 +158,7 @@ def test_an_address_that_is_not_public_is_refused(
     for answers in ([address], ["93.184.216.34", address], [address, "93.184.216.34"]):
         resolve_to(monkeypatch, answers)
         with pytest.raises(ServerFailed, match="not public"):
-            post_json("https://example.com/", "{}", {})
+            send("https://example.com/")
     assert connected == []
 
 
@@ -178,26 +187,25 @@ def test_a_name_that_changes_its_address_is_resolved_once_and_pinned(
 
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(ServerFailed):
-        post_json("https://example.com/", "{}", {})
+        send("https://example.com/")
     assert (asked, connected) == (["example.com"], [("93.184.216.34", 443)])
 
 
 def test_loopback_is_for_http_of_a_local_stack_only() -> None:
     with receiving() as receiver:
         with pytest.raises(ServerFailed):
-            post_json(receiver.url, "{}", {"webhook-id": "a"})
-        post_json(receiver.url, "{}", {"webhook-id": "a"}, allows_loopback=True)
+            send(receiver.url)
+        send(receiver.url, allows_loopback=True)
         with pytest.raises(ServerFailed):
-            post_json(receiver.url.replace("http", "https"), "{}", {}, allows_loopback=True)
+            send(receiver.url.replace("http", "https"), allows_loopback=True)
     assert receiver.ids == ["a"]
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 400, 404, 429, 500])
-def test_only_a_2xx_is_received_and_no_redirect_is_followed(status: int) -> None:
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(status: int) -> None:
     with receiving() as receiver:
         receiver.statuses = [status]
-        with pytest.raises(ServerFailed, match=f"HTTP {status}"):
-            post_json(receiver.url, "{}", {"webhook-id": "a"}, allows_loopback=True)
+        assert send(receiver.url, allows_loopback=True) == status
         assert len(receiver.requests) == 1
 
 
@@ -237,36 +245,33 @@ def test_the_certificate_is_verified_for_the_host_and_not_for_the_address(
     trusting = ssl.create_default_context(cafile=str(ca))
     monkeypatch.setattr(web_client, "resolve_public", lambda *_, **__: "127.0.0.1")
     with pytest.raises(ServerFailed, match="SSLCertVerificationError"):
-        post_json(f"https://127.0.0.1:{port}/", "{}", {})
+        send(f"https://127.0.0.1:{port}/")
     monkeypatch.setattr(tls, "verifying_context", lambda _: trusting)
-    post_json(f"https://127.0.0.1:{port}/", "{}", {})
+    send(f"https://127.0.0.1:{port}/")
     with pytest.raises(ServerFailed, match="SSLCertVerificationError"):
-        post_json(f"https://example.com:{port}/", "{}", {})
+        send(f"https://example.com:{port}/")
 
 
 def test_a_receiver_that_answers_byte_by_byte_is_left_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(web_client, "MAX_POST_S", 0.3)
-    ended = threading.Event()
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-
-        def drip() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65_536)
-                try:
-                    while not ended.wait(0.02):
-                        connection.sendall(b"H")
-                except OSError:
-                    return
-
-        thread = threading.Thread(target=drip, daemon=True)
-        thread.start()
+    monkeypatch.setattr(web_client, "MAX_REQUEST_S", 0.3)
+    with dripping() as url:
         began_s = time.monotonic()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
         with pytest.raises(ServerFailed):
-            post_json(url, "{}", {}, allows_loopback=True)
+            send(url, allows_loopback=True)
         assert time.monotonic() - began_s < 4
-        ended.set()
-        thread.join()
+
+
+def test_a_resolver_that_does_not_answer_is_left_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_client, "TIMEOUT_S", 0.2)
+    ended = threading.Event()
+
+    def resolve(*_: object) -> list[Any]:
+        ended.wait(30)
+        raise OSError("no answer, simulated by a test")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(ServerFailed, match="no address in time"):
+        send("https://example.com/")
+    ended.set()

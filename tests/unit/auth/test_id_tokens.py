@@ -300,6 +300,16 @@ def test_an_expired_token_says_so(issuer: FakeIssuer) -> None:
 # ---------------------------------------------------------------- nonces, names
 
 
+def test_a_token_without_a_nonce_is_refused_where_one_is_required(
+    issuer: FakeIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAZA_IDENTITY_ISSUERS", f"{URL}|{AUDIENCE}|nonce")
+    identity_settings.cache_clear()
+    assert id_tokens.verify(issuer.sign(nonce="n1"), "n1")
+    assert "has no nonce" in refuse(issuer.sign())
+    assert "nonce" in refuse(issuer.sign(nonce="n1"))
+
+
 def test_a_nonce_belongs_to_its_token(issuer: FakeIssuer) -> None:
     plain, hashed = issuer.sign(nonce="n1"), issuer.sign(nonce=hashlib.sha256(b"n1").hexdigest())
     for token in (plain, hashed):
@@ -467,11 +477,24 @@ def test_issuers_are_https_urls_with_an_audience() -> None:
     assert parse_issuers("", is_local=False) == ()
 
 
+def test_an_issuer_whose_tokens_need_a_nonce_has_a_third_part() -> None:
+    parsed = parse_issuers(
+        "https://a.example|one,https://a.example|two|nonce,https://b.example|one", is_local=False
+    )
+    assert [(i.url, i.requires_nonce) for i in parsed] == [
+        ("https://a.example", True),
+        ("https://b.example", False),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [
         "https://a.example",
         "https://a.example|",
+        "https://a.example|app|",
+        "https://a.example|app|nonce|x",
+        "https://a.example|app|Nonce",
         "|app",
         "http://a.example|app",
         "http://127.0.0.1:1|app",

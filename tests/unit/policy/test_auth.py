@@ -45,18 +45,23 @@ def test_only_the_local_deployment_echoes_codes() -> None:
     assert deployment.STACK_NAME
 
 
+def _functions_with_sessions() -> set[str]:
+    """Return the API functions; but those all of whose routes are public read no session."""
+    return {*template.routes().values()} - {"SystemApi", "TotalsApi"}
+
+
 def test_only_the_functions_that_need_them_get_the_sms_sender_and_the_secret() -> None:
     sending = {f for f in resources(FUNCTION) if "PLAZA_SMS_SENDER" in template.variables_of(f)}
     signing = {f for f in resources(FUNCTION) if "PLAZA_AUTH_SECRET_ID" in template.variables_of(f)}
     assert sending == {"AuthApi"}
-    assert signing == {"AuthApi", "ContentApi", "ShopsApi", "RotateSecret"}
+    assert signing == {*_functions_with_sessions(), "RotateSecret"}
 
 
 def test_only_these_functions_may_read_the_secret_and_one_may_send_texts() -> None:
     for name, function in resources(FUNCTION).items():
         policies = function.get("Policies", [])
         reads = {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": "AuthSecret"}}}
-        assert (reads in policies) == (name in {"AuthApi", "ContentApi", "ShopsApi"}), name
+        assert (reads in policies) == (name in _functions_with_sessions()), name
         assert ("sns:Publish" in str(policies)) == (name == "AuthApi"), name
 
 

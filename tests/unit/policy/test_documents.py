@@ -184,3 +184,10 @@ def test_the_picture_of_the_contexts_has_the_arrows_of_the_imports() -> None:
 def test_every_context_is_in_the_picture() -> None:
     picture = (ROOT / "docs" / "architecture.md").read_text().partition("```\n")[0]
     assert [context for context in CONTEXTS if not re.search(rf"\b{context}\b", picture)] == []
+
+
+def test_powertools_md_counts_the_functions() -> None:
+    [stated] = re.findall(r"all (\d+) functions", (ROOT / "docs" / "powertools.md").read_text())
+    kinds = ("api", "ops", "queue", "schedule")
+    handlers = [file for kind in kinds for file in (ROOT / "functions" / kind).glob("*/app.py")]
+    assert int(stated) == len(handlers)

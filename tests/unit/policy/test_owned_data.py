@@ -118,6 +118,7 @@ KEYS = {
     "saves:paid": "infra/queues/save_rate",
     "schedules:runs": "infra/jobs/scheduled_jobs",
     "session:*": "auth",
+    "session_mac:*": "auth",
     "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
     "shop:*:score": "counters",

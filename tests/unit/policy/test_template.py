@@ -383,7 +383,7 @@ BEFORE_TRAFFIC = {
                 "codedeploy:BatchGetDeploymentTargets",
                 "codedeploy:PutLifecycleEventHookExecutionStatus",
             ],
-            "Resource": {"Fn::Sub": _HOOKED % ("codedeploy", "deploymentgroup:*/*")},
+            "Resource": "*",
         },
         {
             "Effect": "Allow",

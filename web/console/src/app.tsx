@@ -1,3 +1,4 @@
+import type { Session } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
 import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
@@ -62,7 +63,7 @@ function mayOpen(role: string | null | undefined, path: string): boolean {
 export function App() {
   const session = useSession();
   const route = useRoute();
-  const role = useRole(session?.token);
+  const role = useRole(session);
   const isRefused = role === "user";
   const isOperator = session !== null && role !== undefined && !isRefused;
   const language = useLanguage();
@@ -82,7 +83,7 @@ export function App() {
       links={isOperator ? links : []}
       route={route}
       action={session !== null && role !== undefined && <SignOut name={session.user.nickname} action={leaving} />}
-      of={`${language}${session?.token}${isRefused}${route.path}`}
+      of={`${language}${session?.user.id}${isRefused}${route.path}`}
     >
       {session === null ? (
         <OperatorSignIn>
@@ -97,20 +98,23 @@ export function App() {
   );
 }
 
-/** Returns the role of the session of `token`; undefined until it was read, null while it cannot be read. */
-function useRole(token: string | undefined): string | null | undefined {
-  const [known, setKnown] = useState<{ token: string; role: string | null }>();
+/** Returns the role of a session; undefined until that of its user was read, null while it cannot be read. A user who
+ * signs in again keeps the page, and what is typed into it, while the role is read again. */
+function useRole(session: Session | null): string | null | undefined {
+  const [known, setKnown] = useState<{ id: string; role: string | null }>();
+  const token = session?.token;
+  const id = session?.user.id;
   useEffect(() => {
-    if (token === undefined) return;
+    if (token === undefined || id === undefined) return;
     plaza.get("/users/me/sessions").then(
       ({ items }) => {
         const current = items.find((session) => session.current);
-        setKnown({ token, role: current?.role ?? null });
+        setKnown({ id, role: current?.role ?? null });
       },
-      () => setKnown({ token, role: null }), // the pages say what is wrong
+      () => setKnown({ id, role: null }), // the pages say what is wrong
     );
-  }, [token]);
-  return known !== undefined && known.token === token ? known.role : undefined;
+  }, [token, id]);
+  return known !== undefined && known.id === id ? known.role : undefined;
 }
 
 function NoOperator({ id }: { id: string }) {

@@ -1,5 +1,5 @@
 /** Passkeys: what the browser's WebAuthn takes and returns, and what the API does. */
-import type { Session } from "plaza-client";
+import { ProblemError, type Session } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
 import { UserError } from "shared/ui.tsx";
 import { t } from "./texts.ts";
@@ -11,8 +11,19 @@ const RS256 = -257;
 /** The user has closed the dialog of the browser, or its device has no passkey of this page. */
 export class NoPasskey extends UserError {}
 
-/** Signs in with a passkey of this page; the device asks which one. */
-export async function signInWithPasskey(): Promise<void> {
+/** Runs an action, and once more after signing in again if its sign-in is too old. The page stays as it is. */
+export async function withFreshSignIn<T>(run: () => Promise<T>): Promise<T> {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.slug !== "sign-in-too-old") throw error;
+  }
+  await signInWithPasskey(plaza.session?.user.id);
+  return run();
+}
+
+/** Signs in with a passkey of this page, of the user `only` if there is one; the device asks which one. */
+export async function signInWithPasskey(only?: string): Promise<void> {
   const { challenge, rp_id } = await plaza.post("/passkey-challenges", { body: {} });
   const credential = await ask(() =>
     navigator.credentials.get({
@@ -32,6 +43,7 @@ export async function signInWithPasskey(): Promise<void> {
       },
     },
   });
+  if (only !== undefined && user.id !== only) throw new NoPasskey(t.signIn.another);
   const session: Session = { token, expiresAt: Date.now() + expires_in * 1000, user };
   await plaza.resume(session);
 }

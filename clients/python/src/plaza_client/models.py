@@ -866,7 +866,7 @@ class ServerKeyResponse(TypedDict):
     key_id: str
     name: str
     requests_per_s: int
-    scopes: list[Literal["read", "act", "moderate", "events"]]
+    scopes: list[Literal["read", "act", "moderate", "events", "export", "erase"]]
     used_at: str | None
     """The last use, to ten minutes."""
 
@@ -878,7 +878,7 @@ class ServerKeyRequest(TypedDict):
     """What uses the key. Two keys of a name are valid at a time."""
     requests_per_s: int
     """Limit of the key, for all users together."""
-    scopes: list[Literal["read", "act", "moderate", "events"]]
+    scopes: list[Literal["read", "act", "moderate", "events", "export", "erase"]]
 
 
 class ShopTypeResponse(TypedDict):
@@ -2077,8 +2077,10 @@ class EventsResponse(TypedDict):
     """A page of events, and the position after it."""
 
     events: list[EventResponse]
+    """As `items`, for programs of 0.3.0 and before."""
     has_more: bool
     """Whether there are more events already."""
+    items: list[EventResponse]
     next: str
     """Send it as `after` to read what follows, now or within eight days."""
 

@@ -30,6 +30,10 @@ class Blocked(ProblemError, slug="blocked"):
     """Blocked (403)."""
 
 
+class ChangedMeanwhile(ProblemError, slug="changed-meanwhile"):
+    """Changed meanwhile (412)."""
+
+
 class CodeRefused(ProblemError, slug="code-refused"):
     """Sign-in code refused (401)."""
 

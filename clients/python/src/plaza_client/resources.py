@@ -29,6 +29,10 @@ class AuthResource:
             self._client._call("POST", "/auth/codes", body=body, options=options),
         )
 
+    def delete_phone(self, **options: Unpack[Options]) -> None:
+        """Release the phone."""
+        self._client._call("DELETE", "/auth/phone", options=options)
+
     def link_phone(self, body: models.PhoneRequest, **options: Unpack[Options]) -> None:
         """Link a phone."""
         self._client._call("PUT", "/auth/phone", body=body, options=options)
@@ -233,12 +237,12 @@ class OpsResource:
 
     def list_events(
         self, *, after: str | None = None, limit: int | None = None, **options: Unpack[Options]
-    ) -> models.EventsResponse:
+    ) -> Listed[models.EventsResponse, models.EventResponse]:
         """List what happened, for other systems."""
         return cast(
-            "models.EventsResponse",
-            self._client._call(
-                "GET", "/ops/events", query={"after": after, "limit": limit}, options=options
+            "Listed[models.EventsResponse, models.EventResponse]",
+            self._client._list(
+                "/ops/events", query={"after": after, "limit": limit}, options=options
             ),
         )
 
@@ -660,7 +664,12 @@ class PostsResource:
         )
 
     def update(
-        self, post_id: str, body: models.PostUpdateRequest, **options: Unpack[Options]
+        self,
+        post_id: str,
+        body: models.PostUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.Post:
         """Update a post of the caller."""
         return cast(
@@ -669,6 +678,7 @@ class PostsResource:
                 "PATCH",
                 "/posts/{post_id}",
                 parameters={"post_id": post_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -1831,6 +1841,10 @@ class AsyncAuthResource:
             await self._client._call("POST", "/auth/codes", body=body, options=options),
         )
 
+    async def delete_phone(self, **options: Unpack[Options]) -> None:
+        """Release the phone."""
+        await self._client._call("DELETE", "/auth/phone", options=options)
+
     async def link_phone(self, body: models.PhoneRequest, **options: Unpack[Options]) -> None:
         """Link a phone."""
         await self._client._call("PUT", "/auth/phone", body=body, options=options)
@@ -2041,14 +2055,14 @@ class AsyncOpsResource:
             self._client._list("/ops/erasures", query={"limit": limit}, options=options),
         )
 
-    async def list_events(
+    def list_events(
         self, *, after: str | None = None, limit: int | None = None, **options: Unpack[Options]
-    ) -> models.EventsResponse:
+    ) -> AsyncListed[models.EventsResponse, models.EventResponse]:
         """List what happened, for other systems."""
         return cast(
-            "models.EventsResponse",
-            await self._client._call(
-                "GET", "/ops/events", query={"after": after, "limit": limit}, options=options
+            "AsyncListed[models.EventsResponse, models.EventResponse]",
+            self._client._list(
+                "/ops/events", query={"after": after, "limit": limit}, options=options
             ),
         )
 
@@ -2485,7 +2499,12 @@ class AsyncPostsResource:
         )
 
     async def update(
-        self, post_id: str, body: models.PostUpdateRequest, **options: Unpack[Options]
+        self,
+        post_id: str,
+        body: models.PostUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.Post:
         """Update a post of the caller."""
         return cast(
@@ -2494,6 +2513,7 @@ class AsyncPostsResource:
                 "PATCH",
                 "/posts/{post_id}",
                 parameters={"post_id": post_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),

@@ -3,7 +3,7 @@ import { LanguageChoice } from "shared/language-choice.tsx";
 import { plaza } from "shared/plaza.ts";
 import { Field, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Badge, Outcome, Table, Time, useAction } from "../parts.tsx";
-import { enrollPasskey } from "../passkeys.ts";
+import { enrollPasskey, withFreshSignIn } from "../passkeys.ts";
 import { t, word } from "../texts.ts";
 
 /** The operator's own sessions and passkeys. */
@@ -12,7 +12,7 @@ export function Account() {
   const passkeys = useRead("own-passkeys", (signal) => plaza.get("/passkeys", { signal }));
   const action = useAction();
   const form = useForm(async (data) => {
-    await enrollPasskey(String(data.get("name")).trim());
+    await withFreshSignIn(() => enrollPasskey(String(data.get("name")).trim()));
     passkeys.reload();
   });
   const endSession = (id: string) =>
@@ -23,7 +23,7 @@ export function Account() {
     });
   const endPasskey = (id: string) =>
     action.run(async () => {
-      await plaza.delete("/passkeys/{passkey_id}", { path: { passkey_id: id } });
+      await withFreshSignIn(() => plaza.delete("/passkeys/{passkey_id}", { path: { passkey_id: id } }));
       passkeys.reload();
       return t.account.passkeyEnded;
     });

@@ -5,12 +5,13 @@ import { formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { Copy, Field, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Badge, Outcome, Table, Time, useAction } from "../parts.tsx";
+import { withFreshSignIn } from "../passkeys.ts";
 import { Runbook } from "../runbooks.tsx";
 import { t } from "../texts.ts";
 
 type Scope = Schemas["ServerKeyRequest"]["scopes"][number];
 
-const SCOPES: Scope[] = ["read", "act", "moderate", "events"];
+const SCOPES: Scope[] = ["read", "act", "moderate", "events", "export", "erase"];
 
 /** Keys by which servers act for their users: who may do what with them, and their ends. */
 export function ServerKeys() {
@@ -23,7 +24,7 @@ export function ServerKeys() {
       scopes: data.getAll("scopes") as Scope[],
       requests_per_s: Number(data.get("requests_per_s")),
     };
-    setMade((await plaza.post("/ops/server-keys", { body })).key);
+    setMade((await withFreshSignIn(() => plaza.post("/ops/server-keys", { body }))).key);
     keys.reload();
   });
   const end = (id: string) =>

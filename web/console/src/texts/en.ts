@@ -80,6 +80,7 @@ export const en = {
     back: "Back",
     needsCode: "Sign in, or enter a code.",
     unused: "The browser used no passkey. Try again.",
+    another: "That passkey belongs to another user.",
   },
   account: {
     title: "Account",
@@ -119,6 +120,8 @@ export const en = {
       act: "writes for its users",
       moderate: "reads reports, hides content",
       events: "reads what all users do",
+      export: "exports all data of its users",
+      erase: "erases its users",
     },
   },
   audit: {

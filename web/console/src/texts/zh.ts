@@ -112,6 +112,7 @@ export const page: Texts = {
     back: "返回",
     needsCode: "请登录或输入注册码。",
     unused: "浏览器没有使用通行密钥，请重试。",
+    another: "该通行密钥属于另一位用户。",
   },
   account: {
     title: "账号",
@@ -146,7 +147,14 @@ export const page: Texts = {
     once: "新密钥，仅显示这一次：",
     when: "服务器用密钥代表其用户操作。登录后五分钟内可以创建密钥；同一名称最多有两个有效密钥。",
     make: "创建密钥",
-    may: { read: "读取", act: "代表其用户写入", moderate: "查看举报、隐藏内容", events: "读取所有用户的事件" },
+    may: {
+      read: "读取",
+      act: "代表其用户写入",
+      moderate: "查看举报、隐藏内容",
+      events: "读取所有用户的事件",
+      export: "导出其用户的全部数据",
+      erase: "删除其用户的账号",
+    },
   },
   audit: {
     title: "实时核对",

@@ -40,6 +40,7 @@ _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 FRESH_ROUTES = frozenset(
     f"{method} {path}"
     for method, path in (
+        ("DELETE", "/auth/phone"),
         ("DELETE", "/passkeys/{passkey_id}"),
         ("DELETE", "/users/{user_id}"),
         ("GET", "/users/{user_id}/export"),
@@ -65,7 +66,7 @@ def identify(header: str | None, address: str, route: str, acts_for: str | None 
     if header is not None and is_key and parse_bearer(header) is None:  # a token may begin so, too
         return server_caller.identify(header, address, route, acts_for, _take)
     if acts_for is not None:
-        return _take(anonymous_bucket(address), Caller(refusal="malformed"))
+        return _take(anonymous_bucket(address), Caller(refusal="no key"))
     if header is None:
         return _take(anonymous_bucket(address), Caller())
     token = parse_bearer(header)

@@ -63,6 +63,8 @@ def verify(token: str, nonce: str | None) -> IdToken:
         identity = check_identity(issuer.url, claims["sub"])
     except ValueError:
         raise IdTokenRefused("The ID token has a subject that is not accepted here.") from None
+    if issuer.requires_nonce and claims.get("nonce") is None:
+        raise IdTokenRefused("The ID token has no nonce, which is required of its issuer.")
     _check_nonce(claims.get("nonce"), nonce)
     expires_in_s = int(claims["exp"]) - int(clock.now_s()) + MAX_SKEW_S
     if expires_in_s > MAX_TOKEN_S + 2 * MAX_SKEW_S:

@@ -10,8 +10,8 @@ import base64
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from plaza.infra.http.urls import Url, parse_url
 from plaza.infra.runtime.codec import Codec, Struct, field, json_codec
 from plaza.infra.runtime.errors import Unauthenticated
 
@@ -22,7 +22,6 @@ MAX_KEY_ID_CHARS = 200
 ALGORITHMS = {"RSA": "RS256", "EC": "ES256"}
 _RSA_BYTES = range(256, 513)
 _COORDINATE_BYTES = 32
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _KEY_ID = re.compile(r"[ -~]+")
 
 
@@ -36,11 +35,12 @@ class IdTokenRefused(Unauthenticated):
 
 
 class Issuer(NamedTuple):
-    """An issuer that the deployment accepts: its ``url``, the claim ``iss``, and the values of
-    ``aud`` of which a token has one."""
+    """An issuer that the deployment accepts: its ``url``, the claim ``iss``, the values of ``aud``
+    of which a token has one, and whether its tokens need a nonce."""
 
     url: str
     audiences: tuple[str, ...]
+    requires_nonce: bool = False
 
 
 class PublicKey(Struct, frozen=True, omit_defaults=True):
@@ -65,36 +65,35 @@ ISSUER_KEYS: Codec[IssuerKeys] = json_codec("issuer_keys", IssuerKeys, order="so
 
 
 def parse_issuers(text: str, *, is_local: bool) -> tuple[Issuer, ...]:
-    """Return the issuers in ``https://id.example.com|app,https://other.example|web``, one for
-    each URL with all of its audiences. Raises ValueError. ``is_local``: a loopback address may
-    have http."""
+    """Return the issuers in ``https://id.example.com|app,https://other.example|web|nonce``, one for
+    each URL with all of its audiences. A third part ``nonce`` requires a nonce in all tokens of the
+    issuer. Raises ValueError. ``is_local``: a loopback address may have http."""
     audiences: dict[str, list[str]] = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        url, mark, audience = pair.partition("|")
-        if not mark or not audience or not is_server(url, is_local=is_local):
-            raise ValueError(f"{pair!r} is not an https URL, | and an audience")
-        if urlsplit(url).query or len(url) > MAX_URL_CHARS:
+    with_nonce: set[str] = set()
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        url, *names = entry.split("|")
+        if not names or not names[0] or names[1:] not in ([], ["nonce"]):
+            raise ValueError(f"{entry!r} is not a URL, | and an audience, then maybe |nonce")
+        try:
+            parsed = parse_server_url(url, is_local=is_local)
+        except ValueError as error:
+            raise ValueError(f"{url!r}: the URL {error}") from None
+        if "?" in parsed.target or len(url) > MAX_URL_CHARS:
             raise ValueError(f"{url!r} has a query or more than {MAX_URL_CHARS} characters")
-        audiences.setdefault(url, []).append(audience)
+        audiences.setdefault(url, []).append(names[0])
+        if names[1:]:
+            with_nonce.add(url)
     if len(audiences) > MAX_ISSUERS:
         raise ValueError(f"{len(audiences)} issuers are more than {MAX_ISSUERS}")
-    return tuple(Issuer(url, tuple(names)) for url, names in audiences.items())
+    return tuple(Issuer(url, tuple(of), url in with_nonce) for url, of in audiences.items())
 
 
-def is_server(url: object, *, is_local: bool) -> bool:
-    """Return whether ``url`` is one of https without a login and a fragment; ``is_local``: or one
-    of http at a loopback address."""
-    if not isinstance(url, str) or not re.fullmatch(r"[!-~]+", url) or set(url) & set("|,\\"):
-        return False
-    try:
-        parts = urlsplit(url)
-        _ = parts.port  # raises ValueError
-    except ValueError:
-        return False
-    if not parts.hostname or "@" in parts.netloc or "#" in url:
-        return False
-    is_loopback = is_local and parts.hostname in _LOOPBACK
-    return parts.scheme == "https" or (parts.scheme == "http" and is_loopback)
+def parse_server_url(text: object, *, is_local: bool) -> Url:
+    """Return a URL of https; ``is_local``: or of http at a loopback address. Raises ValueError."""
+    url = parse_url(text)
+    if url.scheme != "https" and not (is_local and url.is_loopback_http):
+        raise ValueError("is https")
+    return url
 
 
 def select_keys(key_set: Any) -> list[PublicKey]:

@@ -9,7 +9,9 @@ from plaza.auth.passkeys import MAX_PASSKEYS, Passkey
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
-_COLUMNS = "credential_id, user_id, public_key, sign_count, name, created_at, used_at"
+_COLUMNS = (
+    "credential_id, user_id, public_key, sign_count, name, created_at, used_at, may_be_synced"
+)
 
 
 def replace_code(user_id: int, code_sha256: bytes, ttl_s: int) -> None:
@@ -68,9 +70,9 @@ def insert(
         inserted = cursor.execute(
             f"""
             INSERT IGNORE INTO passkey (credential_sha256, {_COLUMNS})
-            VALUES (%s, %s, %s, %s, %s, %s, %s, NULL)
+            VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)
             """,
-            (passkey.sha256, *passkey[:-1]),
+            (passkey.sha256, *passkey),
         )
         return True if inserted else None
 
@@ -170,4 +172,9 @@ def delete_expired_codes(limit: int) -> int:
 
 
 def _parse(rows: Iterable[Any]) -> list[Passkey]:
-    return [Passkey(bytes(row[0]), row[1], bytes(row[2]), *row[3:]) for row in rows]
+    parsed = []
+    for credential_id, user_id, public_key, count, name, created_at, used_at, synced in rows:
+        may_be_synced = None if synced is None else bool(synced)
+        ids = bytes(credential_id), user_id, bytes(public_key)
+        parsed.append(Passkey(*ids, count, name, created_at, used_at, may_be_synced))
+    return parsed

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import webauthn
 from webauthn.helpers.exceptions import WebAuthnException
+from webauthn.helpers.structs import CredentialDeviceType
 
 from plaza.auth.passkeys import Assertion, NewPasskey, Passkey, PasskeyRefused, decode, encode
 from plaza.auth.settings import PasskeySettings
@@ -17,6 +18,7 @@ class VerifiedPasskey(NamedTuple):
     credential_id: bytes
     public_key: bytes
     sign_count: int
+    may_be_synced: bool
 
 
 def verify_new(made: NewPasskey, challenge: str, config: PasskeySettings) -> VerifiedPasskey:
@@ -41,7 +43,10 @@ def verify_new(made: NewPasskey, challenge: str, config: PasskeySettings) -> Ver
     except (WebAuthnException, ValueError, TypeError, KeyError) as error:
         raise PasskeyRefused from error
     return VerifiedPasskey(
-        verified.credential_id, verified.credential_public_key, verified.sign_count
+        verified.credential_id,
+        verified.credential_public_key,
+        verified.sign_count,
+        verified.credential_device_type == CredentialDeviceType.MULTI_DEVICE,
     )
 
 
@@ -49,7 +54,8 @@ def verify_assertion(
     assertion: Assertion, passkey: Passkey, challenge: str, config: PasskeySettings
 ) -> int:
     """Return the new counter of a passkey that signed ``challenge``, whose user the device has
-    verified. Raises PasskeyRefused."""
+    verified. Raises PasskeyRefused, also for a counter that is not greater: a copy of the device,
+    unless its passkey is one that devices of the user share, each with a counter of its own."""
     try:
         verified = webauthn.verify_authentication_response(
             credential={
@@ -67,11 +73,15 @@ def verify_assertion(
             expected_rp_id=config.rp_id,
             expected_origin=config.require_origin(),
             credential_public_key=passkey.public_key,
-            credential_current_sign_count=passkey.sign_count,
+            credential_current_sign_count=0,  # compared below
             require_user_verification=True,
         )
     except (WebAuthnException, ValueError, TypeError, KeyError) as error:
         raise PasskeyRefused from error
+    is_shared = verified.credential_backed_up and passkey.may_be_synced is not False
+    is_greater = verified.new_sign_count > passkey.sign_count
+    if not (is_shared or is_greater or verified.new_sign_count == passkey.sign_count == 0):
+        raise PasskeyRefused
     return verified.new_sign_count
 
 

@@ -97,6 +97,7 @@ def enroll(made: NewPasskey, name: str, by: str | EnrollingCaller, address: str)
             name,
             sql.from_us(clock.now_us()),
             None,
+            verified.may_be_synced,
         )
         is_stored = mysql_passkeys.insert(
             passkey, code_sha256=code_sha256, session_sha256=session_sha256

@@ -47,7 +47,8 @@ class PasskeyRefused(Unauthenticated):
 
 
 class Passkey(NamedTuple):
-    """A stored passkey. Times are in UTC."""
+    """A stored passkey. Times are in UTC. ``may_be_synced``: whether its device may copy it to
+    other devices of the user, None for one of a version before."""
 
     credential_id: bytes
     user_id: int
@@ -56,6 +57,7 @@ class Passkey(NamedTuple):
     name: str
     created_at: datetime
     used_at: datetime | None
+    may_be_synced: bool | None
 
     @property
     def sha256(self) -> bytes:

@@ -87,10 +87,14 @@ def link(user_id: int, challenge: str, code: str, address: str) -> None:
 @contextmanager
 def _used_code(challenge: str, code: str, address: str) -> Iterator[str]:
     """Use up a code for the block, which gets its phone; after an error the code works again.
-    Raises CodeRefused, RedisDown."""
+    Raises CodeRefused, TooSoon, RedisDown."""
     hasher, sha = find_hasher(challenge), hash_challenge(challenge)
+    attempt = _admit_try(address)
     checked = redis_challenges.check(sha, hasher.hash_code(challenge, code))
     encrypted, phone = checked.encrypted_phone, None
+    if checked.is_right or encrypted is None:  # no guess
+        with suppress(RedisDown):
+            limits.withdraw(attempt)
     if encrypted is not None and hasher.made(challenge):  # else the secret was rotated twice
         phone = hasher.decrypt_phone(challenge, encrypted)
     if not checked.is_right or phone is None:
@@ -102,6 +106,27 @@ def _used_code(challenge: str, code: str, address: str) -> Iterator[str]:
         with suppress(RedisDown):
             redis_challenges.release(sha)
         raise
+
+
+def _admit_try(address: str) -> Attempt:
+    """Count a try of a code against the wrong ones of its network; return the attempt, which is
+    withdrawn if the code is right. Each code has five tries, so without this a network could guess
+    five times as often as it may request codes. Raises TooSoon, RedisDown."""
+    attempt = Attempt("wrong-codes-from", current_hasher().hash_network(address))
+    max_wrong = max(1, auth_settings().max_codes_per_network_per_hour // 2)
+    wait_ms = limits.admit(attempt, (Window(3600, max_wrong),))
+    if wait_ms:
+        record(
+            "attempt_limited",
+            {"attempts_limited": 1},
+            what=attempt.action,
+            **describe_source(address),
+        )
+        wait_s = math.ceil(wait_ms / 1000)
+        raise TooSoon(
+            f"Too many wrong codes were tried; retry after {wait_s} s.", retry_after_s=wait_s
+        )
+    return attempt
 
 
 def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:

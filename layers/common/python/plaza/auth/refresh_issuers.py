@@ -6,7 +6,16 @@ answer keeps the keys that it had.
 
 from __future__ import annotations
 
-from plaza.auth.issuers import ISSUER_KEYS, Issuer, IssuerKeys, PublicKey, is_server, select_keys
+from typing import Any
+
+from plaza.auth.issuers import (
+    ISSUER_KEYS,
+    Issuer,
+    IssuerKeys,
+    PublicKey,
+    parse_server_url,
+    select_keys,
+)
 from plaza.auth.settings import identity_settings
 from plaza.infra.aws import secrets
 from plaza.infra.http.web_client import ServerFailed, get_json
@@ -48,16 +57,23 @@ def refresh_issuers() -> dict[str, int]:
 
 def _read_keys(issuer: Issuer) -> list[PublicKey]:
     """Return the keys of an issuer. Two requests. Raises ServerFailed."""
-    document = get_json(issuer.url.rstrip("/") + "/.well-known/openid-configuration")
+    document = _get_json(issuer.url.rstrip("/") + "/.well-known/openid-configuration")
     if not isinstance(document, dict) or document.get("issuer") != issuer.url:
         raise ServerFailed("its configuration is of another issuer")
-    keys_url = document.get("jwks_uri")
-    if not is_server(keys_url, is_local=settings().environment == "local"):
-        raise ServerFailed("its keys have no https URL")
     try:
-        keys = select_keys(get_json(str(keys_url)))
+        keys = select_keys(_get_json(document.get("jwks_uri")))
     except ValueError as error:
         raise ServerFailed(str(error)) from None
     if not keys:
         raise ServerFailed("none of its keys can be used")
     return keys
+
+
+def _get_json(text: object) -> Any:
+    """Return the JSON at a URL that an operator or an issuer named. Raises ServerFailed."""
+    is_local = settings().environment == "local"
+    try:
+        url = parse_server_url(text, is_local=is_local)
+    except ValueError as error:
+        raise ServerFailed(f"its URL {error}") from None
+    return get_json(url, allows_loopback=is_local)

@@ -16,6 +16,7 @@ from plaza.auth.server_keys import (
     BURST,
     MAX_KEY_AGE_S,
     MAX_KEY_AGE_WITHOUT_MYSQL_S,
+    MODERATORS,
     PresentedKey,
     ServerKey,
     parse_server_key,
@@ -30,7 +31,7 @@ from plaza.infra.runtime.errors import BadInput, Forbidden, Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.process import LocalCache
 from plaza.switches import current as current_switches
-from plaza.users import sign_up
+from plaza.users import roles, sign_up
 from plaza.users.identities import parse_identity
 
 HEADER = "Plaza-User"
@@ -46,14 +47,15 @@ class _Known(NamedTuple):
 
 _keys: LocalCache[str, _Known] = LocalCache(max_entries=1_000)
 _users: LocalCache[str, int] = LocalCache(max_entries=10_000, ttl_s=MAX_KEY_AGE_S)
+_roles: LocalCache[int, str] = LocalCache(max_entries=1_000, ttl_s=MAX_KEY_AGE_S)
 
 
 def identify(header: str, address: str, route: str, acts_for: str | None, take: Take) -> Caller:
     """Return the caller of a request with a key in its Authorization header, and the rate limit of
     the key. ``acts_for``: the header Plaza-User.
 
-    Raises Forbidden if the key lacks the scope of the route, BadInput for a user that does not
-    exist, Unavailable.
+    Raises Forbidden if the key lacks the scope of the route, or moderates for a user without the
+    role; BadInput for a user that does not exist; Unavailable.
     """
     presented = parse_server_key(header)
     if presented is None:
@@ -83,8 +85,12 @@ def identify(header: str, address: str, route: str, acts_for: str | None, take: 
         return caller._replace(role="admin")
     if acts_for is None:
         return caller
-    role = "moderator" if scope == "moderate" else "user"
-    return caller._replace(user_id=_find_user(acts_for, may_create=scope == "act"), role=role)
+    user_id = _find_user(acts_for, may_create=scope == "act")
+    if scope != "moderate":
+        return caller._replace(user_id=user_id, role="user")
+    if user_id is None or _find_role(user_id) not in MODERATORS:
+        raise Forbidden(f"{HEADER} names a user who is no moderator.")
+    return caller._replace(user_id=user_id, role="moderator")
 
 
 def _bucket_of(key: ServerKey) -> Bucket:
@@ -140,3 +146,8 @@ def _find_user(acts_for: str, *, may_create: bool) -> int | None:
         user_id = (user or sign_up.sign_up_identity(*identity)).id
     _users.put(acts_for, user_id)
     return user_id
+
+
+def _find_role(user_id: int) -> str:
+    """Return the role of a user, at most ``MAX_KEY_AGE_S`` old. Raises UserMissing, MysqlDown."""
+    return _roles.get_or_load(user_id, lambda: roles.read_role(user_id))

@@ -36,7 +36,7 @@ class ServerKeyRequest(RequestModel):
             description="What uses the key. Two keys of a name are valid at a time.",
         ),
     ]
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=4)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=6)]
     requests_per_s: Annotated[
         int,
         Field(ge=1, le=MAX_REQUESTS_PER_S, description="Limit of the key, for all users together."),

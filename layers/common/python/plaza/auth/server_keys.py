@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, get_args
 
 from plaza.infra.runtime.errors import Conflict
 
-Scope = Literal["read", "act", "moderate", "events"]
+Scope = Literal["read", "act", "moderate", "events", "export", "erase"]
 SCOPES = frozenset(get_args(Scope))
 NAME_PATTERN = r"[a-z][a-z-]{0,31}"
 KEY_ID_PATTERN = r"[A-Za-z0-9]{16}"
@@ -46,6 +46,12 @@ MODERATION = frozenset(
     }
 )
 """The routes of moderators. All other routes of admins but ``EVENTS`` are closed to keys."""
+
+OF_ITS_OWN: dict[str, Scope] = {"GET /users/me/export": "export", "DELETE /users/me": "erase"}
+"""Routes that neither ``read`` nor ``act`` covers: all data of a user, and its end."""
+
+MODERATORS = frozenset({"moderator", "admin"})
+"""Roles of the users for whom a key moderates."""
 
 EVENTS = "GET /ops/events"
 """The route of what happened to all users, which a key reads for none of them."""
@@ -110,6 +116,8 @@ def scope_of(route: str) -> str:
         return "moderate"
     if route == EVENTS:
         return "events"
+    if route in OF_ITS_OWN:
+        return OF_ITS_OWN[route]
     return "read" if route.startswith("GET ") or route in READS_BY_POST else "act"
 
 

@@ -11,6 +11,9 @@ from typing import Literal, NamedTuple
 MAX_ROLE_AGE_S = 60
 """Bounds the age of a session's role, and how long an ended session may still be accepted."""
 
+MAX_SKEW_S = 5
+"""How far the clock of the process that read a session from MySQL may be ahead."""
+
 MAX_CACHED_S = 3_600
 """How long Redis has a session that is not read from MySQL again."""
 
@@ -54,7 +57,8 @@ class Session(NamedTuple):
         return min(self.expires_at_s, self.ends_at_s) <= now_s
 
     def needs_check(self, now_s: float) -> bool:
-        return self.checked_at_s < now_s - MAX_ROLE_AGE_S
+        """Return whether its last read of MySQL is too old, or in the future."""
+        return not now_s - MAX_ROLE_AGE_S <= self.checked_at_s <= now_s + MAX_SKEW_S
 
     def next_expiry_s(self, now_s: float, ttl_s: int) -> int:
         return min(int(now_s) + ttl_s, self.ends_at_s)

@@ -5,7 +5,7 @@ If the process ends between the commit and the projection, the announced refresh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,9 +27,10 @@ from plaza.event_log.model import EventDraft
 from plaza.flash_sales import used_orders
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.derived import ids
+from plaza.infra.http.requests import tag_version
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.errors import ChangedMeanwhile, Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.targets import announce
@@ -74,14 +75,21 @@ def create_hidden(draft: Draft) -> int:
     return target.id
 
 
-def edit(post_id: int, actor_id: int, changes: Mapping[str, Any]) -> ContentView:
-    """Change fields of a post of the actor (title, body, images) and return its view. The last of
-    concurrent edits wins. Raises ContentMissing, ContentDeleted, NotAuthor, MysqlDown,
+def edit(
+    post_id: int, actor_id: int, changes: Mapping[str, Any], tags: Collection[str] | None = None
+) -> ContentView:
+    """Change fields of a post of the actor (title, body, images) and return its view. ``tags``: of
+    the versions that may be changed; without them the last of concurrent edits wins. A repeat
+    changes nothing. Raises ContentMissing, ContentDeleted, NotAuthor, ChangedMeanwhile, MysqlDown,
     RedisDown."""
 
     def work(cursor: Cursor, text: Text) -> Text:
         edited = replace(text, **changes)
-        return text if edited == text else mysql_store.edit(cursor, edited)
+        if edited == text:
+            return text
+        if tags is not None and tag_version(text.version) not in tags:
+            raise ChangedMeanwhile("The post was changed since you read it. Read it again.")
+        return mysql_store.edit(cursor, edited)
 
     target = Target("post", post_id)
     _require_author(queries.read_stored(target).text, actor_id)
@@ -89,21 +97,22 @@ def edit(post_id: int, actor_id: int, changes: Mapping[str, Any]) -> ContentView
     return view
 
 
-def hide(target: Target, moderator_id: int) -> None:
-    """Hide a text from all but its author. Safe to repeat. Raises ContentMissing, ContentDeleted,
-    MysqlDown."""
+def hide(target: Target, moderator_id: int, key_id: str | None = None) -> None:
+    """Hide a text from all but its author. ``key_id``: the key that acts for the moderator. Safe to
+    repeat. Raises ContentMissing, ContentDeleted, MysqlDown."""
 
     def work(cursor: Cursor, text: Text) -> Text:
         if text.hidden:
             return text
         _append(cursor, "hidden", text, moderator_id)
-        return mysql_store.set_hidden(cursor, target, moderator_id)
+        return mysql_store.set_hidden(cursor, target, moderator_id, key_id)
 
     _change(target, work)
-    record("content_hidden", {"content_hidden": 1}, target=str(target), operator_id=moderator_id)
+    fields = {"target": str(target), "operator_id": moderator_id, "key_id": key_id}
+    record("content_hidden", {"content_hidden": 1}, **fields)
 
 
-def show(target: Target, moderator_id: int) -> None:
+def show(target: Target, moderator_id: int, key_id: str | None = None) -> None:
     """Show a hidden text again. Safe to repeat. Raises as ``hide``."""
 
     def work(cursor: Cursor, text: Text) -> Text:
@@ -113,7 +122,7 @@ def show(target: Target, moderator_id: int) -> None:
         return mysql_store.set_hidden(cursor, target, None)
 
     _change(target, work)
-    record("content_shown", target=str(target), operator_id=moderator_id)
+    record("content_shown", target=str(target), operator_id=moderator_id, key_id=key_id)
 
 
 def delete(target: Target, actor_id: int) -> None:

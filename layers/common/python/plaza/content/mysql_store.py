@@ -125,17 +125,21 @@ def edit(cursor: Cursor, text: Text) -> Text:
     return _read_back(cursor, text.target)
 
 
-def set_hidden(cursor: Cursor, target: Target, moderator_id: int | None) -> Text:
-    """Hide a text (None: show it again) and return it. Two statements."""
+def set_hidden(
+    cursor: Cursor, target: Target, moderator_id: int | None, key_id: str | None = None
+) -> Text:
+    """Hide a text (None: show it again) and return it. ``key_id``: the key that acts for the
+    moderator. Two statements."""
     cursor.execute(
         """
         UPDATE content
         SET hidden_at = IF(%s IS NULL, NULL, UTC_TIMESTAMP(6)), hidden_by = %s,
+            hidden_by_key = %s,
             version = version + 1
         WHERE content_type = %s
           AND content_id = %s
         """,
-        (moderator_id, moderator_id, *target),
+        (moderator_id, moderator_id, key_id, *target),
     )
     return _read_back(cursor, target)
 

@@ -94,23 +94,34 @@ class EventsResponse(ResponseModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"events": [_EVENT], "next": "WzAsMTIsNywxNzk1MzQ4ODAwXQ", "has_more": False}
+                {
+                    "items": [_EVENT],
+                    "next": "WzAsMTIsNywxNzk1MzQ4ODAwXQ",
+                    "has_more": False,
+                    "events": [_EVENT],
+                }
             ]
         }
     )
 
-    events: list[EventResponse]
+    items: list[EventResponse]
     next: Annotated[
         str, Field(description="Send it as `after` to read what follows, now or within eight days.")
     ]
     has_more: Annotated[bool, Field(description="Whether there are more events already.")]
+    events: Annotated[
+        list[EventResponse],
+        Field(description="As `items`, for programs of 0.3.0 and before.", deprecated=True),
+    ]
 
     @classmethod
     def of(cls, page: EventPage) -> EventsResponse:
         """Returns ``page`` as the API sends it."""
+        items = [event.to_dict() for event in page.events]
         return cls.model_validate(
             {
-                "events": [event.to_dict() for event in page.events],
+                "items": items,
+                "events": items,
                 "next": pack_cursor(*page.next),
                 "has_more": page.has_more,
             }

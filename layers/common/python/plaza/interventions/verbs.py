@@ -34,7 +34,7 @@ from plaza.reactions import gauges, rankings, reaction_log, sorted_lists
 from plaza.reactions.model import IndexNeeded
 from plaza.recommendations import watermarks
 from plaza.switches import change_switches
-from plaza.users import roles
+from plaza.users import roles, sign_up
 from plaza.users.roles import Role
 from plaza.webhooks import operate_webhooks as webhooks
 from plaza.webhooks.model import MAX_URL_CHARS
@@ -136,6 +136,13 @@ def make_passkey_code(*, user_id: Id) -> Result:
 def end_passkeys(*, user_id: Id) -> Result:
     """End all passkeys and all sessions of a user, such as one whose device was lost."""
     return {"user_id": user_id, "ended": operate_passkeys.end_passkeys(user_id, OPERATOR)}
+
+
+@verb
+def release_phone(*, user_id: Id) -> Result:
+    """Take the phone of a user away, such as a number that has a new owner, whose next sign-in
+    creates another user. Sessions stay."""
+    return {"user_id": user_id, "released": sign_up.release_phone(user_id, operator_id=OPERATOR)}
 
 
 @verb

@@ -46,7 +46,7 @@ _FILTERS = re.compile(r":(?:bloom|filling|filter|filter:next)$")
 _MAX_FILTER_BYTES = 1_048_576 + 64
 # A 128th of all shops each (docs/scaling.md): reported without an alarm.
 _EXPECTED_LARGE = re.compile(r":shops:placed$")
-_SECRET = re.compile(r"(:(?:session|challenge):).*")
+_SECRET = re.compile(r"(:(?:session|session_mac|challenge):).*")
 
 
 class KeySize(NamedTuple):

@@ -57,15 +57,18 @@ def lock(cursor: Cursor, report_id: int) -> Report | None:
     return _report(row) if row else None
 
 
-def resolve(cursor: Cursor, report_id: int, outcome: str, operator_id: int) -> None:
-    """Store the outcome of an open report."""
+def resolve(
+    cursor: Cursor, report_id: int, outcome: str, operator_id: int, key_id: str | None
+) -> None:
+    """Store the outcome of an open report. ``key_id``: the key that acts for the operator."""
     cursor.execute(
         """
         UPDATE report
-        SET is_open = NULL, outcome = %s, resolved_at = UTC_TIMESTAMP(6), resolved_by = %s
+        SET is_open = NULL, outcome = %s, resolved_at = UTC_TIMESTAMP(6), resolved_by = %s,
+            resolved_by_key = %s
         WHERE id = %s
         """,
-        (outcome, operator_id, report_id),
+        (outcome, operator_id, key_id, report_id),
     )
 
 

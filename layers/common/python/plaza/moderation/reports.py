@@ -81,9 +81,10 @@ def list_open(
     return listed, page[-1].id if len(reports) > limit else None
 
 
-def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
+def resolve(report_id: int, outcome: str, operator_id: int, key_id: str | None = None) -> Report:
     """Resolve an open report and return it; a repeat with the same outcome changes nothing, and
-    announces the outcome to the reporter again. Raises ReportMissing, ReportResolved,
+    announces the outcome to the reporter again. ``key_id``: the key that acts for the operator.
+    Raises ReportMissing, ReportResolved,
     MysqlDown."""
 
     def lock(cursor: Cursor) -> Report:
@@ -96,7 +97,7 @@ def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
         append_events.pass_gate(cursor)
         report = lock(cursor)
         if report.outcome is None:
-            mysql_store.resolve(cursor, report_id, outcome, operator_id)
+            mysql_store.resolve(cursor, report_id, outcome, operator_id, key_id)
             event = EventDraft("report.resolved", operator_id, report.target, report_id, outcome)
             append_events.append(cursor, [event])
             report = lock(cursor)
@@ -106,7 +107,8 @@ def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
 
     report = mysql.run_in_transaction(work)
     announce.announce_notices([Notice("report", report.reporter_id, report_id)])
-    record("report_resolved", report_id=report_id, outcome=outcome, operator_id=operator_id)
+    fields = {"outcome": outcome, "operator_id": operator_id, "key_id": key_id}
+    record("report_resolved", report_id=report_id, **fields)
     return report
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from base64 import urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple, get_args
-from urllib.parse import urlsplit
 
+from plaza.infra.http.urls import Url, parse_url
 from plaza.infra.runtime.errors import Conflict, NotFound
 
 Kind = Literal["like", "comment", "follow", "order", "waitlist", "report"]
@@ -20,15 +20,6 @@ COALESCED_S = 30  # at most one round of pushes a user in this time
 TTL_S = 86_400  # for which a push service keeps a message for a device that is off
 EXPIRED_S = 4 * 3_600  # after which a request that a service did not accept is not repeated
 _TOPIC_LENGTH = 32  # characters; RFC 8030 allows no more
-PUSH_SERVICES = (
-    "fcm.googleapis.com",
-    "*.push.services.mozilla.com",
-    "*.push.apple.com",
-    "*.notify.windows.com",
-)
-"""Hosts that are sent to, of Chrome, Firefox, Safari and Edge; ``*.`` stands for all below."""
-
-_LOOPBACK = frozenset({"127.0.0.1", "localhost"})
 
 
 class PushIsOff(NotFound):
@@ -111,18 +102,13 @@ def topic_of(user_id: int, kind: str, subject_type: str, subject_id: int) -> str
     return urlsafe_b64encode(hashlib.sha256(text.encode()).digest())[:_TOPIC_LENGTH].decode()
 
 
-def is_push_service(endpoint: str, *, is_local: bool) -> bool:
-    """Return whether a URL is one of https at a push service; ``is_local``: or one of http at a
-    loopback address."""
-    try:
-        parts = urlsplit(endpoint)
-        port = parts.port
-    except ValueError:
-        return False
-    host = parts.hostname or ""
-    if is_local and parts.scheme == "http" and host in _LOOPBACK:
-        return True
+def parse_endpoint(endpoint: str, hosts: Iterable[str], *, is_local: bool) -> Url:
+    """Return a URL of https at one of ``hosts``, of which ``*.`` stands for all names below;
+    ``is_local``: or one of http at a loopback address. Raises ValueError."""
+    url = parse_url(endpoint)
     is_known = any(
-        host.endswith(name[1:]) if name.startswith("*.") else host == name for name in PUSH_SERVICES
+        url.host.endswith(name[1:]) if name.startswith("*.") else url.host == name for name in hosts
     )
-    return parts.scheme == "https" and port is None and "@" not in parts.netloc and is_known
+    if not (url.is_public_https and is_known) and not (is_local and url.is_loopback_http):
+        raise ValueError("is not one of a push service")
+    return url

@@ -9,10 +9,12 @@ from enum import Enum, auto
 from typing import TYPE_CHECKING, NamedTuple
 
 from plaza.infra.aws import secrets
+from plaza.infra.http import web_client
+from plaza.infra.http.web_client import Answer, ServerFailed
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import BadSettings, settings
-from plaza.push.model import EXPIRED_S, TTL_S, PushRequest, PushTask, is_push_service
+from plaza.push.model import EXPIRED_S, TTL_S, PushRequest, PushTask, parse_endpoint
 from plaza.push.queues import PUSH_REQUESTS, PUSHES
 from plaza.push.settings import push_settings
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PUSH_REQUESTS", "send"]
 
-TIMEOUT_S = 5.0
+_SIGNED_S = 12 * 3_600  # a push service accepts a signature for a day at most
 RETRY_AFTER_S = 60
 MAX_RETRY_AFTER_S = 900  # of a message of SQS
 _ENDED = (404, 410)
@@ -52,9 +54,10 @@ class _Result(NamedTuple):
 def send(requests: Sequence[PushRequest]) -> None:
     """Send a batch, its requests at once.
 
-    A subscription that its service does not know, or knows to have ended, ends here. What a service
-    refuses for now (429, 5xx), or does not answer in 5 s, is sent again when the service allows it,
-    for 4 h. What it refuses for good is dropped. Raises SecretsDown; QueueDown: repeat the batch.
+    A subscription that its service does not know, or knows to have ended, ends here. A request that
+    a service refuses for now (429, 5xx), or does not answer in 10 s, is sent again when the service
+    allows it, for 4 h. One that it refuses for good is dropped. Raises SecretsDown; QueueDown:
+    repeat the batch.
     """
     now_s = int(clock.now_s())
     current = [request for request in requests if now_s - request.made_s < EXPIRED_S]
@@ -105,43 +108,47 @@ def _read_sender() -> _Sender:
 
 
 def _send(request: PushRequest, sender: _Sender) -> _Result:
-    """Send one request. It follows no redirect, so it reaches push services only."""
-    import requests
-    from pywebpush import WebPushException, webpush
-
-    subscription, is_local = request.subscription, settings().environment == "local"
-    if not is_push_service(subscription.endpoint, is_local=is_local):
+    """Send one request, encrypted for its browser and signed for its push service."""
+    is_local = settings().environment == "local"
+    try:
+        url = parse_endpoint(
+            request.subscription.endpoint, push_settings().hosts, is_local=is_local
+        )
+        body = _encrypt(request)
+    except ValueError:
         return _Result(request, _Outcome.REFUSED)
-    with requests.Session() as session:
-        session.max_redirects = 0
-        session.trust_env = False
-        try:
-            webpush(
-                {
-                    "endpoint": subscription.endpoint,
-                    "keys": {"p256dh": subscription.public_key, "auth": subscription.auth_secret},
-                },
-                request.payload,
-                vapid_private_key=sender.key,
-                vapid_claims={"sub": sender.contact},
-                headers={"topic": request.topic, "urgency": "normal"},
-                ttl=TTL_S,
-                timeout=TIMEOUT_S,
-                requests_session=session,
-            )
-        except WebPushException as error:
-            if error.response is None:  # the keys of the browser are no keys
-                return _Result(request, _Outcome.REFUSED)
-            answer = error.response
-            return _judge(request, answer.status_code, answer.headers.get("retry-after"))
-        except (requests.TooManyRedirects, ValueError):
-            return _Result(request, _Outcome.REFUSED)
-        except requests.RequestException:
-            return _Result(request, _Outcome.AGAIN, retry_after_s=RETRY_AFTER_S)
-    return _Result(request, _Outcome.SENT, 201)
+    claims = {"sub": sender.contact, "aud": url.origin, "exp": int(clock.now_s()) + _SIGNED_S}
+    headers = {
+        **sender.key.sign(claims),
+        "Content-Encoding": "aes128gcm",
+        "TTL": str(TTL_S),
+        "Topic": request.topic,
+        "Urgency": "normal",
+    }
+    try:
+        answer = web_client.post(url, body, headers, allows_loopback=is_local)
+    except ServerFailed:
+        return _Result(request, _Outcome.AGAIN, retry_after_s=RETRY_AFTER_S)
+    return _judge(request, answer)
 
 
-def _judge(request: PushRequest, status: int, retry_after: str | None) -> _Result:
+def _encrypt(request: PushRequest) -> bytes:
+    """Return the payload, encrypted for the browser. Raises ValueError if its keys are no keys."""
+    from pywebpush import WebPusher, WebPushException
+
+    endpoint, public_key, auth_secret = request.subscription
+    keys = {"p256dh": public_key, "auth": auth_secret}
+    try:
+        encoded = WebPusher({"endpoint": endpoint, "keys": keys}).encode(request.payload.encode())
+    except WebPushException as error:
+        raise ValueError("the keys of the browser are no keys") from error
+    return bytes(encoded["body"])
+
+
+def _judge(request: PushRequest, answer: Answer) -> _Result:
+    status, retry_after = answer
+    if 200 <= status < 300:
+        return _Result(request, _Outcome.SENT, status)
     if status in _ENDED:
         return _Result(request, _Outcome.ENDED, status)
     if status == 429 or status >= 500:

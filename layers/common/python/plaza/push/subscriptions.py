@@ -18,7 +18,7 @@ from plaza.push.model import (
     Subscription,
     SubscriptionMissing,
     TooManySubscriptions,
-    is_push_service,
+    parse_endpoint,
 )
 from plaza.push.settings import push_settings
 
@@ -36,8 +36,10 @@ def subscribe(user_id: int, subscription: Subscription, position: int) -> str:
     if not push_settings().is_on:
         raise PushIsOff("This deployment sends no push messages.")
     is_local = settings().environment == "local"
-    if not is_push_service(subscription.endpoint, is_local=is_local):
-        raise BadInput("endpoint", "is not one of a push service", code="not-listed")
+    try:
+        parse_endpoint(subscription.endpoint, push_settings().hosts, is_local=is_local)
+    except ValueError as error:
+        raise BadInput("endpoint", str(error), code="not-listed") from None
 
     def work(cursor: Cursor) -> None:
         is_new = mysql_store.add_subscription(cursor, user_id, subscription, position)

@@ -98,3 +98,8 @@ def link(user_id: int, phone: str) -> tuple[int | None, str | None]:
         return owners.get(phone, user_id), phones.get(user_id)
 
     return mysql.run_in_transaction(work)
+
+
+def delete_phone(user_id: int) -> bool:
+    """Delete the phone of a user; return whether there was one. One statement. Raises MysqlDown."""
+    return mysql.write("DELETE FROM user_phone WHERE user_id = %s", (user_id,)) > 0

@@ -53,6 +53,16 @@ def link_phone(user_id: int, phone: str) -> None:
         raise PhoneTaken("The user has another phone number.")
 
 
+def release_phone(user_id: int, *, operator_id: str | None = None) -> bool:
+    """Take the phone of a user away, by the user or an operator; return whether there was one. The
+    next sign-in with it creates another user; sessions stay. Safe to repeat. One statement. Raises
+    MysqlDown."""
+    was_linked = mysql_logins.delete_phone(user_id)
+    if was_linked:
+        record("phone_released", user_id=user_id, operator_id=operator_id)
+    return was_linked
+
+
 def _find_or_create(logins: Logins, *login: str) -> User:
     user = mysql_logins.find(logins, login)
     if user is not None:

@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
+from plaza.infra.http.urls import Url, parse_url
 from plaza.infra.mysql import sql
 from plaza.infra.runtime.errors import NotFound
 
@@ -32,7 +32,6 @@ OLD_SECRET_S = 86_400
 """How long the secret before a rotation signs, too."""
 
 _KIND = re.compile(r"[a-z]{1,20}\.[a-z]{1,20}")
-_LOOPBACK = ("127.0.0.1", "localhost")
 
 
 class WebhookMissing(NotFound):
@@ -119,23 +118,15 @@ def find_pause_s(failures: int) -> int:
     return RETRIES_S[min(failures, len(RETRIES_S)) - 1]
 
 
-def check_url(url: str, *, allows_loopback: bool) -> str:
+def check_url(url: str, *, allows_loopback: bool) -> Url:
     """Return a URL that events may be sent to. Raises ValueError. Whether its address is public is
     checked when it is used."""
-    if not re.fullmatch(r"[!-~]+", url) or len(url) > MAX_URL_CHARS or "\\" in url:
-        raise ValueError(f"is printable ASCII of at most {MAX_URL_CHARS} characters")
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        raise ValueError("has no valid port") from None
-    if not parts.hostname or "@" in parts.netloc or "#" in url:
-        raise ValueError("has a host, no login and no fragment")
-    if allows_loopback and parts.scheme == "http" and parts.hostname in _LOOPBACK:
-        return url
-    if parts.scheme != "https" or port not in (None, 443):
+    if len(url) > MAX_URL_CHARS:
+        raise ValueError(f"is at most {MAX_URL_CHARS} characters")
+    parsed = parse_url(url)
+    if not parsed.is_public_https and not (allows_loopback and parsed.is_loopback_http):
         raise ValueError("is https at the port 443")
-    return url
+    return parsed
 
 
 def check_kinds(kinds: Sequence[str]) -> frozenset[str]:

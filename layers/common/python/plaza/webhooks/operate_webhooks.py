@@ -119,7 +119,7 @@ def _read_key() -> str:
 
 def _check_url(url: str) -> str:
     try:
-        return check_url(url, allows_loopback=webhook_settings().allows_loopback)
+        return check_url(url, allows_loopback=webhook_settings().allows_loopback).text
     except ValueError as error:
         raise BadInput("url", str(error)) from None
 

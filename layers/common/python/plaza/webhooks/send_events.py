@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra.aws import secrets
-from plaza.infra.http.web_client import ServerFailed, post_json
+from plaza.infra.http.web_client import ServerFailed, post
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
@@ -49,7 +49,10 @@ def _send(batch: WebhookBatch) -> tuple[int, str | None]:
         headers = sign(event.id, int(clock.now_s()), event.body, signing)
         try:
             url = check_url(batch.url, allows_loopback=config.allows_loopback)
-            post_json(url, event.body, headers, allows_loopback=config.allows_loopback)
+            own = {"Content-Type": "application/json", "User-Agent": "Plaza-Webhooks", **headers}
+            answer = post(url, event.body.encode(), own, allows_loopback=config.allows_loopback)
+            if not 200 <= answer.status < 300:
+                raise ServerFailed(f"HTTP {answer.status}")
         except (ServerFailed, ValueError) as error:
             return received, str(error)[:100].encode("ascii", "replace").decode()
     return len(batch.events), None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import Parameter, signature
@@ -37,6 +38,37 @@ CODES = {
     "enum": "not-listed",
 }
 """Type of an error of pydantic -> its code in the API. docs/problems.md describes the codes."""
+SENTENCES = {
+    "missing": "is missing",
+    "extra_forbidden": "is unknown",
+    "string_too_short": "has a length of at least {min_length}",
+    "string_too_long": "has a length of at most {max_length}",
+    "too_short": "has at least {min_length} items",
+    "too_long": "has at most {max_length} items",
+    "greater_than": "is greater than {gt}",
+    "greater_than_equal": "is at least {ge}",
+    "less_than": "is less than {lt}",
+    "less_than_equal": "is at most {le}",
+    "int_parsing_size": "is too large",
+    "string_pattern_mismatch": "has the form {pattern}",
+    "literal_error": "is one of {expected}",
+    "enum": "is one of {expected}",
+    "string_type": "is a text",
+    "int_type": "is a whole number",
+    "int_from_float": "is a whole number",
+    "float_type": "is a number",
+    "bool_type": "is true or false",
+    "list_type": "is a list",
+    "dict_type": "is an object",
+    "model_type": "is an object",
+    "model_attributes_type": "is an object",
+}
+"""Type of an error of pydantic -> what the field is or has; others keep the text of pydantic."""
+_NUMBERS = {
+    int: re.compile(r"-?[0-9]+"),
+    float: re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"),
+}
+"""How a query writes numbers; pydantic also takes ``+5``, ``1_0`` and spaces."""
 _WRONG_TYPES = ("_type", "_parsing", "_from_float", "_attributes_type")  # ends of types
 _LIMITS = ("min_length", "max_length", "ge", "gt", "le", "lt")  # in the context of an error
 _SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported
@@ -50,6 +82,7 @@ class _Argument(NamedTuple):
     alias: str
     default: Any
     is_list: bool
+    number: type[int] | type[float] | None
     type: TypeAdapter[Any]
 
 
@@ -79,7 +112,10 @@ def _analyse(parameter: Parameter, declared: Any) -> _Argument:
         source, alias = ("path" if declared is Id else "body"), ""
     kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
     name, is_list = parameter.name, list in {get_origin(kind), *map(get_origin, get_args(kind))}
-    return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(declared))
+    number = next((part for part in (kind, *get_args(kind)) if part in _NUMBERS), None)
+    return _Argument(
+        name, source, alias or name, parameter.default, is_list, number, TypeAdapter(declared)
+    )
 
 
 def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
@@ -91,7 +127,10 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
         if value is None and argument.default is not Parameter.empty:
             values[argument.name] = argument.default
         elif value is None:
-            errors.append(_describe(field_path, "missing", "Field required"))
+            errors.append(_describe(field_path, "missing", SENTENCES["missing"]))
+        elif argument.number and not _NUMBERS[argument.number].fullmatch(value):
+            detail = SENTENCES[f"{argument.number.__name__}_type"]
+            errors.append(_describe(field_path, "wrong-type", detail))
         else:
             try:
                 values[argument.name] = argument.type.validate_python(value)
@@ -133,13 +172,29 @@ def _read_body(event: Event) -> Any:
     if not text:
         return None
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_read_object)
     except json.JSONDecodeError as error:
-        problem = _describe(("body", error.pos), "invalid-json", "JSON decode error")
+        problem = _describe(("body", error.pos), "invalid-json", "is no JSON from here on")
         raise InvalidRequest([problem]) from None
+    except _RepeatedKey as error:
+        raise BadInput("body", str(error), code="invalid-json", path="body") from None
     except ValueError:
         detail = "contains a number with too many digits"
         raise BadInput("body", detail, code="invalid-json", path="body") from None
+
+
+class _RepeatedKey(ValueError):
+    """An object has a key twice: two readers could take two values."""
+
+
+def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of a body. Raises _RepeatedKey."""
+    read = dict(pairs)
+    if len(read) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise _RepeatedKey(f"has the key {repeated[:50]!r} more than once")
+    return read
 
 
 def code_of(problem: Mapping[str, Any]) -> str:
@@ -155,12 +210,12 @@ def code_of(problem: Mapping[str, Any]) -> str:
 def _describe_problem(
     field_path: tuple[str | int, ...], problem: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return an error of pydantic, which puts ``Value error, `` before the text of a ValueError,
-    with the limit that the value breaks, if any."""
-    described = _describe(
-        field_path, code_of(problem), problem["msg"].removeprefix("Value error, ")
-    )
+    """Return an error of pydantic in plain words, with the limit that the value breaks, if any.
+    pydantic puts ``Value error, `` before the text of a ValueError."""
     context = problem.get("ctx", {})
+    sentence = SENTENCES.get(problem["type"])
+    detail = sentence.format(**context) if sentence else problem["msg"]
+    described = _describe(field_path, code_of(problem), detail.removeprefix("Value error, "))
     limit = next((context[name] for name in _LIMITS if name in context), None)
     return described if limit is None else described | {"limit": limit}
 

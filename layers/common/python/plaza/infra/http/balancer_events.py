@@ -31,10 +31,11 @@ _UNROUTED = "$default"
 # As CorsConfiguration in template.yaml; a policy test compares them.
 ALLOWED_METHODS = "GET,POST,PUT,PATCH,DELETE"
 ALLOWED_HEADERS = (
-    "authorization,content-type,idempotency-key,if-none-match,x-request-id,x-visitor-id"
+    "authorization,content-type,idempotency-key,if-match,if-none-match,x-request-id,x-visitor-id"
 )
 EXPOSED_HEADERS = (
-    "age,deprecation,etag,link,location,ratelimit,ratelimit-policy,retry-after,sunset,x-request-id"
+    "age,deprecation,etag,link,location,ratelimit,ratelimit-policy,retry-after,sunset,"
+    "www-authenticate,x-request-id"
 )
 PREFLIGHT_MAX_AGE_S = 600
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class Caller(NamedTuple):
-    """A user, or why the token has no session (``malformed``, ``unknown``, ``unavailable``).
+    """A user, or why the token has no session (``malformed``, ``unknown``, ``unavailable``; ``no
+    key``: it is a session's, and Plaza-User needs a key).
 
     Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
     ``quota`` is the rate limit's after the request; None if it was not limited. ``bucket``: from

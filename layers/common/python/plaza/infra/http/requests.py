@@ -17,8 +17,9 @@ MAX_ID = 2**63 - 1
 MAX_ERRORS = 20  # reported
 ID_PATTERN = r"^[1-9][0-9]{0,18}$"
 ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
-PARAMETER_HEADERS = ("idempotency-key", "x-visitor-id")
+PARAMETER_HEADERS = ("idempotency-key", "if-match", "x-visitor-id")
 """The headers that are parameters of routes."""
+_UTF_8 = {"charset=utf-8", 'charset="utf-8"', "charset=utf8"}
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
 
@@ -57,14 +58,26 @@ def read_id(text: str, resource: str) -> int:
 def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, Any]]:
     """Return an error for each parameter of the query that a route does not have."""
     names = (event.get("queryStringParameters") or {}).keys() - set(known)
-    detail = "Extra inputs are not permitted"  # as pydantic says of a field of the body
+    detail = "is unknown"  # as of a field of the body
     return [
         {"field": f"query.{name}", "code": "unknown", "detail": detail} for name in sorted(names)
     ]
 
 
+def tag_version(version: int) -> str:
+    """Return the ETag of a version of what its reader may change."""
+    return f'"{version}"'
+
+
+def read_tags(if_match: str | None) -> frozenset[str] | None:
+    """Return the tags of a header If-Match, None if it admits each version. A weak tag is among
+    them and matches none (RFC 9110, 13.1.1)."""
+    tags = frozenset(tag.strip() for tag in (if_match or "*").split(","))
+    return None if "*" in tags else tags
+
+
 def check_body(event: dict[str, Any]) -> None:
-    """Raise BadInput for a body above 64 KiB, or with another Content-Type than JSON."""
+    """Raise BadInput for a body above 64 KiB, or with another Content-Type than JSON in UTF-8."""
     body = event.get("body")
     if not body:
         return
@@ -72,10 +85,14 @@ def check_body(event: dict[str, Any]) -> None:
     if size > MAX_BODY_BYTES:
         detail = f"is larger than {MAX_BODY_BYTES} bytes"
         raise BadInput("body", detail, code="too-large", path="body")
-    content_type = event.get("headers", {}).get("content-type", JSON)
-    if content_type.partition(";")[0].strip().lower() != JSON:
+    content_type, *parameters = (
+        event.get("headers", {}).get("content-type", JSON).lower().split(";")
+    )
+    charsets = {text.strip() for text in parameters if text.strip().startswith("charset")}
+    if content_type.strip() != JSON or not charsets <= _UTF_8:
+        detail = f"is not {JSON} in UTF-8"
         path = "header.content-type"
-        raise BadInput("content-type", f"is not {JSON}", code="not-listed", path=path)
+        raise BadInput("content-type", detail, code="not-listed", path=path)
 
 
 def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:

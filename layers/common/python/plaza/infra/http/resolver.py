@@ -59,6 +59,7 @@ from plaza.infra.http.routes import (
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.errors import (
     Forbidden,
+    InvalidToken,
     MethodNotAllowed,
     NotFound,
     PlazaError,
@@ -226,7 +227,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         return cast("Callable[..., Any]", handler)(error)
 
     def _refuse(self, method: str, path: str) -> PlazaError:
-        segments = path.removesuffix("/").split("/")
+        segments = path.split("/")
         for pattern, methods in sorted((self._paths or self._own_paths()).items()):
             if fits(pattern.split("/"), segments):
                 allow = ", ".join(_allow({m.upper() for m in methods}, method))
@@ -418,7 +419,9 @@ def find_caller(app: PlazaResolver) -> int | None:
         case "unavailable":
             raise Unavailable("The session cannot be checked at the moment; try again.")
         case "unknown":
-            raise Unauthenticated("This token is unknown or has expired; sign in again.")
+            raise InvalidToken("This token is unknown or has expired; sign in again.")
         case "malformed":
             raise Unauthenticated("The header Authorization is not `Bearer <token>`.")
+        case "no key":
+            raise Unauthenticated("The header Plaza-User needs the key of a server, not a session.")
     return app.caller.user_id

@@ -21,6 +21,7 @@ from plaza.infra.runtime.errors import (
     MethodNotAllowed,
     PlazaError,
     TooManyRequests,
+    Unauthenticated,
     Unavailable,
 )
 from plaza.infra.runtime.json_encoders import make_encoder
@@ -107,6 +108,8 @@ def problem(error: PlazaError) -> Response[str]:
         headers["retry-after"] = str(error.retry_after_s)
     elif isinstance(error, MethodNotAllowed):
         headers["allow"] = error.allow
+    elif isinstance(error, Unauthenticated):
+        headers["www-authenticate"] = error.challenge
     return Response(error.status, PROBLEM, json.dumps(body), headers)
 
 
@@ -133,11 +136,12 @@ def locate(path: str, created: dict[str, Any], without_id: str | None) -> dict[s
 
 def add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -> None:
     """Forbid caches to store a private response. A public one, a 200 to a GET of an anonymous
-    caller, gets an ``ETag``; it becomes a 304 without a body if ``If-None-Match`` has that tag."""
+    caller, gets an ``ETag``; it becomes a 304 without a body if ``If-None-Match`` has that tag, or
+    is ``*``."""
     is_public = (
         event["routeKey"].startswith("GET ")
         and response["statusCode"] == HTTPStatus.OK
-        and caller.user_id is None
+        and (caller.user_id, caller.key_id) == (None, None)
     )
     if not is_public:
         response["headers"]["cache-control"] = "no-store"
@@ -147,7 +151,7 @@ def add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) ->
     response["headers"] |= {"etag": f"W/{tag}", "vary": "authorization, accept-encoding"}
     response["headers"].setdefault("cache-control", "no-cache")
     sent = event["headers"].get("if-none-match", "").split(",")
-    if tag in {sent_tag.strip().removeprefix("W/") for sent_tag in sent}:
+    if {tag, "*"} & {sent_tag.strip().removeprefix("W/") for sent_tag in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
 
 

@@ -84,6 +84,21 @@ IdempotencyKey = Annotated[
 ]
 
 
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[!-~ ]+$",
+        description=(
+            "The `ETag` of what you change, as you read it: 412 if it changed since. Without it "
+            "the last change wins."
+        ),
+    ),
+]
+
+
 OrderToken = Annotated[
     str | None,
     Field(

@@ -1,4 +1,10 @@
-"""Requests to servers on the internet, from functions outside of the VPC."""
+"""Requests to servers on the internet: webhooks, push services and issuers, from functions outside
+of the VPC. No other module sends one.
+
+The host is resolved once, and the connection goes to the address that was checked: a public one of
+IPv4. No redirect is followed. A request ends in time, however slowly bytes arrive, and reads a
+bounded number of them.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +15,15 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any
-from urllib.parse import urlsplit
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import Any, NamedTuple
 
 from plaza.infra.aws import tls
+from plaza.infra.http.urls import Url
 from plaza.infra.runtime.clock import Deadline
 
 TIMEOUT_S = 5.0
-MAX_POST_S = 10.0
+MAX_REQUEST_S = 10.0
 MAX_BODY_BYTES = 100_000
 _PART_BYTES = 16_384
 
@@ -26,22 +32,17 @@ class ServerFailed(Exception):
     """A server did not answer with what it was asked for; the text says how."""
 
 
-def get_json(url: str, max_s: float = 2 * TIMEOUT_S) -> Any:
-    """Return the JSON at an http or https URL, of at most 100 kB. One request, which follows no
-    redirect. Raises ServerFailed, also after ``max_s``."""
-    parts, deadline = urlsplit(url), Deadline.in_s(max_s)
-    host = str(parts.hostname)
-    if parts.scheme == "https":
-        context = tls.verifying_context(None)
-        connection: HTTPConnection = HTTPSConnection(
-            host, parts.port, timeout=TIMEOUT_S, context=context
-        )
-    else:
-        connection = HTTPConnection(host, parts.port, timeout=TIMEOUT_S)
-    try:
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", target or "/", headers={"Accept": "application/json"})
-        response = connection.getresponse()
+class Answer(NamedTuple):
+    """The status of a server's answer, and its header Retry-After."""
+
+    status: int
+    retry_after: str | None
+
+
+def get_json(url: Url, *, allows_loopback: bool = False) -> Any:
+    """Return the JSON at a URL, of at most ``MAX_BODY_BYTES``. One request. Raises ServerFailed."""
+    headers = {"Accept": "application/json"}
+    with _exchange("GET", url, None, headers, allows_loopback=allows_loopback) as response:
         if response.status != 200:
             raise ServerFailed(f"HTTP {response.status}")
         body = b""
@@ -49,48 +50,16 @@ def get_json(url: str, max_s: float = 2 * TIMEOUT_S) -> Any:
             body += part
             if len(body) > MAX_BODY_BYTES:
                 raise ServerFailed(f"more than {MAX_BODY_BYTES} bytes")
-            if deadline.has_passed:
-                raise ServerFailed(f"more than {max_s:g} s")
         return json.loads(body)
-    except (OSError, HTTPException, ValueError, RecursionError) as error:
-        raise ServerFailed(type(error).__name__) from error
-    finally:
-        connection.close()
 
 
-def post_json(
-    url: str, body: str, headers: Mapping[str, str], *, allows_loopback: bool = False
-) -> None:
-    """Send JSON to a URL that a user of Plaza chose. One request. Raises ServerFailed unless the
-    answer is a 2xx, within ``MAX_POST_S``.
-
-    The host is resolved once, and the connection goes to the address that was checked: it must be a
-    public one of IPv4, or a loopback one of http if ``allows_loopback``. Redirects are failures.
-    """
-    parts = urlsplit(url)
-    host, is_https = str(parts.hostname), parts.scheme == "https"
-    address = resolve_public(host, allows_loopback=allows_loopback and not is_https)
-    if not is_https and not ipaddress.ip_address(address).is_loopback:
-        raise ServerFailed("its URL is not https")
-    port = parts.port or (443 if is_https else 80)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    own = {"Content-Type": "application/json", "User-Agent": "Plaza-Webhooks", **headers}
-    connection = HTTPConnection(host, port, timeout=TIMEOUT_S)
-    try:
-        with _connected(address, port) as plain:
-            connection.sock = (
-                tls.verifying_context(None).wrap_socket(plain, server_hostname=host)
-                if is_https
-                else plain
-            )
-            connection.request("POST", target, body.encode(), own)
-            status = connection.getresponse().status
-    except (OSError, HTTPException, ValueError) as error:
-        raise ServerFailed(type(error).__name__) from error
-    finally:
-        connection.close()
-    if not 200 <= status < 300:
-        raise ServerFailed(f"HTTP {status}")
+def post(
+    url: Url, body: bytes, headers: Mapping[str, str], *, allows_loopback: bool = False
+) -> Answer:
+    """Send bytes to a URL; return the answer, whose body is not read. One request. Raises
+    ServerFailed."""
+    with _exchange("POST", url, body, headers, allows_loopback=allows_loopback) as response:
+        return Answer(response.status, response.headers.get("Retry-After"))
 
 
 def resolve_public(host: str, *, allows_loopback: bool = False) -> str:
@@ -110,9 +79,64 @@ def resolve_public(host: str, *, allows_loopback: bool = False) -> str:
 
 
 @contextmanager
-def _connected(address: str, port: int) -> Iterator[socket.socket]:
-    """Yield a connection that is shut down after ``MAX_POST_S``, however slowly bytes arrive."""
-    plain = socket.create_connection((address, port), TIMEOUT_S)
+def _exchange(
+    method: str,
+    url: Url,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    *,
+    allows_loopback: bool,
+) -> Iterator[HTTPResponse]:
+    """Send a request and yield the response. Raises ServerFailed, for https also if the certificate
+    is not the host's, and after ``MAX_REQUEST_S``, for what reads the response, too."""
+    deadline = Deadline.in_s(MAX_REQUEST_S)
+    is_https = url.scheme == "https"
+    address = _resolve_in_time(url.host, deadline, allows_loopback and not is_https)
+    if not is_https and not ipaddress.ip_address(address).is_loopback:
+        raise ServerFailed("its URL is not https")
+    connection = HTTPConnection(url.host, url.port, timeout=TIMEOUT_S)
+    try:
+        with _connected(address, url.port, deadline) as plain:
+            connection.sock = (
+                tls.verifying_context(None).wrap_socket(plain, server_hostname=url.host)
+                if is_https
+                else plain
+            )
+            connection.request(method, url.target, body, dict(headers))
+            with connection.getresponse() as response:
+                yield response
+                if deadline.has_passed:  # the end of the connection may read as the end of a body
+                    raise ServerFailed(f"more than {MAX_REQUEST_S:g} s")
+    except (OSError, HTTPException, ValueError, RecursionError) as error:
+        raise ServerFailed(type(error).__name__) from error
+    finally:
+        connection.close()
+
+
+def _resolve_in_time(host: str, deadline: Deadline, allows_loopback: bool) -> str:
+    """Return ``resolve_public`` of a host. The resolver takes no time limit, so a thread asks it.
+    Raises ServerFailed."""
+    answers: list[str | ServerFailed] = []
+
+    def resolve() -> None:
+        try:
+            answers.append(resolve_public(host, allows_loopback=allows_loopback))
+        except ServerFailed as error:
+            answers.append(error)
+
+    thread = threading.Thread(target=resolve, daemon=True)
+    thread.start()
+    thread.join(min(TIMEOUT_S, deadline.left_s))
+    answer = answers[0] if answers else ServerFailed("its host has no address in time")
+    if isinstance(answer, ServerFailed):
+        raise answer
+    return answer
+
+
+@contextmanager
+def _connected(address: str, port: int, deadline: Deadline) -> Iterator[socket.socket]:
+    """Yield a connection that is shut down at the deadline, however slowly bytes arrive."""
+    plain = socket.create_connection((address, port), min(TIMEOUT_S, deadline.left_s))
     # TLS takes over the descriptor of the socket; a copy of it can still end the connection.
     copy = socket.socket(fileno=os.dup(plain.fileno()))
 
@@ -120,7 +144,7 @@ def _connected(address: str, port: int) -> Iterator[socket.socket]:
         with suppress(OSError):
             copy.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(MAX_POST_S, end)
+    timer = threading.Timer(deadline.left_s, end)
     timer.daemon = True
     timer.start()
     try:

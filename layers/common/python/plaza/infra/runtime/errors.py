@@ -57,6 +57,14 @@ class Unauthenticated(PlazaError):
     slug = "unauthenticated"
     title = "Authentication required"
     example = "Send the header `Authorization: Bearer <token>`."
+    challenge: ClassVar[str] = "Bearer"
+    """The header WWW-Authenticate (RFC 9110, 15.5.2; RFC 6750, 3)."""
+
+
+class InvalidToken(Unauthenticated):
+    """The token has no session, or is no key."""
+
+    challenge = 'Bearer error="invalid_token"'
 
 
 class NotFound(PlazaError):
@@ -148,6 +156,15 @@ class Conflict(PlazaError):
     status = 409
     slug = "conflict"
     title = "Conflict"
+
+
+class ChangedMeanwhile(PlazaError):
+    """The resource has none of the versions that ``If-Match`` names."""
+
+    status = 412
+    slug = "changed-meanwhile"
+    title = "Changed meanwhile"
+    example = "The post was changed since you read it. Read it again."
 
 
 class TooManyRequests(PlazaError):

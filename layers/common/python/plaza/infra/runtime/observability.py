@@ -172,7 +172,7 @@ if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:  # warnings of libraries are lines,
 
 def begin_request(event: Mapping[str, Any]) -> str | None:
     """Add the id of the request of ``event`` to all lines from now on; return it, None for none."""
-    request_id = _read_request_id(event)
+    request_id = read_request_id(event)
     _formatter.append_keys(correlation_id=request_id)
     return request_id
 
@@ -187,7 +187,8 @@ def current_request_id() -> str | None:
     return _formatter.get_current_keys().get("correlation_id")
 
 
-def _read_request_id(event: Mapping[str, Any]) -> str | None:
+def read_request_id(event: Mapping[str, Any]) -> str | None:
+    """Return the id of a request: the client's, if it sent a valid one, or the gateway's."""
     headers = event.get("headers") or {}
     client_id = headers.get("x-request-id")
     if _is_valid_client_id(client_id) and client_id not in headers.get("authorization", ""):
