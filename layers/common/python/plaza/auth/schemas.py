@@ -305,6 +305,7 @@ class SessionResponse(ResponseModel):
                     "token": "Zm9yLWRvY3VtZW50YXRpb24tb25seS1ub3QtcmVhbC0",
                     "expires_in": 2_592_000,
                     "user": {"id": "7", "nickname": "ada", "avatar": None},
+                    "reopened": False,
                 }
             ]
         }
@@ -313,9 +314,17 @@ class SessionResponse(ResponseModel):
     token: Annotated[str, Field(description="Session token, sent as `Authorization: Bearer`.")]
     expires_in: Annotated[int, Field(description="Seconds without use after which it ends.")]
     user: UserCard
+    reopened: Annotated[
+        bool, Field(description="Whether this sign-in opened a closed account again.")
+    ]
 
     @classmethod
     def of(cls, signed_in: SignedIn) -> SessionResponse:
         """Returns the response to a sign-in."""
-        user = UserCard.of(Card(signed_in.user.id, signed_in.user.nickname, signed_in.user.avatar))
-        return cls(token=signed_in.token, expires_in=signed_in.expires_in_s, user=user)
+        user = signed_in.user
+        return cls(
+            token=signed_in.token,
+            expires_in=signed_in.expires_in_s,
+            user=UserCard.of(Card(user.id, user.nickname, user.avatar)),
+            reopened=user.is_reopened,
+        )

@@ -68,7 +68,12 @@ EditedAt = Annotated[
     datetime | None, Field(description="When its author changed it last; null for never.")
 ]
 Hidden = Annotated[
-    bool, Field(description="Hidden by a moderator. Only the author gets hidden content.")
+    bool,
+    Field(
+        description=(
+            "Hidden by a moderator, or with the account of its author. Only the author gets it."
+        )
+    ),
 ]
 Likes = Annotated[int, Field(description="Number of likes.")]
 Exact = Annotated[
