@@ -1,5 +1,7 @@
 /** Passkeys: what the browser's WebAuthn takes and returns, and what the API does. */
+
 import type { Session } from "plaza-client";
+import { ProblemError } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
 import { UserError } from "shared/ui.tsx";
 import { t } from "./texts.ts";
@@ -77,4 +79,15 @@ function toText(data: ArrayBuffer): string {
 function toBytes(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+/** Does what needs a sign-in of the last minutes; where it is older, the device signs in again first. */
+export async function withFreshSignIn<T>(act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof ProblemError && error.slug === "sign-in-too-old")) throw error;
+    await signInWithPasskey();
+    return act();
+  }
 }

@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import { useForm, useRead } from "shared/hooks.ts";
 import { formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
-import { Copy, Field, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { ConfirmButton, Copy, Field, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Badge, Outcome, Table, Time, useAction } from "../parts.tsx";
+import { withFreshSignIn } from "../passkeys.ts";
 import { Runbook } from "../runbooks.tsx";
 import { t } from "../texts.ts";
 
@@ -23,12 +24,12 @@ export function ServerKeys() {
       scopes: data.getAll("scopes") as Scope[],
       requests_per_s: Number(data.get("requests_per_s")),
     };
-    setMade((await plaza.post("/ops/server-keys", { body })).key);
+    setMade((await withFreshSignIn(() => plaza.post("/ops/server-keys", { body }))).key);
     keys.reload();
   });
   const end = (id: string) =>
     action.run(async () => {
-      await plaza.delete("/ops/server-keys/{key_id}", { path: { key_id: id } });
+      await withFreshSignIn(() => plaza.delete("/ops/server-keys/{key_id}", { path: { key_id: id } }));
       keys.reload();
       return t.serverKeys.hasEnded;
     });
@@ -65,9 +66,12 @@ export function ServerKeys() {
             key.ended_at !== null ? (
               <Badge tone="plain">{t.serverKeys.ended}</Badge>
             ) : (
-              <button type="button" class="small" disabled={action.isBusy} onClick={() => void end(key.key_id)}>
-                {t.account.end}
-              </button>
+              <ConfirmButton
+                label={t.account.end}
+                confirm={t.serverKeys.endKey}
+                disabled={action.isBusy}
+                act={() => void end(key.key_id)}
+              />
             ),
           ])}
         />

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from plaza.accounts.model import Erasure
-from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.http.schemas import ResponseModel, Time
 from plaza.infra.mysql.export_sections import ExportedRow
 
 
@@ -49,13 +49,13 @@ class ErasureResponse(ResponseModel):
             )
         ),
     ]
-    requested_at: datetime
+    requested_at: Time
     erases_at: Annotated[
-        datetime | None,
+        Time | None,
         Field(description="When its data begins to be erased. Null if that was at once."),
     ]
-    erased_at: datetime | None
-    closed_at: datetime | None
+    erased_at: Time | None
+    closed_at: Time | None
 
     @classmethod
     def of(cls, erasure: Erasure) -> ErasureResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
@@ -19,7 +19,7 @@ from plaza.auth.passkeys import (
     Passkey,
 )
 from plaza.auth.phones import PHONE_PATTERN
-from plaza.infra.http.schemas import RequestModel, ResponseModel
+from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
 from plaza.users import Card
 from plaza.users.schemas import UserCard
@@ -207,8 +207,8 @@ class PasskeyResponse(ResponseModel):
 
     passkey_id: str
     name: str
-    created_at: datetime
-    used_at: Annotated[datetime | None, Field(description="The last sign-in with it.")]
+    created_at: Time
+    used_at: Annotated[Time | None, Field(description="The last sign-in with it.")]
 
     @classmethod
     def of(cls, passkey: Passkey) -> PasskeyResponse:

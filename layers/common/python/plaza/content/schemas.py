@@ -17,6 +17,7 @@ from plaza.infra.http.schemas import (
     OrderToken,
     RequestModel,
     ResponseModel,
+    Time,
     Title,
 )
 from plaza.infra.http.texts import (
@@ -427,7 +428,7 @@ class Liker(ResponseModel):
 
     user_id: str
     user: UserCard
-    at: Annotated[datetime, Field(description="When the user liked it.")]
+    at: Annotated[Time, Field(description="When the user liked it.")]
 
     @classmethod
     def of(cls, liker: ListedLiker) -> Liker:
@@ -456,7 +457,7 @@ class ReactionListItem(ResponseModel):
 
     type: TargetType
     id: str
-    at: Annotated[datetime, Field(description="When the caller liked or collected it.")]
+    at: Annotated[Time, Field(description="When the caller liked or collected it.")]
     post: Annotated[
         PostPreview | None,
         Field(

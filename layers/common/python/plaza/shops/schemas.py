@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -15,6 +14,7 @@ from plaza.infra.http.schemas import (
     IdText,
     RequestModel,
     ResponseModel,
+    Time,
 )
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.infra.mysql.sql import from_us
@@ -191,8 +191,8 @@ class ShopResponse(ResponseModel):
     ]
     currency: Currency
     open_hours: str | None
-    created_at: Annotated[datetime, Field(description="When it was created.")]
-    updated_at: Annotated[datetime, Field(description="When it was changed last.")]
+    created_at: Annotated[Time, Field(description="When it was created.")]
+    updated_at: Annotated[Time, Field(description="When it was changed last.")]
 
     @classmethod
     def of(cls, shop: Shop) -> ShopResponse:
@@ -272,7 +272,7 @@ class MemberResponse(ResponseModel):
 
     user_id: str
     role: Role
-    since: Annotated[datetime, Field(description="When the user became a member.")]
+    since: Annotated[Time, Field(description="When the user became a member.")]
 
     @classmethod
     def of(cls, member: Member) -> MemberResponse:
