@@ -6,6 +6,7 @@ const items = (of: number, one: string, other: string) => `${number(of)} ${count
 
 /** Words that the API sends; those that are missing here are shown as they are. */
 const words: Record<string, string> = {
+  "account-closed": "account closed",
   "in-transit": "in transit",
   "not-loaded": "not in Redis",
   code: "text message",
@@ -346,6 +347,7 @@ export const en = {
     title: "Erasures",
     user: "User",
     requested: "Requested",
+    erases: "Erased from",
     erased: "Erased",
     closed: "Closed",
     none: "No account was erased.",
@@ -390,6 +392,8 @@ export const en = {
         `${number(of.queued)} in queues`,
         items(of.dead, "dead letter", "dead letters"),
       ].join(", "),
+    waiting: (queue: string, messages: number, time: string) =>
+      `${queue}: ${items(messages, "message", "messages")}. One that failed is tried again within ${time}.`,
     repeated: "It is repeated until nothing is in transit.",
     silent: "The local stack does not answer.",
     refuses: "The local stack refuses",

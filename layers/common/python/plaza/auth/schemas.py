@@ -6,7 +6,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.auth.codes import CHALLENGE_PATTERN, CODE_PATTERN
 from plaza.auth.new_session import SignedIn
@@ -20,7 +20,7 @@ from plaza.auth.passkeys import (
 )
 from plaza.auth.phones import PHONE_PATTERN
 from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
-from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line, trim
 from plaza.users import Card
 from plaza.users.schemas import UserCard
 
@@ -182,10 +182,10 @@ class PasskeyRequest(RequestModel):
         Field(
             min_length=1,
             max_length=MAX_NAME_CHARS,
-            description=f"{LINE_RULE} Spaces around it are removed.",
+            description=f"{LINE_RULE} Spaces and invisible characters around it are removed.",
             json_schema_extra={"pattern": VISIBLE},
         ),
-        AfterValidator(str.strip),
+        BeforeValidator(trim),
         AfterValidator(check_line),
     ]
     code: PasskeyCode | None = None

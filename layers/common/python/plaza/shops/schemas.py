@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from plaza.counters import ShopCounter
 from plaza.infra.http.schemas import (
@@ -16,7 +16,7 @@ from plaza.infra.http.schemas import (
     ResponseModel,
     Time,
 )
-from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line, trim
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.settings import settings
 from plaza.shops.model import (
@@ -54,6 +54,7 @@ NamePrefix = Annotated[
 _Line = Annotated[
     str,
     Field(min_length=1, description=LINE_RULE, json_schema_extra={"pattern": VISIBLE}),
+    BeforeValidator(trim),
     AfterValidator(check_line),
 ]
 _Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]

@@ -26,7 +26,7 @@ from pydantic import (
 from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
 from plaza.infra.http.responses import PROBLEM, format_time
 from plaza.infra.http.routes import Endpoint, Responses
-from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line, trim
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
@@ -59,6 +59,7 @@ Title = Annotated[
         description=LINE_RULE,
         json_schema_extra={"pattern": VISIBLE},
     ),
+    BeforeValidator(trim),
     AfterValidator(check_line),
 ]
 Ids = Annotated[
