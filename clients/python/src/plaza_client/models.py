@@ -556,7 +556,7 @@ class PasskeyRequest(TypedDict):
     """`clientDataJSON` of the browser."""
     code: NotRequired[str | None]
     name: str
-    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed."""
+    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed."""
 
 
 class PhoneRequest(TypedDict):
@@ -631,7 +631,7 @@ class ProfileUpdateRequest(TypedDict):
     avatar: NotRequired[str | None]
     """Null removes the avatar."""
     nickname: NotRequired[str]
-    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed."""
+    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed."""
     time_zone: NotRequired[str]
     """Name of a zone in the IANA time zone database, such as `Europe/Berlin`. It decides which day it is for check-ins."""
 
