@@ -90,9 +90,7 @@ class Shell:
         self.seconds = 0.0
         self._stack, self._directory = stack, directory
         self._errors = (directory.parent / "errors.log").open("w+")
-        fresh = {
-            k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))
-        }
+        fresh = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
         self._bash = subprocess.Popen(
             ["bash", "-euo", "pipefail"],
             cwd=ROOT,
