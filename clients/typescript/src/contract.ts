@@ -3108,7 +3108,7 @@ export interface components {
             /** @description `clientDataJSON` of the browser. */
             client_data: string;
             code?: string | null;
-            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed. */
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed. */
             name: string;
         };
         /** @description A passkey of the caller. */
@@ -3332,7 +3332,7 @@ export interface components {
         ProfileUpdateRequest: {
             /** @description Null removes the avatar. */
             avatar?: string | null;
-            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed. */
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed. */
             nickname?: string;
             /**
              * Format: time-zone
