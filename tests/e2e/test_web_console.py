@@ -261,7 +261,7 @@ def test_an_erasure_is_listed(
     leaving = next(_ids)
     assert user(leaving)("DELETE", "/users/me").status < 300
     app = open_console("/erasures")
-    expect(app.page.get_by_role("row", name=str(leaving))).to_contain_text("eras")
+    expect(app.page.get_by_role("row", name=str(leaving))).to_contain_text("account closed")
     app.check_accessibility()
 
 
@@ -356,9 +356,12 @@ def test_an_audit_is_in_transit_until_all_changes_have_arrived(
 
 
 def test_an_audit_that_compared_nothing_is_no_verdict(
-    open_console: Callable[..., AppPage], base_url: str
+    open_console: Callable[..., AppPage], base_url: str, user: Callable[[int], Client]
 ) -> None:
     """Given an answer of the API in which Redis has loaded no target since an outage."""
+    author = user(next(_ids))
+    post_id = author("POST", "/posts", {"kind": "note", "title": "T", "body": "B"}).json["id"]
+    assert author("PUT", f"/posts/{post_id}/likes/me").status == 200
     app = open_console("/")
     page = app.page
 

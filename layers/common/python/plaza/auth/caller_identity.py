@@ -41,6 +41,7 @@ FRESH_ROUTES = frozenset(
     f"{method} {path}"
     for method, path in (
         ("DELETE", "/passkeys/{passkey_id}"),
+        ("DELETE", "/users/me"),
         ("DELETE", "/users/{user_id}"),
         ("GET", "/users/{user_id}/export"),
         ("POST", "/ops/server-keys"),
