@@ -20,7 +20,7 @@ from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.switch_state import WARMING_UP
-from tools.python_client import write_files
+from tools.python_client import find_refs, write_files
 from tools.release import read_version
 from tools.template.functions import importable
 
@@ -129,6 +129,7 @@ def make_contract() -> str:
     for path, methods in contract["paths"].items():
         for method, operation in methods.items():
             _tidy_operation(path, method, operation, contract["components"])
+    _open_enums(contract)
     contract["info"] |= {"contact": _CONTACT, "license": _LICENSE}
     contract["components"]["headers"] = _LIMIT_HEADERS
     contract["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
@@ -305,6 +306,57 @@ def _tidy_schema(schema: Any) -> None:
     if "description" in schema:
         for choice in schema.get("anyOf", ()):
             choice.pop("description", None)
+
+
+def _open_enums(contract: dict[str, Any]) -> None:
+    """Mark the enums of responses, to which a later version may add: ``x-open-enum``. Raises
+    ValueError for a schema of both requests and responses, which is open and closed."""
+    operations = [item for methods in contract["paths"].values() for item in methods.values()]
+    schemas = contract["components"]["schemas"]
+    sent = _reach(
+        [(item.get("requestBody"), item.get("parameters")) for item in operations], schemas
+    )
+    received = _reach([item["responses"] for item in operations], schemas)
+    if both := sent & received:
+        raise ValueError(f"of requests and of responses: {sorted(both)}")
+    members = {ref for name in received for ref in _find_members(schemas[name])}
+    for name in received:
+        _mark_enums(schemas[name], is_member=name in members)
+
+
+def _reach(values: object, schemas: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas that ``values`` lead to."""
+    reached: set[str] = set()
+    new = set(find_refs(values))
+    while new:
+        reached |= new
+        new = {ref for name in new for ref in find_refs(schemas[name])} - reached
+    return reached
+
+
+def _find_members(schema: Any) -> set[str]:
+    """Return the names of the members of the unions in a schema, which their ``type`` tells
+    apart."""
+    if isinstance(schema, list):
+        return set().union(*map(_find_members, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = {ref for choice in schema.get("anyOf", ()) for ref in find_refs(choice)}
+    return (own if len(own) > 1 else set()).union(*map(_find_members, schema.values()))
+
+
+def _mark_enums(schema: Any, *, is_member: bool = False) -> None:
+    parts: list[Any] = []
+    if is_member:
+        parts = [value for name, value in schema["properties"].items() if name != "type"]
+    elif isinstance(schema, dict):
+        if "enum" in schema:
+            schema["x-open-enum"] = True
+        parts = [value for key, value in schema.items() if key != "examples"]
+    elif isinstance(schema, list):
+        parts = schema
+    for part in parts:
+        _mark_enums(part)
 
 
 # ---------------------------------------------------------------- examples

@@ -60,7 +60,7 @@ def _format(text: str) -> str:
 
 
 def _make_models(schemas: dict[str, Any]) -> str:
-    order = TopologicalSorter({name: sorted(_refs(schema)) for name, schema in schemas.items()})
+    order = TopologicalSorter({name: sorted(find_refs(schema)) for name, schema in schemas.items()})
     models = [_make_model(name, schemas[name]) for name in order.static_order()]
     return (
         _HEAD.format("The types of the API: what requests take and responses have.")
@@ -81,18 +81,19 @@ def _make_model(name: str, schema: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _refs(value: object) -> Iterator[str]:
+def find_refs(value: object) -> Iterator[str]:
     """Yield the names of the schemas that a schema needs, without those in its examples."""
     match value:
         case {"$ref": str(ref)}:
-            yield ref.rpartition("/")[2]
+            if ref.startswith("#/components/schemas/"):
+                yield ref.rpartition("/")[2]
         case dict():
             for key, inner in value.items():
                 if key != "examples":
-                    yield from _refs(inner)
-        case list():
+                    yield from find_refs(inner)
+        case list() | tuple():
             for inner in value:
-                yield from _refs(inner)
+                yield from find_refs(inner)
 
 
 def _type_of(schema: dict[str, Any], prefix: str = "", sequence: str = "list") -> str:
@@ -106,7 +107,8 @@ def _type_of(schema: dict[str, Any], prefix: str = "", sequence: str = "list") -
         case {"const": value}:
             return f"Literal[{value!r}]"
         case {"enum": list(values)}:
-            return f"Literal[{', '.join(map(repr, values))}]"
+            names = f"Literal[{', '.join(map(repr, values))}]"
+            return f"{names} | str" if schema.get("x-open-enum") else names
         case {"type": "array", "items": items}:
             return f"{sequence}[{_type_of(items, prefix, sequence)}]"
         case {"type": "object", "additionalProperties": dict(inner)}:

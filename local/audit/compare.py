@@ -101,6 +101,7 @@ class AuditReport:
             "pending": self.pending,
             "outbox_index": self.outbox_index,
             "queued": sum(self.queued.values()),
+            "queues": {name: number for name, number in self.queued.items() if number},
             "dead": sum(self.dead.values()),
             "spilled": sum(self.spilled.values()),
             "moving": self.moving,

@@ -28,6 +28,7 @@ from local.load.interactions import Interactions
 from local.load.player import Player
 from local.stack import deployment
 from local.stack.cluster import Cluster
+from local.stack.queue_registry import load_queues
 from local.stack.servers import Server
 from local.stack.stack import Stack, use_stack
 from local.stack.tokens import open_sessions
@@ -86,12 +87,21 @@ class Control:
         }
 
     def audit(self, wait: bool) -> dict[str, Any]:
-        """Return the report of ``python -m local audit``. ``wait``: as ``--wait`` does, for a
-        moment. Raises CommandError."""
+        """Return the report of ``python -m local audit``; of each queue with messages their number
+        and the seconds after which a failed one is tried again at the latest. ``wait``: as
+        ``--wait`` does, for a moment. Raises CommandError."""
         with use_stack(self._stack):
-            if wait:
-                return audit_when_quiet(self._stack, AUDIT_WAIT_S).to_json()
-            return run_audit(self._stack).to_json()
+            read = audit_when_quiet(self._stack, AUDIT_WAIT_S) if wait else run_audit(self._stack)
+        report, queues = read.to_json(), load_queues()
+        report["queues"] = [
+            {
+                "name": name,
+                "messages": number,
+                "retry_s": max(queues[name].visibility_s, *queues[name].retry.back_off_s),
+            }
+            for name, number in report["queues"].items()
+        ]
+        return report
 
     def open_operator_session(self) -> dict[str, Any]:
         """Return a new session of an operator, as the client stores it. Raises CommandError."""

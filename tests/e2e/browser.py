@@ -16,6 +16,7 @@ from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
+    Locator,
     Page,
     StorageState,
     ViewportSize,
@@ -99,6 +100,23 @@ def has_any(page: Page, entries: Sequence[object]) -> bool:
     """Return whether there is one, after the browser's events were read."""
     page.wait_for_timeout(20)
     return len(entries) > 0
+
+
+def confirm(button: Locator, question: str, word: str = "") -> None:
+    """Press a button that asks: Enter keeps, a double click ends nothing, its dialog acts. ``word``
+    is typed first."""
+    dialog = button.page.get_by_role("dialog", name=question)
+    button.click()
+    expect(dialog.get_by_role("button", name="Keep it as it is")).to_be_focused(timeout=TIMEOUT_MS)
+    button.page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    button.dblclick()
+    if not dialog.is_visible():  # the second click was on *keep*
+        button.click()
+    if word:
+        expect(dialog.get_by_role("button").last).to_be_disabled()
+        dialog.get_by_role("textbox").fill(word)
+    dialog.get_by_role("button").last.click()
 
 
 def find_wide(page: Page) -> list[str]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,15 +23,14 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from cli.paths import LAYER, ROOT, CommandError
+from cli.paths import ROOT, CommandError
 from local.stack.ports import free_port
 from local.stack.stack import Stack
 from plaza_client import Plaza, Webhook
-from tests.e2e import cookbook
 from tests.e2e.client import read_like_totals, wait_until
 
 GUIDE = ROOT / "docs" / "guides" / "adopt.md"
-CLIENT = ROOT / "clients" / "python" / "src"
+APP = ROOT / "examples" / "cookbook"
 SEPARATOR = "\x1e"
 ANN, BOB, CEM, DEE = range(6_300_001, 6_300_005)
 SOUP, PIE, TEA = range(6_300_101, 6_300_104)
@@ -39,7 +38,6 @@ MAX_COMMAND_S = 120
 MAX_DELIVERY_S = 150  # of an event; a run that begins may take 45 s
 
 ROWS = f"""
-{cookbook.SCHEMA}
 INSERT INTO person VALUES ({ANN}, 'ann', '2024-01-01 08:00:00'),
   ({BOB}, 'bob', '2024-01-02 08:00:00'), ({CEM}, 'cem', '2024-01-03 08:00:00');
 INSERT INTO session VALUES ('session-{ANN}', {ANN}), ('session-{BOB}', {BOB}),
@@ -91,15 +89,12 @@ class Shell:
         self.port = free_port()
         self.seconds = 0.0
         self._stack, self._directory = stack, directory
-        self._errors = (directory / "errors.log").open("w+")
+        self._errors = (directory.parent / "errors.log").open("w+")
+        fresh = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
         self._bash = subprocess.Popen(
             ["bash", "-euo", "pipefail"],
-            cwd=directory,
-            env={
-                **os.environ,
-                "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-                "PYTHONPATH": f"{ROOT}:{LAYER}:{CLIENT}",
-            },
+            cwd=ROOT,
+            env={**fresh, "HOME": str(directory.parent)},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -141,7 +136,7 @@ class Shell:
     def read_errors(self) -> str:
         """Return what commands wrote to standard error."""
         self._errors.flush()
-        return (self._directory / "errors.log").read_text()
+        return (self._directory.parent / "errors.log").read_text()
 
     def close(self) -> None:
         """End the app, if it runs, and the shell."""
@@ -150,18 +145,21 @@ class Shell:
         self._errors.close()
 
     def _adapt(self, text: str) -> str:
+        # Without a package index: what the guide installs is in the environment of the tests.
+        packages = f"{sysconfig.get_path('purelib')}\n{ROOT}/clients/python/src"
         text = re.sub(
-            r"^pip install .*$", "", text, flags=re.MULTILINE
-        )  # it is in this environment
+            r"^pip install .*$",
+            f"printf '{packages}' > .venv/lib/python3*/site-packages/installed.pth",
+            text,
+            flags=re.MULTILINE,
+        )
+        text = text.replace("python3 -m venv", f"{sys.executable} -m venv")
+        text = text.replace('-m "$@"', f'-m "$1" --dir {self._stack.directory} "${{@:2}}"')
+        text = text.replace('"$PLAZA/.venv/bin/python"', sys.executable)
         text = text.replace("8000", str(self.port))
         text = re.sub(r" &$", " > app.log 2>&1 &", text, flags=re.MULTILINE)
         # Other tests of this stack have webhooks that fail, which is status 1.
-        text = re.sub(r"(webhooks list)$", r"\1 || true", text, flags=re.MULTILINE)
-        return re.sub(
-            r"\.venv/bin/python -m (local|ops)",
-            rf"{sys.executable} -m \1 --dir {self._stack.directory}",
-            text,
-        )
+        return re.sub(r"(webhooks list)$", r"\1 || true", text, flags=re.MULTILINE)
 
 
 @pytest.fixture
@@ -181,17 +179,16 @@ def dispatching(stack: Stack) -> Iterator[None]:
 
 @pytest.fixture
 def shell(stack: Stack, tmp_path: Path) -> Iterator[Shell]:
-    """A shell in the directory of the app. At the end its webhook is ended."""
-    shutil.copy(cookbook.__file__, tmp_path / "cookbook.py")
-    with closing(sqlite3.connect(tmp_path / "cookbook.db")) as db:
-        db.executescript(ROWS)
-    opened = Shell(stack, tmp_path)
+    """A shell that begins in the checkout, and copies the app into an empty home. At the end its
+    webhook is ended."""
+    before = sorted(APP.parent.rglob("*"))
+    opened = Shell(stack, tmp_path / "cookbook")
     try:
         yield opened
-        end = opened._adapt(".venv/bin/python -m ops webhooks end")
-        opened.run(f'test -z "${{MADE:-}}" || {end} "${{MADE%% *}}"')
+        opened.run('test -z "${MADE:-}" || plaza ops webhooks end "${MADE%% *}"')
     finally:
         opened.close()
+    assert sorted(APP.parent.rglob("*")) == before, "nothing is left in the checkout"
 
 
 class App:
@@ -238,10 +235,15 @@ def test_the_cookbook_adopts_plaza_as_the_guide_says(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     began_s = time.monotonic()
-    app = App(shell.port, tmp_path)
+    directory = tmp_path / "cookbook"
+    app = App(shell.port, directory)
+    shell.follow(0)
+    shell.run("python -c 'import cookbook; cookbook.connect().__enter__()'")
+    with closing(sqlite3.connect(directory / "cookbook.db")) as db:
+        db.executescript(ROWS)
 
     # Everything that the app has is imported, and the numbers are the source's.
-    imported = shell.follow(0, 1, 2, 3)[-1]
+    imported = shell.follow(1, 2, 3)[-1]
     assert "differ" not in imported
     assert [read_like_totals(rows, recipe) for recipe in (SOUP, PIE)] == [(2, 2), (1, 1)]
     assert rows(

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from local.load.town import make_voucher
-from tests.e2e.browser import needs_browser
+from tests.e2e.browser import confirm, needs_browser
 from tests.e2e.client import Client, problem, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
@@ -130,6 +130,5 @@ def test_an_owner_offers_redeems_and_appoints_in_the_app(
     sale.get_by_label("Title").fill("Supper")
     sale.get_by_role("button", name="Save").click()
     renamed = page.get_by_role("article", name="Sale of Supper")
-    renamed.get_by_role("button", name="Withdraw").click()
-    renamed.get_by_role("button", name="Really withdraw? No further order succeeds.").click()
+    confirm(renamed.get_by_role("button", name="Withdraw"), "Withdraw this voucher?")
     expect(renamed).to_contain_text("withdrawn")

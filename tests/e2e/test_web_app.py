@@ -17,7 +17,7 @@ from playwright.sync_api import Route, expect
 from local.load import pictures
 from local.load.town import make_voucher
 from local.stack.stack import Stack
-from tests.e2e.browser import has_any, needs_browser
+from tests.e2e.browser import confirm, has_any, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
@@ -175,8 +175,7 @@ def test_a_post_has_comments_and_likers(
     page.get_by_role("button", name="Likers").click()
     expect(page.get_by_role("listitem").filter(has_text="Grace")).to_be_visible()
     page.get_by_role("button", name="Comments").click()
-    remark.get_by_role("button", name="Delete").click()
-    remark.get_by_role("button", name="Really delete this comment?").click()
+    confirm(remark.get_by_role("button", name="Delete"), "Delete this comment?")
     expect(page.get_by_text("No comments yet")).to_be_visible()
 
 
@@ -196,8 +195,7 @@ def test_a_post_is_written_and_deleted(open_app: OpenApp) -> None:
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("heading", name="Night train")).to_be_visible()
     expect(page).to_have_title("Night train · Plaza")
-    page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Really delete this post?").click()
+    confirm(page.get_by_role("button", name="Delete"), "Delete this post?")
     expect(page.get_by_role("heading", name="Feed")).to_be_visible()
 
 
@@ -333,8 +331,7 @@ def test_an_order_shows_its_code_and_is_cancelled(
     app.check_accessibility()
     redemption = f"/vouchers/{voucher}/redemptions"
     assert admin("POST", redemption, {"code": first}).status >= 400
-    shown.get_by_role("button", name="Cancel").click()
-    shown.get_by_role("button", name="Really cancel this order?").click()
+    confirm(shown.get_by_role("button", name="Cancel"), "Cancel this order?")
     expect(shown).to_contain_text("cancelled")
     expect(shown.get_by_role("button")).to_have_count(0)
     assert buyer("GET", f"/orders/{order}").json["status"] == "cancelled"
@@ -426,8 +423,7 @@ def test_a_post_is_reported_and_its_author_blocked(
     assert report["target"] == {"type": "post", "id": post_id}
     assert (report["reason"], report["details"]) == ("abuse", "Again and again.")
     page.get_by_role("link", name=f"Writer {writer_id}").click()
-    page.get_by_role("button", name="Block").click()
-    page.get_by_role("button", name="Really block?").click()
+    confirm(page.get_by_role("button", name="Block"), "Block this user?")
     expect(page.get_by_role("button", name="Unblock")).to_be_visible()
     app.check_accessibility()
     blocks = "/users/me/blocks"

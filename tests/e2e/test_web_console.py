@@ -17,7 +17,7 @@ from local.load.town import make_voucher
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
-from tests.e2e.browser import AppPage, find_wide, has_any, needs_browser
+from tests.e2e.browser import AppPage, confirm, find_wide, has_any, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
@@ -261,7 +261,7 @@ def test_an_erasure_is_listed(
     leaving = next(_ids)
     assert user(leaving)("DELETE", "/users/me").status < 300
     app = open_console("/erasures")
-    expect(app.page.get_by_role("row", name=str(leaving))).to_contain_text("eras")
+    expect(app.page.get_by_role("row", name=str(leaving))).to_contain_text("account closed")
     app.check_accessibility()
 
 
@@ -323,6 +323,7 @@ def test_an_audit_is_in_transit_until_all_changes_have_arrived(
         "dead": 0,
         "pending": 9,
         "queued": 11,
+        "queues": [{"name": "reactions", "messages": 11, "retry_s": 300}],
         "differences": ["post 1: the counter is 1 late"],
     }
     held: list[Route] = []
@@ -339,6 +340,7 @@ def test_an_audit_is_in_transit_until_all_changes_have_arrived(
     page.get_by_role("button", name="Audit everything").click()
     full = page.get_by_role("region", name="Full audit")
     expect(full).to_contain_text("In transit: 116 targets")
+    expect(full).to_contain_text("reactions: 11 messages. One that failed is tried again within 5")
     expect(full).not_to_contain_text("Not clean")
     expect(page.get_by_role("button", name="Audit everything")).to_be_disabled()
     app.check_accessibility()
@@ -351,6 +353,33 @@ def test_an_audit_is_in_transit_until_all_changes_have_arrived(
     page.unroute("**/local/audit")
     page.get_by_role("button", name="Audit everything").click()
     expect(full).to_contain_text("drift 0")
+
+
+def test_an_audit_that_compared_nothing_is_no_verdict(
+    open_console: Callable[..., AppPage], base_url: str, user: Callable[[int], Client]
+) -> None:
+    """Given an answer of the API in which Redis has loaded no target since an outage."""
+    author = user(next(_ids))
+    post_id = author("POST", "/posts", {"kind": "note", "title": "T", "body": "B"}).json["id"]
+    assert author("PUT", f"/posts/{post_id}/likes/me").status == 200
+    app = open_console("/")
+    page = app.page
+
+    def unload(route: Route) -> None:
+        answer = route.fetch()
+        audit = answer.json()
+        for item in audit["items"]:
+            item |= {"state": "not-loaded", "total": None, "outbox": 0}
+        audit["totals"] |= {"drift": 0, "differing": 0, "total": 0, "rows": 0, "counter": 0}
+        route.fulfill(response=answer, json=audit)
+
+    page.route(f"{base_url}/ops/audit*", unload)
+    page.reload()
+    audit = page.get_by_role("region", name="Live audit")
+    expect(audit).to_have_class("verdict unknown")
+    expect(audit).to_contain_text(re.compile(r"0 of [1-9]\d* compared"))
+    expect(audit).not_to_contain_text("No drift")
+    app.check_accessibility()
 
 
 def test_what_cannot_be_read_any_more_is_grey(
@@ -408,9 +437,7 @@ def test_a_dead_letter_is_purged(
     app = open_console("/queues/reactions")
     page = app.page
     letter = page.get_by_role("article").filter(has_text="not readable")
-    letter.get_by_role("button", name="Purge").click()
-    expect(letter).to_have_count(1)
-    letter.get_by_role("button", name="Really delete it for ever?").click()
+    confirm(letter.get_by_role("button", name="Purge"), "Delete this message for ever?")
     expect(page.get_by_role("status").filter(has_text="The message is deleted.")).to_be_visible()
     expect(letter).to_have_count(0)
     app.check_accessibility()
@@ -529,7 +556,7 @@ def test_an_operator_makes_a_key_of_a_server_sees_it_once_and_ends_it(
     page.set_viewport_size({"width": 390, "height": 844})
     assert find_wide(page) == []
     assert Client(base_url, key)("GET", "/ops/server-keys").status in (401, 403)
-    row.get_by_role("button", name="End").click()
+    confirm(row.get_by_role("button", name="End"), "End this key?")
     expect(row).to_contain_text("ended")
     page.reload()
     expect(row).to_contain_text("ended")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.e2e.browser import PHONE, find_wide, needs_browser
+from tests.e2e.browser import PHONE, confirm, find_wide, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.depth import choose
@@ -131,9 +131,9 @@ def test_users_download_their_data_and_erase_their_account(
     assert sorted(row["title"] for row in exported["posts"]) == ["Post 0", "Post 1", "Post 2"]
     expect(page.get_by_role("status").filter(has_text="Your data is downloaded")).to_be_visible()
     app.check_accessibility()
-    erase = page.get_by_role("button", name="Delete my account")
-    erase.click()
-    page.get_by_role("button", name="Really delete everything?").click()
+    confirm(
+        page.get_by_role("button", name="Delete my account"), "Delete your account?", word="delete"
+    )
     expect(page.get_by_role("link", name="Sign in", exact=True)).to_be_visible()
     assert client("GET", "/users/me").status == 401
 

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
-from tests.e2e.browser import has_any, needs_browser
+from tests.e2e.browser import confirm, has_any, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
@@ -165,8 +165,7 @@ def test_ones_own_post_is_in_the_feed_and_in_the_profile_at_once(
     page.get_by_role("link", name="Feed").click()
     expect(page.get_by_role("link", name="Just now")).to_be_visible()
     page.get_by_role("link", name="Just now").click()
-    page.get_by_role("button", name="Delete").click()
-    page.get_by_role("button", name="Really delete this post?").click()
+    confirm(page.get_by_role("button", name="Delete"), "Delete this post?")
     expect(page.get_by_text("Your feed is empty")).to_be_visible()
 
 
@@ -174,8 +173,7 @@ def test_a_block_is_known_after_a_reload(open_app: OpenApp, author: tuple[int, C
     author_id, _ = author
     app = open_app(f"/users/{author_id}", next(_ids))
     page = app.page
-    page.get_by_role("button", name="Block").click()
-    page.get_by_role("button", name="Really block?").click()
+    confirm(page.get_by_role("button", name="Block"), "Block this user?")
     unblock = page.get_by_role("button", name="Unblock")
     expect(unblock).to_be_focused()
     page.reload()

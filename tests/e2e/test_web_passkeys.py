@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, CDPSession, expect
 
 from local.stack.stack import Stack
-from tests.e2e.browser import AppPage, needs_browser, open_context
+from tests.e2e.browser import AppPage, confirm, needs_browser, open_context
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
@@ -131,7 +131,7 @@ def test_a_moderator_opens_moderation_and_ends_the_own_sessions(
     expect(sessions.get_by_role("row")).to_have_count(3)
     expect(sessions.get_by_role("row", name="this one")).to_contain_text("moderator")
     device.app.check_accessibility()
-    sessions.get_by_role("button", name="End").click()
+    confirm(sessions.get_by_role("button", name="End"), "End this session?")
     expect(page.get_by_role("status").filter(has_text="The session has ended")).to_be_visible()
     expect(sessions.get_by_role("row")).to_have_count(2)
     expect(page.get_by_role("region", name="Passkeys")).to_contain_text("Laptop")

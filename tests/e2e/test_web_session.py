@@ -8,12 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from itertools import count
 from json import dumps
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from local.load.town import make_voucher
-from tests.e2e.browser import AppPage, describe_session, needs_browser
+from local.stack.servers import connect_redis
+from local.stack.stack import Stack
+from tests.e2e.browser import AppPage, confirm, describe_session, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp, Tokens
 from tests.support.node import needs_npm_packages
@@ -277,3 +280,28 @@ def test_tabs_sign_in_and_out_together_and_a_draft_goes_with_its_user(open_app: 
     sign_in_at(first, f"+1 415 555 01{next(_phones)}")
     expect(text).to_have_value("")  # another user
     expect(second.get_by_role("link", name=PROFILE)).to_be_visible()
+
+
+def test_an_old_session_signs_in_again_before_the_account_closes_and_a_sign_in_opens_it(
+    open_app: OpenApp, rows: Callable[..., Any], stack: Stack
+) -> None:
+    app = open_app("/sign-in", refused=(401, 403))
+    page, phone = app.page, f"+1 415 555 01{next(_phones)}"
+    sign_in_at(page, phone)
+    user_id = page.evaluate("JSON.parse(localStorage['plaza-session']).user.id")
+    app.open("/settings")
+    page.get_by_role("button", name="Delete my account").wait_for()
+    rows("UPDATE session SET signed_in_at = '2026-01-01' WHERE user_id = %s", user_id)
+    with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as redis:
+        redis.delete(*redis.scan_iter("*session:*"))  # else it is read from MySQL in a minute
+    button = page.get_by_role("button", name="Delete my account")
+    confirm(button, "Delete your account?", word="delete")
+    dialog = page.get_by_role("dialog", name="Sign in")
+    expect(dialog).to_contain_text("For this you sign in again")
+    app.check_accessibility()
+    sign_in_at(dialog, phone)
+    expect(page.locator(".toast")).to_contain_text("Your account is closed")
+    app.open("/sign-in")
+    sign_in_at(page, phone)
+    expect(page.locator(".toast")).to_contain_text("Your account is open again")
+    assert page.evaluate("JSON.parse(localStorage['plaza-session']).user.id") == user_id

@@ -698,7 +698,7 @@ ROUTES: list[UseCase] = [
         role="admin",
         given=_of_neighbour,
         then=[],
-        varying={"requested_at"},
+        varying={"requested_at", "erases_at"},
     ),
     _route(
         "PUT /auth/phone",
@@ -727,7 +727,7 @@ ROUTES: list[UseCase] = [
     _route(
         "DELETE /users/me",
         then=[ClientRequest("DELETE /users/me", NEIGHBOUR)],
-        varying={"requested_at"},
+        varying={"requested_at", "erases_at"},
     ),
     _route(_CHECK_IN.operation),
     _route(_CHECK_IN.operation, then=[_CHECK_IN], variant="twice"),

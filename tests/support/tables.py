@@ -56,6 +56,7 @@ TABLES: Mapping[str, Table] = {
     "binlog_position": Table("changes", _PROGRESS),
     "cancelled_order": Table("flash_sales", AUDITED, {"buyer_id": User("repeats orders", _ORDER)}),
     "checkin": Table("checkins", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
+    "closed_user": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "content": Table(
         "content",
         AUDITED,

@@ -186,3 +186,8 @@ export function deviceZone(): string {
 export function fill<Part>(text: string, parts: Record<string, Part>): (string | Part)[] {
   return text.split(/\{(\w+)\}/).map((piece, index) => (index % 2 === 0 ? piece : (parts[piece] ?? piece)));
 }
+
+/** Returns the word for a value of the API; a value that this page does not know, as it is. */
+export function wordOf(words: Record<string, string>, value: string): string {
+  return words[value] ?? value;
+}

@@ -12,7 +12,7 @@ let isOver = false;
 let readers = 0;
 const leaving = new Set<() => void>();
 const following = new Set<() => void>();
-let ask: () => Promise<boolean> = async () => false;
+let ask: (isAgain: boolean) => Promise<boolean> = async () => false;
 
 plaza.onSession((session, change) => {
   isOver = change === "ended";
@@ -75,29 +75,30 @@ export function useSessionChange(listener: (isSignedIn: boolean) => void): void 
   );
 }
 
-/** Sets how a user is asked to sign in. `how` returns whether the user did. */
-export function setAsking(how: () => Promise<boolean>): void {
+/** Sets how a user is asked to sign in, `isAgain` with a session that is too old. `how` returns whether the user did. */
+export function setAsking(how: (isAgain: boolean) => Promise<boolean>): void {
   ask = how;
 }
 
-async function requireSession(): Promise<void> {
+async function requireSession(isAgain = false): Promise<void> {
   const before = userId;
-  const isSignedIn = await ask();
+  const isSignedIn = await ask(isAgain);
   // What one user began, another one does not finish.
   if (!isSignedIn || (before !== null && before !== userId)) throw new NotSignedIn();
 }
 
 /**
- * Does what needs a session. Without one, and when it has ended, it asks the user to sign in first;
- * throws NotSignedIn if the user does not.
+ * Does what needs a session. Without one, when it has ended, and where the sign-in is too old, it asks the user to
+ * sign in first; throws NotSignedIn if the user does not.
  */
 export async function withSession<T>(act: () => Promise<T>): Promise<T> {
   if (plaza.session === null) await requireSession();
   try {
     return await act();
   } catch (error) {
-    if (!(error instanceof ProblemError && error.slug === "unauthenticated")) throw error;
-    await requireSession();
+    const slug = error instanceof ProblemError ? error.slug : "";
+    if (slug !== "unauthenticated" && slug !== "sign-in-too-old") throw error;
+    await requireSession(slug === "sign-in-too-old");
     return act();
   }
 }

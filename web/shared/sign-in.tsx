@@ -6,6 +6,7 @@ import { fill } from "./language.ts";
 import { IS_LOCAL, plaza } from "./plaza.ts";
 import { hasEnded, setAsking } from "./session.ts";
 import { shared } from "./texts.ts";
+import { say } from "./toast.tsx";
 import { Field, Problem, Title } from "./ui.tsx";
 
 interface Challenge {
@@ -38,18 +39,24 @@ function Steps({ heading, children }: { heading: Heading; children?: ComponentCh
 
 let setDialog: (isOpen: boolean) => void = () => undefined;
 let answers: ((isSignedIn: boolean) => void)[] = [];
+/** The session that was too old when the dialog was opened; undefined without one. */
+let oldToken: string | undefined;
+const isSignedIn = () => plaza.session !== null && plaza.session.token !== oldToken;
 setAsking(
-  () =>
+  (isAgain) =>
     new Promise((answer) => {
       answers.push(answer);
+      oldToken = isAgain ? plaza.session?.token : undefined;
       setDialog(true);
     }),
 );
 
-function answer(isSignedIn: boolean): void {
+function answer(): void {
   const waiting = answers;
+  const result = isSignedIn();
   answers = [];
-  for (const resolve of waiting) resolve(isSignedIn);
+  oldToken = undefined;
+  for (const resolve of waiting) resolve(result);
 }
 
 /** The dialog over the page in which a user signs in who wants something that needs a session. */
@@ -64,12 +71,12 @@ export function SignInDialog() {
     if (isOpen) dialog.current?.showModal();
   }, [isOpen]);
   useEffect(() => {
-    if (isOpen && session !== null) dialog.current?.close(); // here, or in another tab
+    if (isOpen && isSignedIn()) dialog.current?.close(); // here, or in another tab
   }, [isOpen, session]);
   const close = () => {
     hideText();
     setOpen(false);
-    answer(plaza.session !== null);
+    answer();
   };
   if (!isOpen) return null;
   return (
@@ -101,7 +108,7 @@ function AskForCode({ heading: Heading, onSent }: { heading: Heading; onSent: (s
     <>
       <Heading text={shared.signIn.title} />
       <form class="narrow" noValidate onSubmit={form.submit}>
-        <p>{hasEnded() ? shared.signIn.ended : shared.signIn.how}</p>
+        <p>{oldToken !== undefined ? shared.signIn.again : hasEnded() ? shared.signIn.ended : shared.signIn.how}</p>
         <Field
           form={form}
           name="phone"
@@ -122,8 +129,9 @@ function AskForCode({ heading: Heading, onSent }: { heading: Heading; onSent: (s
 
 function EnterCode({ heading: Heading, sent, back }: { heading: Heading; sent: Challenge; back: () => void }) {
   const form = useForm(async (data) => {
-    await plaza.signIn(sent.challenge, String(data.get("code")).trim());
+    const session = await plaza.signIn(sent.challenge, String(data.get("code")).trim());
     hideText();
+    if (session.reopened) say(shared.signIn.reopened);
   });
   return (
     <>

@@ -324,24 +324,83 @@ export function Field({ form, name, label, rows, help, type = "text", options, .
 
 interface ConfirmProps {
   label: string;
-  /** The label while it waits for the second click; without one it acts at the first. */
+  /** The question of the dialog; without one the button acts at once. */
   confirm?: string | undefined;
+  /** What follows, below the question. */
+  text?: string;
+  /** What is typed before it acts. */
+  word?: string;
   act: () => void;
   class?: string;
   disabled?: boolean;
 }
 
-/** A button that asks again before it acts. */
-export function ConfirmButton({ label, confirm, act, class: name = "small", disabled = false }: ConfirmProps) {
-  const [isAsked, setAsked] = useState(false);
-  const click = () => {
-    setAsked(confirm !== undefined && !isAsked);
-    if (isAsked || confirm === undefined) act();
+/** How long the dialog only keeps: the second click of a double click is no answer. */
+const MIN_READ_MS = 600;
+
+/** A button that asks in a dialog before it acts. */
+export function ConfirmButton({ label, confirm, text, word, act, class: name = "small", disabled }: ConfirmProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [isOpen, setOpen] = useState(false);
+  const [isRead, setRead] = useState(false);
+  const [typed, setTyped] = useState("");
+  const id = useId();
+  useEffect(() => {
+    if (!isOpen) return;
+    dialog.current?.showModal();
+    const timer = setTimeout(() => setRead(true), MIN_READ_MS);
+    return () => clearTimeout(timer);
+  }, [isOpen]);
+  const close = () => {
+    setOpen(false);
+    setRead(false);
+    setTyped("");
+  };
+  const agree = () => {
+    dialog.current?.close();
+    act();
   };
   return (
-    <button type="button" class={name} onClick={click} onBlur={() => setAsked(false)} disabled={disabled}>
-      {isAsked ? confirm : label}
-    </button>
+    <>
+      <button
+        type="button"
+        class={name}
+        onClick={confirm === undefined ? act : () => setOpen(true)}
+        disabled={disabled ?? false}
+      >
+        {label}
+      </button>
+      {isOpen && (
+        <dialog ref={dialog} class="confirm" aria-labelledby={id} onClose={close}>
+          <h2 id={id}>{confirm}</h2>
+          {text !== undefined && <p>{text}</p>}
+          {word !== undefined && (
+            <div class="field">
+              <label for={`${id}-word`}>{shared.typeWord(word)}</label>
+              <input
+                id={`${id}-word`}
+                value={typed}
+                autocomplete="off"
+                onInput={(event) => setTyped(event.currentTarget.value)}
+              />
+            </div>
+          )}
+          <p class="buttons">
+            <button type="button" autofocus onClick={() => dialog.current?.close()}>
+              {shared.keep}
+            </button>
+            <button
+              type="button"
+              class="danger"
+              disabled={!isRead || (word !== undefined && typed.trim().toLowerCase() !== word.toLowerCase())}
+              onClick={agree}
+            >
+              {label}
+            </button>
+          </p>
+        </dialog>
+      )}
+    </>
   );
 }
 

@@ -210,8 +210,9 @@ export class Plaza extends Resources {
   /** Exchanges a challenge and its code for a session, and stores the session. */
   async signIn(challenge: string, code: string, options: RequestOptions = {}): Promise<Session> {
     const reply = await this.post("/auth/sessions", { ...options, body: { challenge, code } });
-    const { token, expires_in, user } = reply;
-    const session = { token, expiresAt: Date.now() + expires_in * 1000, user };
+    const { token, expires_in, user, reopened } = reply;
+    const session: Session = { token, expiresAt: Date.now() + expires_in * 1000, user };
+    if (reopened) session.reopened = true;
     await this.#save(session);
     return session;
   }
@@ -516,7 +517,7 @@ export class Plaza extends Resources {
     try {
       const reply = await this.post("/reactions/query", { body, ...ONCE });
       for (const item of reply.items) {
-        const key = keyOf(item);
+        const key = keyOf(item as LiveRef);
         const { mine } = item;
         if (mine === null) continue;
         const like = { active: mine.liked, ...totalIn(item, "likes"), exact: reply.exact };

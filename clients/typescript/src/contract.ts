@@ -1666,8 +1666,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Erase the caller's account
-         * @description Ends all sessions and removes profile and phone number at once; the number may sign up again. Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within minutes. Orders stay, without a name. It cannot be undone. Needs a session. Counts as one write of the caller.
+         * Close and erase the caller's account
+         * @description Ends all sessions and hides the profile at once, posts, comments and reviews within minutes. Signing in within seven days opens the account again. Then all is erased: also likes, collects, follows, followers and check-ins. Orders stay, without a name. A session needs a sign-in within five minutes. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_my_account"];
         options?: never;
@@ -1958,8 +1958,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Erase the account of a user
-         * @description As the user can: profile, phone number and sessions at once, the rest within minutes. It cannot be undone. Needs a sign-in within five minutes. For admins. Needs a session. Counts as one write of the caller.
+         * Close and erase the account of a user
+         * @description As the user can: it is closed at once, opens again if the user signs in within seven days, and is erased then. Needs a sign-in within five minutes. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_user"];
         options?: never;
@@ -2345,7 +2345,7 @@ export interface components {
              * @description `agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so only counter and rows were compared.
              * @enum {string}
              */
-            state: "agrees" | "in-transit" | "not-loaded" | "differs";
+            state: "agrees" | "in-transit" | "not-loaded" | "differs" | (string & {});
             /** @description What readers get from Redis; null if it is not loaded. */
             total: number | null;
             /** @description Type of the target, such as `post`. */
@@ -2398,7 +2398,7 @@ export interface components {
              * @description `open`: the breaker of at least one process is open.
              * @enum {string}
              */
-            state: "open" | "closed";
+            state: "open" | "closed" | (string & {});
         };
         /** @description The circuit breakers of all processes. */
         BreakersResponse: {
@@ -2463,7 +2463,7 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
-            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            /** @description Hidden by a moderator, or with the account of its author. Only the author gets it. */
             hidden: boolean;
             id: string;
             /** @description Number of likes. */
@@ -2527,13 +2527,15 @@ export interface components {
         ErasureResponse: {
             closed_at: string | null;
             erased_at: string | null;
+            /** @description When its data begins to be erased. Null if that was at once. */
+            erases_at: string | null;
             /** Format: date-time */
             requested_at: string;
             /**
-             * @description `erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again.
+             * @description `account-closed`: the next sign-in opens it again, until `erases_at`. `erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again.
              * @enum {string}
              */
-            state: "erasing" | "erased" | "closed";
+            state: "account-closed" | "erasing" | "erased" | "closed" | (string & {});
             user_id: string;
         };
         /** @description What happened. */
@@ -2665,16 +2667,16 @@ export interface components {
         /** @description The state of the stores. Plaza works with limits while some of them are down. */
         HealthResponse: {
             /** @enum {string} */
-            mysql: "up" | "down";
+            mysql: "up" | "down" | (string & {});
             /** @enum {string} */
-            queue: "up" | "down";
+            queue: "up" | "down" | (string & {});
             /** @enum {string} */
-            redis: "up" | "down";
+            redis: "up" | "down" | (string & {});
             /**
              * @description `degraded`: some stores are down. `down`: Redis and MySQL are.
              * @enum {string}
              */
-            status: "up" | "degraded" | "down";
+            status: "up" | "degraded" | "down" | (string & {});
         };
         /** @description Whether content is hidden after the request. */
         HiddenResponse: {
@@ -2801,7 +2803,7 @@ export interface components {
         /** @description A user who acts for a shop. */
         MemberResponse: {
             /** @enum {string} */
-            role: "owner" | "staff";
+            role: "owner" | "staff" | (string & {});
             /**
              * Format: date-time
              * @description When the user became a member.
@@ -2868,7 +2870,7 @@ export interface components {
             /** @description What is new since it was read. */
             fresh: number;
             /** @enum {string} */
-            kind: "like" | "comment" | "follow";
+            kind: "like" | "comment" | "follow" | (string & {});
             /** @description Whether nothing is new. */
             read: boolean;
             subject: components["schemas"]["NotificationSubject"];
@@ -2881,7 +2883,7 @@ export interface components {
             /** @description The first 80 characters of its title or text; null: none. */
             text: string | null;
             /** @enum {string} */
-            type: "post" | "comment" | "review" | "user";
+            type: "post" | "comment" | "review" | "user" | (string & {});
         };
         /** @description What a notification is about. */
         NotificationSubjectRef: {
@@ -2914,7 +2916,7 @@ export interface components {
             /** @description Null while the report is open. */
             outcome: ("upheld" | "dismissed") | null;
             /** @enum {string} */
-            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other";
+            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other" | (string & {});
             reporter_id: string;
             /** @description When it was resolved; null while it is open. */
             resolved_at: string | null;
@@ -2942,7 +2944,7 @@ export interface components {
              * @description `pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final.
              * @enum {string}
              */
-            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
+            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired" | (string & {});
             /** @description When the shop redeemed its code. */
             used_at: string | null;
             /** @description Null while it cannot be read: read it again. */
@@ -2964,7 +2966,7 @@ export interface components {
              * @description `pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final.
              * @enum {string}
              */
-            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
+            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired" | (string & {});
             voucher_id: string;
         };
         /** @description The shop that an order can be used in. */
@@ -3069,7 +3071,7 @@ export interface components {
              * @description The caller's role in the shop.
              * @enum {string}
              */
-            role: "owner" | "staff";
+            role: "owner" | "staff" | (string & {});
             /** @description Id of the shop type. */
             type_id: string | null;
             /**
@@ -3116,7 +3118,7 @@ export interface components {
             /** @description `clientDataJSON` of the browser. */
             client_data: string;
             code?: string | null;
-            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed. */
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed. */
             name: string;
         };
         /** @description A passkey of the caller. */
@@ -3168,7 +3170,7 @@ export interface components {
             edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
-            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            /** @description Hidden by a moderator, or with the account of its author. Only the author gets it. */
             hidden: boolean;
             id: string;
             /** @description URLs of the images. */
@@ -3177,7 +3179,7 @@ export interface components {
              * @description A `note` is short, a `blog` is long.
              * @enum {string}
              */
-            kind: "note" | "blog";
+            kind: "note" | "blog" | (string & {});
             /** @description Number of likes. */
             likes: number;
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
@@ -3207,7 +3209,7 @@ export interface components {
             edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
-            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            /** @description Hidden by a moderator, or with the account of its author. Only the author gets it. */
             hidden: boolean;
             id: string;
             /** @description URLs of the images. */
@@ -3216,7 +3218,7 @@ export interface components {
              * @description A `note` is short, a `blog` is long.
              * @enum {string}
              */
-            kind: "note" | "blog";
+            kind: "note" | "blog" | (string & {});
             /** @description The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two. */
             likers: components["schemas"]["UserCard"][] | null;
             /** @description Number of likes. */
@@ -3249,7 +3251,7 @@ export interface components {
             edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
-            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            /** @description Hidden by a moderator, or with the account of its author. Only the author gets it. */
             hidden: boolean;
             id: string;
             /** @description URLs of the images. */
@@ -3258,7 +3260,7 @@ export interface components {
              * @description A `note` is short, a `blog` is long.
              * @enum {string}
              */
-            kind: "note" | "blog";
+            kind: "note" | "blog" | (string & {});
             /** @description Number of likes. */
             likes: number;
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
@@ -3340,7 +3342,7 @@ export interface components {
         ProfileUpdateRequest: {
             /** @description Null removes the avatar. */
             avatar?: string | null;
-            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed. */
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed. */
             nickname?: string;
             /**
              * Format: time-zone
@@ -3377,13 +3379,21 @@ export interface components {
             kind: "like" | "comment" | "follow" | "order" | "waitlist" | "report";
             on: boolean;
         };
+        /** @description Whether the caller receives a kind of notification by a channel. */
+        PushPreferenceResponse: {
+            /** @constant */
+            channel: "push";
+            /** @enum {string} */
+            kind: "like" | "comment" | "follow" | "order" | "waitlist" | "report" | (string & {});
+            on: boolean;
+        };
         /** @description Preferences to change; the others stay. */
         PushPreferencesRequest: {
             preferences: components["schemas"]["PushPreference"][];
         };
         /** @description The key that browsers subscribe with, and the preference of each kind and channel. */
         PushResponse: {
-            preferences: components["schemas"]["PushPreference"][];
+            preferences: components["schemas"]["PushPreferenceResponse"][];
             /** @description `applicationServerKey`; null: nothing is pushed. */
             public_key: string | null;
         };
@@ -3433,7 +3443,7 @@ export interface components {
             edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
-            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            /** @description Hidden by a moderator, or with the account of its author. Only the author gets it. */
             hidden: boolean;
             id: string;
             /** @description URLs of the images. */
@@ -3442,7 +3452,7 @@ export interface components {
              * @description A `note` is short, a `blog` is long.
              * @enum {string}
              */
-            kind: "note" | "blog";
+            kind: "note" | "blog" | (string & {});
             /** @description Number of likes. */
             likes: number;
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
@@ -3481,7 +3491,7 @@ export interface components {
             /** @description The review, with `expand=target`; null as `post` may be. */
             review: components["schemas"]["Review"] | null;
             /** @enum {string} */
-            type: "post" | "comment" | "review";
+            type: "post" | "comment" | "review" | (string & {});
         };
         /** @description One page of a list. */
         ReactionListItemPage: {
@@ -3615,7 +3625,7 @@ export interface components {
             /** @description Null while the report is open. */
             outcome: ("upheld" | "dismissed") | null;
             /** @enum {string} */
-            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other";
+            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other" | (string & {});
             /** @description When it was resolved; null while it is open. */
             resolved_at: string | null;
             target: components["schemas"]["ReportedTarget"];
@@ -3640,7 +3650,7 @@ export interface components {
         ReportedTarget: {
             id: string;
             /** @enum {string} */
-            type: "post" | "comment" | "review" | "user";
+            type: "post" | "comment" | "review" | "user" | (string & {});
         };
         /** @description A review of a shop. */
         Review: {
@@ -3653,7 +3663,7 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
-            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            /** @description Hidden by a moderator, or with the account of its author. Only the author gets it. */
             hidden: boolean;
             id: string;
             /** @description URLs of the images. */
@@ -3719,7 +3729,7 @@ export interface components {
              * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
              * @enum {string}
              */
-            kind: "flash" | "ordinary";
+            kind: "flash" | "ordinary" | (string & {});
             /** @description Units that can still be ordered. */
             left: number;
             /** @description Whether Redis has the sale. If not, the units are as MySQL has them. */
@@ -3763,7 +3773,7 @@ export interface components {
              * @description `sold-out`: units that return go to the waitlist.
              * @enum {string}
              */
-            phase: "upcoming" | "open" | "sold-out" | "closed" | "withdrawn";
+            phase: "upcoming" | "open" | "sold-out" | "closed" | "withdrawn" | (string & {});
             voucher_id: string;
             /** @description Buyers in the waitlist. */
             waiting: number;
@@ -3778,7 +3788,7 @@ export interface components {
             /** @description Name of the schedule, such as `sweep_outbox`. */
             name: string;
             /** @enum {string} */
-            outcome: "succeeded" | "failed";
+            outcome: "succeeded" | "failed" | (string & {});
             /** @description Numbers that the last successful run returned. */
             result: {
                 [key: string]: number;
@@ -3847,6 +3857,8 @@ export interface components {
         SessionResponse: {
             /** @description Seconds without use after which it ends. */
             expires_in: number;
+            /** @description Whether this sign-in opened a closed account again. */
+            reopened: boolean;
             /** @description Session token, sent as `Authorization: Bearer`. */
             token: string;
             user: components["schemas"]["UserCard"];
@@ -3997,8 +4009,8 @@ export interface components {
         };
         /** @description A change of the switches. */
         SwitchChangeResponse: {
-            after: components["schemas"]["SwitchSet"];
-            before: components["schemas"]["SwitchSet"];
+            after: components["schemas"]["SwitchSetResponse"];
+            before: components["schemas"]["SwitchSetResponse"];
             /** Format: date-time */
             changed_at: string;
             /** @description User id of the operator. */
@@ -4010,6 +4022,49 @@ export interface components {
         };
         /** @description All switches. A request may leave out those with a default, which are newer than others: a client that does not know them leaves them as they are. */
         SwitchSet: {
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            anonymous_factor: number;
+            /**
+             * @description What is new rings the bell. Off: nothing rings, and reactions that end are still taken back.
+             * @default false
+             */
+            bell_on: boolean;
+            /** @description Rankings and recommendations as last built, from Redis only. */
+            cached_lists_only: boolean;
+            /** @description No new comments. */
+            comments_stopped: boolean;
+            /**
+             * @description Totals are sent with order tokens. Off while a version without them runs beside this one.
+             * @default false
+             */
+            live: boolean;
+            /**
+             * @description Interval at which clients read the totals on their screens, in seconds. 0: they do not.
+             * @default 5
+             */
+            live_poll_s: number;
+            /** @description Share of the successful requests that is logged. */
+            log_sample_rate: number;
+            /** @description No new posts and no changes of posts. */
+            posts_stopped: boolean;
+            /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
+            read_only: boolean;
+            /**
+             * @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it.
+             * @default false
+             */
+            readers_held: boolean;
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            reads_factor: number;
+            /** @description No new accounts. Users can sign in. */
+            sign_ups_stopped: boolean;
+            /** @description Vouchers that cannot be ordered. */
+            stopped_sales: string[];
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            writes_factor: number;
+        };
+        /** @description All switches of this version. */
+        SwitchSetResponse: {
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             anonymous_factor: number;
             /**
@@ -4067,7 +4122,7 @@ export interface components {
             /** @description Null if no level has these switches. */
             level: ("normal" | "relieved" | "essential" | "read_only" | "warming") | null;
             reason: string | null;
-            switches: components["schemas"]["SwitchSet"];
+            switches: components["schemas"]["SwitchSetResponse"];
             /** @description Number of the change; 0 before the first one. */
             version: number;
         };
@@ -4092,7 +4147,7 @@ export interface components {
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["TargetViewerState"] | null;
             /** @enum {string} */
-            type: "post" | "comment" | "review";
+            type: "post" | "comment" | "review" | (string & {});
         };
         /** @description What the caller did to a target. */
         TargetViewerState: {
@@ -4221,7 +4276,7 @@ export interface components {
              * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
              * @enum {string}
              */
-            kind: "flash" | "ordinary";
+            kind: "flash" | "ordinary" | (string & {});
             /** @description Units that can still be ordered. */
             left: number;
             /** @description Start of the sale; null for an ordinary voucher that is open at once. */
@@ -4261,7 +4316,7 @@ export interface components {
              * @description `offered`: a unit is set aside for the caller until `accept_by`.
              * @enum {string}
              */
-            status: "waiting" | "offered";
+            status: "waiting" | "offered" | (string & {});
             voucher_id: string;
         };
         /** @description The visitors of a week. */
@@ -7127,7 +7182,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The account is being erased. */
+            /** @description The account is closed. */
             202: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];
@@ -7566,7 +7621,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The account is being erased. */
+            /** @description The account is closed. */
             202: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];

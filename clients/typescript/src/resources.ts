@@ -261,7 +261,7 @@ export interface TotalsResource {
 export interface UsersResource {
   /** List users by id. */
   listById(query: QueryOf<"/users">, options?: RequestOptions): Listed<"/users">;
-  /** Erase the caller's account. */
+  /** Close and erase the caller's account. */
   deleteMyAccount(options?: RequestOptions): Promise<Result<"delete", "/users/me">>;
   /** Get the caller's profile. */
   getMyProfile(options?: RequestOptions): Promise<Result<"get", "/users/me">>;
@@ -295,7 +295,7 @@ export interface UsersResource {
   listMyShops(query?: QueryOf<"/users/me/shops">, options?: RequestOptions): Listed<"/users/me/shops">;
   /** List the waitlists that the caller is on. */
   listMyWaitlists(query?: QueryOf<"/users/me/waitlists">, options?: RequestOptions): Listed<"/users/me/waitlists">;
-  /** Erase the account of a user. */
+  /** Close and erase the account of a user. */
   delete(userId: string, options?: RequestOptions): Promise<Result<"delete", "/users/{user_id}">>;
   /** Get a user's profile. */
   get(userId: string, options?: RequestOptions): Promise<Result<"get", "/users/{user_id}">>;

@@ -9,6 +9,8 @@ export interface Session {
    */
   expiresAt: number;
   user: Schemas["UserCard"];
+  /** Its sign-in opened the closed account again. */
+  reopened?: boolean;
 }
 
 /** Why the session is another one. `ended`: the API refused its token. */

@@ -452,3 +452,18 @@ test("a client without an own fetch uses the one of the platform", async (t) => 
   t.mock.method(globalThis, "fetch", async () => json({ status: "up" }));
   assert.equal((await new Plaza("https://api.test").get("/health")).status, "up");
 });
+
+test("a response of a later version, with a new field and a new value, is returned as it is", async () => {
+  const order = {
+    order_id: "7",
+    voucher_id: "8",
+    status: "held",
+    reason: null,
+    held_until: "2030-01-01T00:00:00.000000Z",
+  };
+  const { plaza } = serve(() => json(order));
+  const read = await plaza.get("/orders/{order_id}", { path: { order_id: "7" } });
+  assert.deepEqual(read, order);
+  const words: Record<string, string> = { pending: "being decided" };
+  assert.equal(words[read.status] ?? read.status, "held");
+});

@@ -9,9 +9,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.accounts import export
 from plaza.accounts.request_erasure import (
+    close_account,
+    close_account_of,
     read_latest,
-    request_erasure,
-    request_erasure_of,
     require_known,
 )
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
@@ -94,17 +94,18 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
 @app.delete(
     "/users/me",
     security=BEARER,
-    middlewares=WRITES,
-    responses=Responses({202: "The account is being erased."}),
+    middlewares=[*WRITES, FreshSignIn()],
+    responses=Responses({202: "The account is closed."}),
 )
 def delete_my_account() -> tuple[ErasureResponse, int]:
-    """Erase the caller's account.
+    """Close and erase the caller's account.
 
-    Ends all sessions and removes profile and phone number at once; the number may sign up again.
-    Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within
-    minutes. Orders stay, without a name. It cannot be undone.
+    Ends all sessions and hides the profile at once, posts, comments and reviews within minutes.
+    Signing in within seven days opens the account again. Then all is erased: also likes, collects,
+    follows, followers and check-ins. Orders stay, without a name. A session needs a sign-in within
+    five minutes.
     """
-    return ErasureResponse.of(request_erasure(require_caller(app))), 202
+    return ErasureResponse.of(close_account(require_caller(app))), 202
 
 
 @app.get(
@@ -317,16 +318,16 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     "/users/<user_id>",
     security=ADMIN,
     middlewares=[*WRITES, FreshSignIn()],
-    responses=Responses({202: "The account is being erased."}, NotFound),
+    responses=Responses({202: "The account is closed."}, NotFound),
 )
 def delete_user(user_id: Id) -> tuple[ErasureResponse, int]:
-    """Erase the account of a user.
+    """Close and erase the account of a user.
 
-    As the user can: profile, phone number and sessions at once, the rest within minutes. It cannot
-    be undone. Needs a sign-in within five minutes. For admins.
+    As the user can: it is closed at once, opens again if the user signs in within seven days, and
+    is erased then. Needs a sign-in within five minutes. For admins.
     """
     admin_id, erased_id = require_caller(app), read_id(user_id, "user")
-    return ErasureResponse.of(request_erasure_of(erased_id, operator_id=admin_id)), 202
+    return ErasureResponse.of(close_account_of(erased_id, operator_id=admin_id)), 202
 
 
 @app.get(

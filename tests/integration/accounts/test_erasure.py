@@ -13,7 +13,7 @@ from local.stack.servers import connect_mysql
 from plaza import counters, idempotency
 from plaza.accounts import erase, export, mysql_store
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S
-from plaza.accounts.request_erasure import request_erasure
+from plaza.accounts.request_erasure import erase_now
 from plaza.accounts.sections import SECTIONS
 from plaza.auth import session_end, session_lookup
 from plaza.checkins import erasure as checkins_erasure
@@ -34,7 +34,6 @@ from plaza.users import mysql_imports, profiles, sign_up
 from plaza.users.model import UserMissing
 from plaza.users.mysql_logins import PHONES
 from tests.integration.conftest import Away
-from tests.support import content_api
 from tests.support.accounts import FRIEND, PHONE, Account
 from tests.support.audits import Audit
 from tests.support.failures import Killed
@@ -125,7 +124,7 @@ def require_erased(plaza: World, account: Account, audit: Audit) -> None:
 
 
 def test_an_erased_user_is_gone_at_once_for_others(account: Account) -> None:
-    request_erasure(account.id)
+    erase_now(account.id)
     assert session_lookup.find_session(account.token) is None
     with pytest.raises((UserMissing, TargetMissing)):
         profiles.read_profile(account.id, FRIEND)
@@ -137,7 +136,7 @@ def test_an_erased_user_is_gone_at_once_for_others(account: Account) -> None:
 def test_a_user_is_erased_and_all_counters_are_exact(
     plaza: World, account: Account, audit: Audit
 ) -> None:
-    request_erasure(account.id)
+    erase_now(account.id)
     assert run_until_erased(plaza, account.id) == 2, "one that erases, one that finds nothing"
     require_erased(plaza, account, audit)
     [(order, buyer)] = mysql.fetch_all("SELECT order_id, buyer_id FROM voucher_order")
@@ -149,7 +148,7 @@ def test_what_returns_after_the_last_pass_is_erased_within_a_day(
     plaza: World, account: Account, audit: Audit, by: str
 ) -> None:
     """Given a closed erasure, and a restored table or a message that was redriven."""
-    request_erasure(account.id)
+    erase_now(account.id)
     run_until_erased(plaza, account.id)
     let_pass_be_due(account.id, age_s=KEPT_OPEN_S + 1)
     erase.run_passes()
@@ -225,9 +224,14 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     mysql.write(
         "INSERT INTO passkey_code VALUES (%s, REPEAT('h', 32), UTC_TIMESTAMP(6))", (account.id,)
     )
+    mysql.write(
+        "INSERT INTO closed_user (user_id, nickname, role, time_zone, version, created_at,"
+        " closed_at, reopened_at) VALUES (%s, 'ann', 'user', 'UTC', 1, NOW(6), NOW(6), NOW(6))",
+        (account.id,),
+    )
     mysql.write("INSERT INTO notification_preference VALUES (%s, 'like', 'push', 0)", (account.id,))
     assert {row.section for row in export_all(account.id)} == {section.name for section in SECTIONS}
-    request_erasure(account.id)
+    erase_now(account.id)
     run_until_erased(plaza, account.id)
     left = export_all(account.id)
     kept = {s.name for s in SECTIONS if (s.table, s.user) not in find_users(ERASED)}
@@ -238,7 +242,7 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
 def test_a_new_user_of_the_phone_has_nothing_of_the_erased_one(
     plaza: World, account: Account
 ) -> None:
-    request_erasure(account.id)
+    erase_now(account.id)
     run_until_erased(plaza, account.id)
     new = sign_up.sign_up(PHONE).id
     assert queries.list_reacted(LIKE, new, None, 10) == ([], None)
@@ -250,7 +254,7 @@ def test_what_another_device_does_meanwhile_is_erased_by_a_later_pass(
     plaza: World, account: Account, audit: Audit
 ) -> None:
     """Given requests in each gap, and an event that SQS delivers after the user is erased."""
-    request_erasure(account.id)
+    erase_now(account.id)
     account.use_other_device()
     let_pass_be_due(account.id)
     erase.run_passes()
@@ -290,7 +294,7 @@ STEPS: list[tuple[Any, str]] = [
 
 
 def erase_twice(plaza: World, user_id: int) -> None:
-    request_erasure(user_id)
+    erase_now(user_id)
     for _ in range(2):
         let_pass_be_due(user_id)
         erase.run_passes()
@@ -320,14 +324,14 @@ def test_a_process_that_ends_between_two_steps_is_continued_by_the_next(
         with pytest.raises(Killed):
             erase_twice(plaza, account.id)
     if not mysql_store.read_latest(1):
-        request_erasure(account.id)  # the user repeats a request without an answer
+        erase_now(account.id)  # the user repeats a request without an answer
     account.use_other_device()
     run_until_erased(plaza, account.id)
     require_erased(plaza, account, audit)
 
 
 def test_a_pass_that_is_cut_off_is_due_again(account: Account, plaza: World, audit: Audit) -> None:
-    request_erasure(account.id)
+    erase_now(account.id)
     [erasure] = mysql_store.find_due(10)
     assert erase._run_pass(erasure, Deadline.in_s(0)) is False
     assert [item.user_id for item in mysql_store.find_due(10)] == [account.id]
@@ -341,10 +345,10 @@ def test_an_erasure_that_meets_an_outage_ends_after_it(
 ) -> None:
     if store == "redis":
         with redis_away():
-            request_erasure(account.id)
+            erase_now(account.id)
     else:
         plaza.queues.away = True
-        request_erasure(account.id)
+        erase_now(account.id)
         erase.run_passes()
         plaza.queues.away = False
         handler("schedule/sweep_outbox")({}, None)
@@ -356,7 +360,7 @@ def test_an_erasure_that_meets_an_outage_ends_after_it(
 def test_an_erasure_is_erased_after_two_minutes_and_closed_after_fifteen_days(
     account: Account, plaza: World
 ) -> None:
-    assert request_erasure(account.id).state == "erasing"
+    assert erase_now(account.id).state == "erasing"
     erase.run_passes()
     plaza.queues.drain()
     mysql.write("UPDATE erasure SET next_pass_at = requested_at")
@@ -377,8 +381,8 @@ def test_an_erasure_is_erased_after_two_minutes_and_closed_after_fifteen_days(
 def test_a_failed_erasure_does_not_stop_the_others(
     plaza: World, account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request_erasure(1)
-    request_erasure(account.id)
+    erase_now(1)
+    erase_now(account.id)
     delete: Callable[[int], int] = users_erasure.erase
 
     def fail(user_id: int) -> int:
@@ -391,12 +395,6 @@ def test_a_failed_erasure_does_not_stop_the_others(
         erase.run_passes()
     due = [item.user_id for item in mysql_store.find_due(10)]
     assert due == [1]
-
-
-def test_a_request_to_erase_the_account_is_accepted(account: Account) -> None:
-    for _ in range(2):
-        reply = content_api.ask("DELETE", "/users/me", user=account.id, folder="api/users")
-        assert (reply.status, reply.body["state"]) == (202, "erasing")
 
 
 @pytest.mark.parametrize("is_imported", [False, True], ids=["phone", "imported identity"])

@@ -70,7 +70,7 @@ def test_the_first_token_of_a_subject_creates_the_user(issuer: FakeIssuer) -> No
     opened = use(issuer.sign())
     assert opened.status == 201
     assert opened.headers["location"] == "/auth/sessions/current"
-    assert set(opened.body) == {"token", "expires_in", "user"}
+    assert set(opened.body) == {"token", "expires_in", "user", "reopened"}
     user_id = int(opened.body["user"]["id"])
     session = session_lookup.find_session(opened.body["token"])
     assert session is not None

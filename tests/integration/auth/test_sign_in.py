@@ -83,7 +83,7 @@ def test_a_code_opens_a_session_for_a_new_user(plaza: World) -> None:
     assert re.fullmatch("[A-Za-z0-9_-]{43}", requested.body["challenge"])
     completed = sign_in(read_code())
     assert completed.status == 201
-    assert set(completed.body) == {"token", "expires_in", "user"}
+    assert set(completed.body) == {"token", "expires_in", "user", "reopened"}
     assert completed.body["expires_in"] == 30 * 86_400
     user = completed.body["user"]
     assert re.fullmatch("[a-z]+ [a-z]+ [0-9]{4}", user["nickname"])

@@ -22,7 +22,7 @@ from cli.paths import ROOT, TEMPLATE
 from deploy.deploy import Loader
 from deploy.parts import DATA
 from local.stack.servers import Server, run_server
-from plaza.accounts.request_erasure import request_erasure
+from plaza.accounts.request_erasure import erase_now
 from plaza.auth import new_session, session_end, session_lookup
 from plaza.changes import follow_binlog
 from plaza.checkins import daily_checkin
@@ -299,7 +299,7 @@ def test_what_was_answered_while_sqs_refused_survives_the_runbook(
     session_end.end_session(tokens[0])
     if was_set:
         change_switches.set_level(0, "relieved", "a test", operator_id=OPERATOR)
-    request_erasure(LATER)
+    erase_now(LATER)
     plaza.queues.away = False
     Rehearsal(plaza, backup, monkeypatch, LATER).run()
     assert queries.read_counts([(LIKE, posts[0])], AUTHOR)[0][0].viewer_state

@@ -327,3 +327,12 @@ def test_the_refresh_repairs_what_hiding_left_in_redis(
     assert ask("GET", f"/posts/{post_id}", user=ADA).slug == "hidden"
     redis.execute("FLUSHALL")
     assert ask("GET", f"/posts/{post_id}", user=ADA).slug == "hidden"
+
+
+def test_a_report_of_oneself_or_of_an_own_text_is_refused() -> None:
+    post_id = post()
+    texts = {"post": post_id, "comment": comment(post_id, 7), "review": review()}
+    for kind, target in {"user": "7", **texts}.items():
+        body = {"reason": "spam", "target": {"type": kind, "id": target}}
+        refused = ask("POST", "/reports", body, user=7, folder="api/moderation")
+        assert (refused.status, refused.body["errors"][0]["code"]) == (400, "not-listed"), kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,28 @@ def test_the_package_has_no_dependency_and_can_be_published_with_provenance() ->
     assert "dependencies" not in package
     assert package["publishConfig"] == {"access": "public", "provenance": True}
     assert package["repository"]["directory"] == "clients/typescript"
+
+
+@needs_npm_packages
+@pytest.mark.parametrize("source", ["folder", "tarball"])
+def test_the_package_of_a_checkout_installs_and_imports(tmp_path: Path, source: str) -> None:
+    package = str(CLIENT)
+    if source == "tarball":
+        made = run_npm("pack", "--json", "--pack-destination", str(tmp_path), cwd=CLIENT)
+        package = str(tmp_path / json.loads(made)[0]["filename"])
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "package.json").write_text('{"type": "module"}')
+    if source == "folder":
+        shutil.rmtree(CLIENT / "dist", ignore_errors=True)
+    run_npm("install", package, cwd=app)
+    (app / "main.js").write_text('import { Plaza } from "plaza-client"; console.log(typeof Plaza);')
+    (app / "main.cjs").write_text('console.log(typeof require("plaza-client").Plaza);')
+    assert run_node("main.js", cwd=app) == run_node("main.cjs", cwd=app) == "function\n"
+
+
+def test_an_install_runs_no_typescript() -> None:
+    """Node 20 runs JavaScript only."""
+    scripts = json.loads((CLIENT / "package.json").read_text())["scripts"]
+    for name in {"prepare", "prepack", "install", "postinstall"} & scripts.keys():
+        assert not re.search(r"\.ts\b", scripts[name])

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.http.texts import HTTPS_URL, VISIBLE, check_line, check_text
+from plaza.infra.http.texts import HTTPS_URL, VISIBLE, check_line, check_text, trim
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 INVISIBLE = ["", " ", "\xa0", "\u3000", "\u200b", "\u200d\u200c", "\ufeff", "\u3164", "\u2800",
-           "\u00ad", "\ufe0f", "\U000e0041", "\u2060 \u034f"]  # fmt: skip
+           "\u00ad", "\ufe0f", "\U000e0041", "\u2060 \u034f",
+           "\ufff9", "\ufffc", "\u0301", "\ue000"]  # fmt: skip
 CONTROLS = ["\x00", "\x07", "\x0b", "\x0c", "\r", "\x1b", "\x7f", "\x85", "\u2028", "\u2029",
             "\u202e", "\u2066"]  # fmt: skip
 
@@ -58,6 +60,30 @@ def test_every_valid_text_matches_the_pattern_of_the_contract(text: str) -> None
         except ValueError:
             continue
         assert re.search(VISIBLE, text)
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (" ada ", "ada"),
+        ("ada\u200b", "ada"),
+        ("\u2060\xa0ada\u3164\ufeff", "ada"),
+        ("ada\u200d", "ada"),
+        ("a\u200bda", "a\u200bda"),
+        ("\u2764\ufe0f", "\u2764\ufe0f"),
+        ("\xa0" * 30, ""),
+    ],
+    ids=ascii,
+)
+def test_invisible_characters_around_a_text_are_removed(sent: str, kept: str) -> None:
+    assert trim(sent) == kept
+    assert trim(17) == 17
+
+
+def test_a_long_text_is_trimmed_in_linear_time() -> None:
+    began_s = time.process_time()
+    assert trim("a" + "\u200b" * 60_000 + "a") == "a" + "\u200b" * 60_000 + "a"
+    assert time.process_time() - began_s < 0.5
 
 
 def test_a_long_invisible_text_is_refused_in_linear_time() -> None:

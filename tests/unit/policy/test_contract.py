@@ -469,3 +469,62 @@ def test_each_total_of_reactions_has_an_order_token_and_no_other_total_has_one()
         "MarkReadResponse",
         "NotificationsResponse",
     }
+
+
+# ---------------------------------------------------------------- responses are open
+
+
+def find_bodies() -> Iterator[tuple[Any, Any]]:
+    """Yield (schema, example) of each response."""
+    for methods in DOCUMENT["paths"].values():
+        for operation in methods.values():
+            for response in operation["responses"].values():
+                for body in response.get("content", {}).values():
+                    if "example" in body:
+                        yield body["schema"], body["example"]
+
+
+def renew(schema: Any, value: Any) -> Any:
+    """Return a value as a later version may send it: more fields, other values of open enums."""
+    if "$ref" in schema:
+        schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    if schema.get("x-open-enum"):
+        return "added-later"
+    if "anyOf" in schema:
+        fits = (c for c in schema["anyOf"] if is_valid_example(c, value))
+        return renew(next(fits), value)
+    if isinstance(value, list):
+        return [renew(schema.get("items", {}), item) for item in value]
+    if isinstance(value, dict) and "properties" in schema:
+        known = {name: renew(schema["properties"][name], item) for name, item in value.items()}
+        return known | {"added_later": {"on": True}}
+    return value
+
+
+def open_enums(schema: Any) -> Any:
+    """Return the contract as a client reads it that follows ``x-open-enum``."""
+    if isinstance(schema, dict):
+        is_open = schema.get("x-open-enum")
+        return {k: open_enums(v) for k, v in schema.items() if not (is_open and k == "enum")}
+    return [open_enums(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def is_valid_example(schema: Any, value: Any) -> bool:
+    root = {**schema, "components": DOCUMENT["components"]}
+    return bool(jsonschema_rs.is_valid(root, value))
+
+
+def test_a_response_with_new_fields_and_values_is_valid() -> None:
+    components = {"schemas": open_enums(SCHEMAS)}
+    renewed = 0
+    for schema, example in find_bodies():
+        later = renew(schema, example)
+        renewed += "added-later" in json.dumps(later)
+        jsonschema_rs.validate({**schema, "components": components}, later)
+    assert renewed > 20
+
+
+def test_a_request_is_closed_and_a_response_is_open() -> None:
+    assert SCHEMAS["ReportRequest"]["additionalProperties"] is False
+    closed = {name for name, s in SCHEMAS.items() if s.get("additionalProperties") is False}
+    assert not {name for name in closed if name.endswith(("Response", "Page", "Details"))}

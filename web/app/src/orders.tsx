@@ -2,7 +2,7 @@
 import type { Schemas } from "plaza-client";
 import { useRef, useState } from "preact/hooks";
 import { usePages, useRead } from "shared/hooks.ts";
-import { fill, formatPrice, formatTime } from "shared/language.ts";
+import { fill, formatPrice, formatTime, wordOf } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { NotSignedIn, withSession } from "shared/session.ts";
 import { Ago, ConfirmButton, Empty, List, Problem } from "shared/ui.tsx";
@@ -72,7 +72,7 @@ function OneOrder({ order, change }: { order: Details; change: (order: Order) =>
     <article class={`card order ${status}`} aria-label={t.orders.of(voucher?.title ?? t.orders.aVoucher)}>
       <header>
         <h2>{voucher?.title ?? t.orders.order(order_id)}</h2>
-        <b>{t.orders.status[status]}</b>
+        <b>{wordOf(t.orders.status, status)}</b>
       </header>
       {voucher !== null && (
         <p>
@@ -100,7 +100,12 @@ function OneOrder({ order, change }: { order: Details; change: (order: Order) =>
               {code === "" ? t.orders.showCode : t.orders.newCode}
             </button>
           )}
-          <ConfirmButton label={t.cancel} confirm={t.orders.reallyCancel} act={() => run(cancel)} class="small quiet" />
+          <ConfirmButton
+            label={t.orders.cancel}
+            confirm={t.orders.reallyCancel}
+            act={() => run(cancel)}
+            class="small quiet"
+          />
         </p>
       )}
     </article>

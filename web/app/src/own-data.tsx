@@ -32,9 +32,9 @@ export function OwnData() {
   const erase = async () => {
     try {
       await withSession(async () => {
-        await endPushes().catch(() => undefined);
         await plaza.delete("/users/me");
       });
+      await endPushes().catch(() => undefined);
       await plaza.signOut().catch(() => undefined); // the erasure has ended the session
       say(t.settings.erased);
       go("/");
@@ -53,6 +53,8 @@ export function OwnData() {
       <ConfirmButton
         label={t.settings.erase}
         confirm={t.settings.reallyErase}
+        text={t.settings.eraseFollows}
+        word={t.settings.eraseWord}
         act={() => void erase()}
         class="quiet danger"
       />

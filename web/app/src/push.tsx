@@ -2,14 +2,14 @@
 import type { Schemas } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
 import { useRead } from "shared/hooks.ts";
-import { chosenLanguage } from "shared/language.ts";
+import { chosenLanguage, wordOf } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
 import { Problem } from "shared/ui.tsx";
 import { t } from "./texts.ts";
 
-type Preference = Schemas["PushPreference"];
+type Preference = Schemas["PushPreferenceResponse"];
 
 const STORED = "plaza-push";
 
@@ -75,7 +75,7 @@ export function PushSettings() {
     setBusy(false);
   };
   const change = async ({ kind, channel, on }: Preference) => {
-    const body = { preferences: [{ kind, channel, on: !on }] };
+    const body = { preferences: [{ kind, channel, on: !on } as Schemas["PushPreference"]] };
     try {
       set(await withSession(() => plaza.put("/users/me/push", { body })));
     } catch (reason) {
@@ -97,7 +97,7 @@ export function PushSettings() {
         {data.preferences.map((preference) => (
           <label key={preference.kind}>
             <input type="checkbox" checked={preference.on} onChange={() => void change(preference)} />
-            {t.push.kinds[preference.kind]}
+            {wordOf(t.push.kinds, preference.kind)}
           </label>
         ))}
       </fieldset>

@@ -1,7 +1,7 @@
 /** A flash sale or an ordinary voucher: its countdown, its units, and what the caller can do now. */
 import { ProblemError } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
-import { fill, formatPrice } from "shared/language.ts";
+import { fill, formatPrice, wordOf } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { NotSignedIn, shownUser, withSession } from "shared/session.ts";
@@ -61,7 +61,7 @@ export function SaleCard({ voucher, order, setOrder }: SaleCardProps) {
   function finish(decided: Order): void {
     setOrder(decided);
     if (decided.status !== "success")
-      setRefusal(decided.reason ? t.sale.reasons[decided.reason] : t.sale.orderIs[decided.status]);
+      setRefusal(decided.reason ? t.sale.reasons[decided.reason] : wordOf(t.sale.orderIs, decided.status));
   }
   const run = async (act: () => Promise<void>) => {
     if (isBusy) return;
@@ -154,7 +154,7 @@ function describe(order: Order | undefined, position: Position | undefined, isBu
   if (refusal !== "") return refusal;
   if (order?.status === "success") return t.sale.isYours(order.order_id);
   if (order?.status === "pending") return t.sale.reserved;
-  if (order !== undefined) return t.sale.orderIs[order.status];
+  if (order !== undefined) return wordOf(t.sale.orderIs, order.status);
   if (isBusy || position === undefined) return "";
   if (position.status === "offered") return t.sale.aside(formatEnd(position));
   return t.sale.position(position.position ?? 0);

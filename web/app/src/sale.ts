@@ -18,6 +18,8 @@ export interface Sale {
 }
 
 const SOON_MS = 15_000;
+type Kind = Schemas["VoucherResponse"]["kind"];
+
 const EVERY_MS = { soon: 1_000, flash: 3_000, ordinary: 15_000, upcoming: 15_000, over: 86_400_000 };
 /** How much a reply may set the clock back: it was answered by a cache, up to 2 s ago. */
 const MAX_STEP_BACK_MS = 50;
@@ -30,8 +32,8 @@ function learnTime({ now }: Status): void {
 }
 
 /** Follows the status of a sale; faster shortly before it opens or closes, not after its end. */
-export function useSale(voucherId: string, kind: "flash" | "ordinary"): Sale {
-  const [everyMs, setEvery] = useState(EVERY_MS[kind]);
+export function useSale(voucherId: string, kind: Kind): Sale {
+  const [everyMs, setEvery] = useState(everyMsOf(kind));
   const { data, error, reload } = useRepeated(async (signal) => {
     const path = { voucher_id: voucherId };
     const status = await plaza.get("/vouchers/{voucher_id}/status", { path, signal, ...ONCE });
@@ -54,9 +56,14 @@ function untilNext(status: Status): number | null {
   return next === null ? null : Date.parse(next) - (performance.now() + offsetMs);
 }
 
-function paceOf(kind: "flash" | "ordinary", status: Status | undefined, nextMs: number | null): number {
-  if (status === undefined) return EVERY_MS[kind];
+function paceOf(kind: Kind, status: Status | undefined, nextMs: number | null): number {
+  if (status === undefined) return everyMsOf(kind);
   if (isOver(status)) return EVERY_MS.over;
   if (nextMs !== null && nextMs < SOON_MS) return EVERY_MS.soon;
-  return status.phase === "upcoming" ? EVERY_MS.upcoming : EVERY_MS[kind];
+  return status.phase === "upcoming" ? EVERY_MS.upcoming : everyMsOf(kind);
+}
+
+/** A kind of voucher that this page does not know is read as an ordinary one. */
+function everyMsOf(kind: Kind): number {
+  return kind === "flash" ? EVERY_MS.flash : EVERY_MS.ordinary;
 }

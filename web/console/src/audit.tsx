@@ -8,9 +8,8 @@ import { Runbook } from "./runbooks.tsx";
 import { t, word } from "./texts.ts";
 
 export type Audit = Schemas["AuditResponse"];
-type AuditedTarget = Schemas["AuditedTargetResponse"];
 
-const TONES: Record<AuditedTarget["state"], Tone> = {
+const TONES: Record<string, Tone> = {
   agrees: "good",
   "in-transit": "plain",
   "not-loaded": "plain",
@@ -19,27 +18,36 @@ const TONES: Record<AuditedTarget["state"], Tone> = {
 
 export const readAudit = (signal: AbortSignal) => plaza.ops.getAudit({ limit: 50 }, { signal, ...ONCE });
 
-/** The drift in large letters, and the sums over the targets that all three stores have. */
+/**
+ * The drift in large letters, and the sums over the targets that all three stores have. Where none is compared, as
+ * after an outage of Redis, there is no verdict.
+ */
 export function Verdict({ audit: { totals, items }, isStale }: { audit: Audit; isStale: boolean }) {
   const isZero = totals.drift === 0 && totals.differing === 0;
   const compared = items.filter(({ total, rows }) => total !== null && rows !== null);
+  const isUnknown = isStale || (isZero && compared.length === 0 && items.length > 0);
+  const comparison = t.audit.compared(compared.length, items.length);
   const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, target) => all + (target[field] ?? 0), 0);
   const figures: [string, number][] = [
     [t.redisTotal, sum("total")],
     [t.counter, sum("counter")],
     [t.rows, sum("rows")],
     [t.unconfirmed, totals.outbox],
-    [t.audit.targets, totals.targets],
   ];
   return (
-    <section class={`verdict ${isStale ? "unknown" : isZero ? "good" : "bad"}`} aria-label={t.audit.title}>
+    <section class={`verdict ${isUnknown ? "unknown" : isZero ? "good" : "bad"}`} aria-label={t.audit.title}>
       <p class="drift">
-        <b>{formatNumber(totals.drift)}</b>
+        <b>{isUnknown && !isStale ? "?" : formatNumber(totals.drift)}</b>
         <span>
-          {isZero ? t.audit.none : t.audit.differ(totals.differing)}
+          {isUnknown && !isStale ? comparison : isZero ? t.audit.none : t.audit.differ(totals.differing)}
           {isStale && t.audit.stale}
         </span>
       </p>
+      {compared.length < items.length && (
+        <p class="fine">
+          {comparison}. {t.audit.notLoaded}
+        </p>
+      )}
       {!isZero && <Runbook name="drift" />}
       <dl>
         {figures.map(([name, value]) => (
@@ -61,7 +69,7 @@ export function AuditedTargets({ audit }: { audit: Audit }) {
       empty={t.audit.nothing}
       rows={audit.items.map((target) => [
         <Reactions kind={target.kind} type={target.type} id={target.id} />,
-        <Badge tone={TONES[target.state]}>{word(target.state)}</Badge>,
+        <Badge tone={TONES[target.state] ?? "plain"}>{word(target.state)}</Badge>,
         formatNumber(target.total),
         formatNumber(target.outbox),
         formatNumber(target.counter),

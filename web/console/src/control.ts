@@ -36,6 +36,8 @@ export interface AuditReport {
   others: number;
   pending: number;
   queued: number;
+  /** Queues with messages; a message that failed is tried again after at most `retry_s`. */
+  queues?: { name: string; messages: number; retry_s: number }[];
   dead: number;
   differences: string[];
 }

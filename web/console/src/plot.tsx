@@ -18,6 +18,8 @@ const MAX_SHORT_S = 600;
 const DAY_S = 86_400;
 const TIME_STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, DAY_S, 7 * DAY_S];
 const MAX_TIMES = 4;
+/** How often the usual time between two values makes a gap. */
+const MAX_GAPS = 4;
 const MAX_VALUES = 4;
 
 export function Plot({ title, times, lines }: PlotProps) {
@@ -46,7 +48,7 @@ export function Plot({ title, times, lines }: PlotProps) {
         ))}
         <svg viewBox="0 0 100 100" preserveAspectRatio="none" aria-hidden="true">
           {lines.map(({ label, values }, index) => (
-            <path key={label} class={`color-${index}`} d={draw(values, (at) => x(times[at] ?? from), y)} />
+            <path key={label} class={`color-${index}`} d={draw(times, values, x, y)} />
           ))}
         </svg>
         {steps(from, to, timeStep(to - from)).map((time) => (
@@ -59,13 +61,20 @@ export function Plot({ title, times, lines }: PlotProps) {
   );
 }
 
-/** Returns the path of a line, with a gap where there is no value. */
-function draw(values: (number | null)[], x: (index: number) => number, y: (value: number) => number): string {
+/** Returns the path of a line, with a gap where there is no value, and where nothing was read for a while. */
+function draw(
+  times: number[],
+  values: (number | null)[],
+  x: (time: number) => number,
+  y: (value: number) => number,
+): string {
+  const gaps = times.slice(1).map((time, index) => time - (times[index] ?? time));
+  const usual = gaps.toSorted((a, b) => a - b)[gaps.length >> 1] ?? 0;
   let path = "";
   for (const [index, value] of values.entries()) {
     if (value === null) continue;
-    const point = `${x(index).toFixed(2)} ${y(value).toFixed(2)}`;
-    const isFirst = (values[index - 1] ?? null) === null;
+    const point = `${x(times[index] ?? 0).toFixed(2)} ${y(value).toFixed(2)}`;
+    const isFirst = (values[index - 1] ?? null) === null || (gaps[index - 1] ?? 0) > MAX_GAPS * usual;
     path += isFirst ? `M${point}h0` : `L${point}`; // a point of its own is a dot
   }
   return path;

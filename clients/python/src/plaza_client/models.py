@@ -45,7 +45,7 @@ class AuditedTargetResponse(TypedDict):
     """What differs, as in reconciliations: `counter`, `total`."""
     rows: int | None
     """COUNT(*) of the rows; null if the audit would count too many rows."""
-    state: Literal["agrees", "in-transit", "not-loaded", "differs"]
+    state: Literal["agrees", "in-transit", "not-loaded", "differs"] | str
     """`agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so only counter and rows were compared."""
     total: int | None
     """What readers get from Redis; null if it is not loaded."""
@@ -91,9 +91,9 @@ class BreakerResponse(TypedDict):
     """Within the last hour."""
     open_in: dict[str, int]
     """Functions with open breakers, and in how many of their processes."""
-    own: Literal["closed", "open", "half-open"] | None
+    own: Literal["closed", "open", "half-open"] | str | None
     """The state in the process that answers; null if it does not use the dependency."""
-    state: Literal["open", "closed"]
+    state: Literal["open", "closed"] | str
     """`open`: the breaker of at least one process is open."""
 
 
@@ -193,9 +193,11 @@ class ErasureResponse(TypedDict):
 
     closed_at: str | None
     erased_at: str | None
+    erases_at: str | None
+    """When its data begins to be erased. Null if that was at once."""
     requested_at: str
-    state: Literal["erasing", "erased", "closed"]
-    """`erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again."""
+    state: Literal["account-closed", "erasing", "erased", "closed"] | str
+    """`account-closed`: the next sign-in opens it again, until `erases_at`. `erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again."""
     user_id: str
 
 
@@ -286,10 +288,10 @@ class Health(TypedDict):
 class HealthResponse(TypedDict):
     """The state of the stores. Plaza works with limits while some of them are down."""
 
-    mysql: Literal["up", "down"]
-    queue: Literal["up", "down"]
-    redis: Literal["up", "down"]
-    status: Literal["up", "degraded", "down"]
+    mysql: Literal["up", "down"] | str
+    queue: Literal["up", "down"] | str
+    redis: Literal["up", "down"] | str
+    status: Literal["up", "degraded", "down"] | str
     """`degraded`: some stores are down. `down`: Redis and MySQL are."""
 
 
@@ -354,7 +356,7 @@ class ScheduleResponse(TypedDict):
     """Type of the error; null for a success."""
     name: str
     """Name of the schedule, such as `sweep_outbox`."""
-    outcome: Literal["succeeded", "failed"]
+    outcome: Literal["succeeded", "failed"] | str
     result: dict[str, float]
     """Numbers that the last successful run returned."""
     succeeded_at: str | None
@@ -400,7 +402,7 @@ class MarkReadResponse(TypedDict):
 class MemberResponse(TypedDict):
     """A user who acts for a shop."""
 
-    role: Literal["owner", "staff"]
+    role: Literal["owner", "staff"] | str
     since: str
     """When the user became a member."""
     user_id: str
@@ -444,7 +446,7 @@ class NotificationSubject(TypedDict):
     id: str
     text: str | None
     """The first 80 characters of its title or text; null: none."""
-    type: Literal["post", "comment", "review", "user"]
+    type: Literal["post", "comment", "review", "user"] | str
 
 
 class ReportedContentPreview(TypedDict):
@@ -462,16 +464,16 @@ class ReportedTarget(TypedDict):
     """The type and the id of what was reported."""
 
     id: str
-    type: Literal["post", "comment", "review", "user"]
+    type: Literal["post", "comment", "review", "user"] | str
 
 
 class OrderResponse(TypedDict):
     """An order of one unit of a voucher."""
 
     order_id: str
-    reason: Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | None
+    reason: Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | str | None
     """Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the voucher was withdrawn, or its shop deleted. `timed-out`: it could not be stored; order again."""
-    status: Literal["pending", "success", "failed", "used", "cancelled", "expired"]
+    status: Literal["pending", "success", "failed", "used", "cancelled", "expired"] | str
     """`pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final."""
     voucher_id: str
 
@@ -510,7 +512,7 @@ class OwnSessionResponse(TypedDict):
     """When it ends unless it is used."""
     id: str
     """Names the session; it is no token."""
-    method: Literal["code", "id_token", "passkey", "operate"] | None
+    method: Literal["code", "id_token", "passkey", "operate"] | str | None
     """How it was opened; null for one of an earlier version."""
     role: str
     """`user`, `moderator`, `sales`, `operator` or `admin`: what it admits."""
@@ -554,7 +556,7 @@ class PasskeyRequest(TypedDict):
     """`clientDataJSON` of the browser."""
     code: NotRequired[str | None]
     name: str
-    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed."""
+    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed."""
 
 
 class PhoneRequest(TypedDict):
@@ -629,7 +631,7 @@ class ProfileUpdateRequest(TypedDict):
     avatar: NotRequired[str | None]
     """Null removes the avatar."""
     nickname: NotRequired[str]
-    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces around it are removed."""
+    """One line of text with at least one visible character. Control characters, line breaks and tabs are refused. Spaces and invisible characters around it are removed."""
     time_zone: NotRequired[str]
     """Name of a zone in the IANA time zone database, such as `Europe/Berlin`. It decides which day it is for check-ins."""
 
@@ -657,6 +659,14 @@ class PushPreference(TypedDict):
 
     channel: Literal["push"]
     kind: Literal["like", "comment", "follow", "order", "waitlist", "report"]
+    on: bool
+
+
+class PushPreferenceResponse(TypedDict):
+    """Whether the caller receives a kind of notification by a channel."""
+
+    channel: Literal["push"]
+    kind: Literal["like", "comment", "follow", "order", "waitlist", "report"] | str
     on: bool
 
 
@@ -811,7 +821,7 @@ class SaleResponse(TypedDict):
     """End of the sale; null for an ordinary voucher without one."""
     failed: int
     """Failed orders; their units returned to the sale."""
-    kind: Literal["flash", "ordinary"]
+    kind: Literal["flash", "ordinary"] | str
     """`flash`: a sale with a start and an end. `ordinary`: one that may have neither."""
     left: int
     """Units that can still be ordered."""
@@ -851,7 +861,7 @@ class SaleStatusResponse(TypedDict):
     """The time of the server: count down from `opens_at` minus `now`."""
     opens_at: str | None
     """Start of the sale; null for an ordinary voucher that is open at once."""
-    phase: Literal["upcoming", "open", "sold-out", "closed", "withdrawn"]
+    phase: Literal["upcoming", "open", "sold-out", "closed", "withdrawn"] | str
     """`sold-out`: units that return go to the waitlist."""
     voucher_id: str
     waiting: int
@@ -866,7 +876,7 @@ class ServerKeyResponse(TypedDict):
     key_id: str
     name: str
     requests_per_s: int
-    scopes: list[Literal["read", "act", "moderate", "events", "export", "erase"]]
+    scopes: list[Literal["read", "act", "moderate", "events", "export", "erase"] | str]
     used_at: str | None
     """The last use, to ten minutes."""
 
@@ -929,6 +939,39 @@ class SweepResponse(TypedDict):
     """Check-ins that were sent again."""
     reactions: int
     """Reactions that were sent again."""
+
+
+class SwitchSetResponse(TypedDict):
+    """All switches of this version."""
+
+    anonymous_factor: float
+    """Multiplies rate and burst of a rate limit; 1 is normal."""
+    bell_on: NotRequired[bool]
+    """What is new rings the bell. Off: nothing rings, and reactions that end are still taken back."""
+    cached_lists_only: bool
+    """Rankings and recommendations as last built, from Redis only."""
+    comments_stopped: bool
+    """No new comments."""
+    live: NotRequired[bool]
+    """Totals are sent with order tokens. Off while a version without them runs beside this one."""
+    live_poll_s: NotRequired[int]
+    """Interval at which clients read the totals on their screens, in seconds. 0: they do not."""
+    log_sample_rate: float
+    """Share of the successful requests that is logged."""
+    posts_stopped: bool
+    """No new posts and no changes of posts."""
+    read_only: bool
+    """No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts."""
+    readers_held: NotRequired[bool]
+    """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it."""
+    reads_factor: float
+    """Multiplies rate and burst of a rate limit; 1 is normal."""
+    sign_ups_stopped: bool
+    """No new accounts. Users can sign in."""
+    stopped_sales: list[str]
+    """Vouchers that cannot be ordered."""
+    writes_factor: float
+    """Multiplies rate and burst of a rate limit; 1 is normal."""
 
 
 class SwitchSet(TypedDict):
@@ -1015,7 +1058,7 @@ class VoucherResponse(TypedDict):
     expires_at: str | None
     """Until when an order can be used; null: without an end."""
     id: str
-    kind: Literal["flash", "ordinary"]
+    kind: Literal["flash", "ordinary"] | str
     """`flash`: a sale with a start and an end. `ordinary`: one that may have neither."""
     left: int
     """Units that can still be ordered."""
@@ -1068,7 +1111,7 @@ class WaitlistResponse(TypedDict):
     """Order the voucher until then; null while waiting."""
     position: int | None
     """1 for the next one; null with an offer."""
-    status: Literal["waiting", "offered"]
+    status: Literal["waiting", "offered"] | str
     """`offered`: a unit is set aside for the caller until `accept_by`."""
     voucher_id: str
 
@@ -1117,6 +1160,8 @@ class SessionResponse(TypedDict):
 
     expires_in: int
     """Seconds without use after which it ends."""
+    reopened: bool
+    """Whether this sign-in opened a closed account again."""
     token: str
     """Session token, sent as `Authorization: Bearer`."""
     user: UserCard
@@ -1140,7 +1185,7 @@ class Comment(TypedDict):
     exact: bool
     """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
     hidden: bool
-    """Hidden by a moderator. Only the author gets hidden content."""
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
     id: str
     likes: int
     """Number of likes."""
@@ -1161,7 +1206,7 @@ class Review(TypedDict):
     exact: bool
     """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
     hidden: bool
-    """Hidden by a moderator. Only the author gets hidden content."""
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
     id: str
     images: list[str]
     """URLs of the images."""
@@ -1337,7 +1382,7 @@ class OwnShopResponse(TypedDict):
     name: str
     open_hours: str | None
     place: PlaceResponse | None
-    role: Literal["owner", "staff"]
+    role: Literal["owner", "staff"] | str
     """The caller's role in the shop."""
     type_id: str | None
     """Id of the shop type."""
@@ -1413,7 +1458,7 @@ class NotificationResponse(TypedDict):
     """When something was new last."""
     fresh: int
     """What is new since it was read."""
-    kind: Literal["like", "comment", "follow"]
+    kind: Literal["like", "comment", "follow"] | str
     read: bool
     """Whether nothing is new."""
     subject: NotificationSubject
@@ -1430,9 +1475,9 @@ class OpenReport(TypedDict):
     """When it was created."""
     details: str | None
     id: str
-    outcome: Literal["upheld", "dismissed"] | None
+    outcome: Literal["upheld", "dismissed"] | str | None
     """Null while the report is open."""
-    reason: Literal["spam", "abuse", "nudity", "violence", "illegal", "other"]
+    reason: Literal["spam", "abuse", "nudity", "violence", "illegal", "other"] | str
     reporter_id: str
     resolved_at: str | None
     """When it was resolved; null while it is open."""
@@ -1446,9 +1491,9 @@ class ReportResponse(TypedDict):
     """When it was created."""
     details: str | None
     id: str
-    outcome: Literal["upheld", "dismissed"] | None
+    outcome: Literal["upheld", "dismissed"] | str | None
     """Null while the report is open."""
-    reason: Literal["spam", "abuse", "nudity", "violence", "illegal", "other"]
+    reason: Literal["spam", "abuse", "nudity", "violence", "illegal", "other"] | str
     resolved_at: str | None
     """When it was resolved; null while it is open."""
     target: ReportedTarget
@@ -1584,11 +1629,11 @@ class Post(TypedDict):
     exact: bool
     """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
     hidden: bool
-    """Hidden by a moderator. Only the author gets hidden content."""
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
     id: str
     images: list[str]
     """URLs of the images."""
-    kind: Literal["note", "blog"]
+    kind: Literal["note", "blog"] | str
     """A `note` is short, a `blog` is long."""
     likes: int
     """Number of likes."""
@@ -1619,11 +1664,11 @@ class PostDetails(TypedDict):
     exact: bool
     """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
     hidden: bool
-    """Hidden by a moderator. Only the author gets hidden content."""
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
     id: str
     images: list[str]
     """URLs of the images."""
-    kind: Literal["note", "blog"]
+    kind: Literal["note", "blog"] | str
     """A `note` is short, a `blog` is long."""
     likers: list[UserCard] | None
     """The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two."""
@@ -1657,11 +1702,11 @@ class PostPreview(TypedDict):
     exact: bool
     """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
     hidden: bool
-    """Hidden by a moderator. Only the author gets hidden content."""
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
     id: str
     images: list[str]
     """URLs of the images."""
-    kind: Literal["note", "blog"]
+    kind: Literal["note", "blog"] | str
     """A `note` is short, a `blog` is long."""
     likes: int
     """Number of likes."""
@@ -1695,11 +1740,11 @@ class RankedPostResponse(TypedDict):
     exact: bool
     """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
     hidden: bool
-    """Hidden by a moderator. Only the author gets hidden content."""
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
     id: str
     images: list[str]
     """URLs of the images."""
-    kind: Literal["note", "blog"]
+    kind: Literal["note", "blog"] | str
     """A `note` is short, a `blog` is long."""
     likes: int
     """Number of likes."""
@@ -1725,7 +1770,7 @@ class PushPreferencesRequest(TypedDict):
 class PushResponse(TypedDict):
     """The key that browsers subscribe with, and the preference of each kind and channel."""
 
-    preferences: list[PushPreference]
+    preferences: list[PushPreferenceResponse]
     public_key: str | None
     """`applicationServerKey`; null: nothing is pushed."""
 
@@ -1819,15 +1864,29 @@ class SubscriptionRequest(TypedDict):
 class SwitchChangeResponse(TypedDict):
     """A change of the switches."""
 
-    after: SwitchSet
-    before: SwitchSet
+    after: SwitchSetResponse
+    before: SwitchSetResponse
     changed_at: str
     changed_by: str
     """User id of the operator."""
-    level: Literal["normal", "relieved", "essential", "read_only", "warming"] | None
+    level: Literal["normal", "relieved", "essential", "read_only", "warming"] | str | None
     """Null if no level has these switches."""
     reason: str
     version: int
+
+
+class SwitchesResponse(TypedDict):
+    """The current switches, and their newest change."""
+
+    changed_at: str | None
+    changed_by: str | None
+    """User id of the operator."""
+    level: Literal["normal", "relieved", "essential", "read_only", "warming"] | str | None
+    """Null if no level has these switches."""
+    reason: str | None
+    switches: SwitchSetResponse
+    version: int
+    """Number of the change; 0 before the first one."""
 
 
 class SwitchesRequest(TypedDict):
@@ -1838,20 +1897,6 @@ class SwitchesRequest(TypedDict):
     switches: SwitchSet
     version: int
     """`version` of the switches that the caller read."""
-
-
-class SwitchesResponse(TypedDict):
-    """The current switches, and their newest change."""
-
-    changed_at: str | None
-    changed_by: str | None
-    """User id of the operator."""
-    level: Literal["normal", "relieved", "essential", "read_only", "warming"] | None
-    """Null if no level has these switches."""
-    reason: str | None
-    switches: SwitchSet
-    version: int
-    """Number of the change; 0 before the first one."""
 
 
 class TargetTotals(TypedDict):
@@ -1868,7 +1913,7 @@ class TargetTotals(TypedDict):
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     mine: TargetViewerState | None
     """The caller's state; null without a session."""
-    type: Literal["post", "comment", "review"]
+    type: Literal["post", "comment", "review"] | str
 
 
 class TotalsResponse(TypedDict):
@@ -2006,9 +2051,9 @@ class OrderDetails(TypedDict):
     decided_at: str | None
     """When it succeeded or failed. Null: pending, or it cannot be read now."""
     order_id: str
-    reason: Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | None
+    reason: Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | str | None
     """Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the voucher was withdrawn, or its shop deleted. `timed-out`: it could not be stored; order again."""
-    status: Literal["pending", "success", "failed", "used", "cancelled", "expired"]
+    status: Literal["pending", "success", "failed", "used", "cancelled", "expired"] | str
     """`pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final."""
     used_at: str | None
     """When the shop redeemed its code."""
@@ -2045,7 +2090,7 @@ class ReactionListItem(TypedDict):
     """The post, with `expand`; null without it, for another type, and for a post that was deleted or hidden."""
     review: Review | None
     """The review, with `expand=target`; null as `post` may be."""
-    type: Literal["post", "comment", "review"]
+    type: Literal["post", "comment", "review"] | str
 
 
 class RankedPostPage(TypedDict):

@@ -1242,7 +1242,7 @@ class UsersResource:
         )
 
     def delete_my_account(self, **options: Unpack[Options]) -> models.ErasureResponse:
-        """Erase the caller's account."""
+        """Close and erase the caller's account."""
         return cast(
             "models.ErasureResponse", self._client._call("DELETE", "/users/me", options=options)
         )
@@ -1411,7 +1411,7 @@ class UsersResource:
         )
 
     def delete(self, user_id: str, **options: Unpack[Options]) -> models.ErasureResponse:
-        """Erase the account of a user."""
+        """Close and erase the account of a user."""
         return cast(
             "models.ErasureResponse",
             self._client._call(
@@ -3080,7 +3080,7 @@ class AsyncUsersResource:
         )
 
     async def delete_my_account(self, **options: Unpack[Options]) -> models.ErasureResponse:
-        """Erase the caller's account."""
+        """Close and erase the caller's account."""
         return cast(
             "models.ErasureResponse",
             await self._client._call("DELETE", "/users/me", options=options),
@@ -3254,7 +3254,7 @@ class AsyncUsersResource:
         )
 
     async def delete(self, user_id: str, **options: Unpack[Options]) -> models.ErasureResponse:
-        """Erase the account of a user."""
+        """Close and erase the account of a user."""
         return cast(
             "models.ErasureResponse",
             await self._client._call(

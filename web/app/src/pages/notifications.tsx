@@ -1,4 +1,4 @@
-import type { Notification, NotificationPage } from "plaza-client";
+import type { Notification, NotificationPage, Schemas } from "plaza-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { plaza } from "shared/plaza.ts";
 import { sayRefusal } from "shared/toast.tsx";
@@ -62,7 +62,8 @@ export function Notifications() {
   items.reverse();
   const mark = async (item?: Notification) => {
     if (first === undefined) return;
-    const groups = item && [{ kind: item.kind, subject: { type: item.subject.type, id: item.subject.id } }];
+    const { id, type } = item?.subject ?? {};
+    const groups = item && [{ kind: item.kind, subject: { type, id } } as Schemas["NotificationRef"]];
     try {
       await bell.markRead({ at: first.at, items }, groups);
       if (item === undefined) await load([]);

@@ -1,6 +1,8 @@
 /** The shops that the caller acts for: sales, redemptions, reviews; for owners also members and the shop itself. */
+
 import type { Schemas } from "plaza-client";
 import { type Form, useForm, usePages, useRead } from "shared/hooks.ts";
+import { wordOf } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
 import { withSession } from "shared/session.ts";
 import { say, sayRefusal } from "shared/toast.tsx";
@@ -32,7 +34,7 @@ export function OwnShops() {
     >
       {(shop) => (
         <a class="card own-shop" href={`#/own-shops/${shop.id}`}>
-          <b>{shop.name}</b> <small>{t.own.roles[shop.role]}</small>
+          <b>{shop.name}</b> <small>{wordOf(t.own.roles, shop.role)}</small>
         </a>
       )}
     </List>
@@ -260,7 +262,7 @@ function Members({ shopId }: { shopId: string }) {
     );
   const form = useForm(async (data) => {
     const user_id = String(data.get("user_id")).trim();
-    const role = data.get("role") as OwnShop["role"];
+    const role = data.get("role") as Schemas["MemberRequest"]["role"];
     await withSession(() =>
       plaza.put("/shops/{shop_id}/members/{user_id}", { path: { ...path, user_id }, body: { role } }),
     );
@@ -275,7 +277,7 @@ function Members({ shopId }: { shopId: string }) {
           <li key={user_id}>
             <UserLink
               user={card ?? { id: user_id, nickname: t.own.userId(user_id), avatar: null }}
-              note={t.own.roles[role]}
+              note={wordOf(t.own.roles, role)}
             />
             <ConfirmButton
               label={t.own.remove}

@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
-import { deviceZone, timeZones } from "shared/language.ts";
+import { deviceZone, timeZones, wordOf } from "shared/language.ts";
 import { LanguageChoice } from "shared/language-choice.tsx";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
@@ -196,7 +196,7 @@ function Reacted({ path, none }: { path: "/users/me/likes" | "/users/me/collects
         if (post) return <PostCard post={post} />;
         if (comment) return <Remark of={comment} href={`#/posts/${comment.post_id}`} about={t.profile.commentOn} />;
         if (review) return <Remark of={review} href={`#/shops/${review.shop_id}`} about={t.profile.reviewOf} />;
-        return <p class="card fine">{t.profile.gone[type]}</p>;
+        return <p class="card fine">{wordOf(t.profile.gone, type)}</p>;
       }}
     </List>
   );

@@ -1,5 +1,5 @@
 /** The texts of the app in English. */
-import { count, formatList, formatNumber } from "shared/language.ts";
+import { count, formatList, formatNumber, wordOf } from "shared/language.ts";
 import type { Sentence } from "./notification.ts";
 
 const number = (of: number) => formatNumber(of);
@@ -110,8 +110,8 @@ export const en = {
     editTitle: "Edit the post",
     changed: "Your changes are published.",
     delete: "Delete",
-    deletePost: "Really delete this post?",
-    deleteComment: "Really delete this comment?",
+    deletePost: "Delete this post?",
+    deleteComment: "Delete this comment?",
     noLikes: "No likes yet",
     yourComment: "Your comment",
     comment: "Comment",
@@ -158,7 +158,7 @@ export const en = {
     shops: "Shops",
     block: "Block",
     unblock: "Unblock",
-    reallyBlock: "Really block?",
+    reallyBlock: "Block this user?",
     blocked: "Blocked users",
     noBlocks: "You block no users",
     noBlocksText: "Blocked users cannot follow you or comment on your posts.",
@@ -188,9 +188,13 @@ export const en = {
     exporting: (rows: number) => `${items(rows, "row", "rows")}…`,
     exported: (rows: number) => `Your data is downloaded: ${items(rows, "row", "rows")}.`,
     erase: "Delete my account",
-    reallyErase: "Really delete everything? It cannot be undone.",
-    eraseText: "Your posts, comments, likes and follows go within minutes. They cannot be brought back.",
-    erased: "Your account is deleted.",
+    reallyErase: "Delete your account?",
+    eraseFollows:
+      "Nobody sees it from now on. Signing in within seven days brings all of it back; then it is erased for good.",
+    eraseWord: "delete",
+    eraseText:
+      "Your account closes at once. For seven days signing in brings it back; then your posts, comments, likes and follows are erased.",
+    erased: "Your account is closed. Sign in within seven days to have it back.",
   },
   push: {
     title: "Push messages",
@@ -226,7 +230,8 @@ export const en = {
     show: "Show it to the shop. A new code replaces it.",
     showCode: "Show the code",
     newCode: "New code",
-    reallyCancel: "Really cancel this order?",
+    cancel: "Cancel the order",
+    reallyCancel: "Cancel this order?",
     used: (day: string) => `Used on ${day}`,
     valid: (day: string) => `Valid until ${day}`,
   },
@@ -345,7 +350,7 @@ export const en = {
     cancelled: (of: number) => `${number(of)} cancelled`,
     waiting: (of: number) => `${number(of)} waiting`,
     withdraw: "Withdraw",
-    reallyWithdraw: "Really withdraw? No further order succeeds.",
+    reallyWithdraw: "Withdraw this voucher? No further order succeeds.",
     offered: "The voucher is offered.",
     offerTitle: "Offer a voucher",
     price: (currency: string) => `Price in ${currency}`,
@@ -362,7 +367,7 @@ export const en = {
     redeemedBy: (id: string) => `Redeemed by user ${id}`,
     userId: (id: string) => `User ${id}`,
     remove: "Remove",
-    reallyRemove: "Really remove?",
+    reallyRemove: "Remove this member?",
     appointTitle: "Appoint a member",
     id: "User id",
     idHelp: "The number in the address of the user's profile.",
@@ -383,7 +388,7 @@ export const en = {
     fresh: (of: number) => `${number(of)} new`,
     unread: (of: number) => `${number(of)} unread`,
     sentence: (of: Sentence): string => {
-      const about = `your ${SUBJECTS[of.subject]}${of.title && ` “${of.title}”`}`;
+      const about = `your ${wordOf(SUBJECTS, of.subject)}${of.title && ` “${of.title}”`}`;
       if (of.kind === "follow") return `${actors(of)} ${of.total === 1 ? "follows" : "follow"} you`;
       if (of.kind === "like") return `${actors(of)} liked ${about}`;
       const by = of.names.length > 0 ? `, the latest by ${of.names.join(", ")}` : "";

@@ -1,5 +1,5 @@
 /** The texts of the app in Russian. */
-import { count, formatNumber } from "shared/language.ts";
+import { count, formatNumber, wordOf } from "shared/language.ts";
 import { ru as shared } from "shared/texts/ru.ts";
 import type { Texts } from "../texts.ts";
 
@@ -118,8 +118,8 @@ export const page: Texts = {
     editTitle: "Изменить запись",
     changed: "Изменения опубликованы.",
     delete: "Удалить",
-    deletePost: "Точно удалить эту запись?",
-    deleteComment: "Точно удалить этот комментарий?",
+    deletePost: "Удалить эту запись?",
+    deleteComment: "Удалить этот комментарий?",
     noLikes: "Отметок пока нет",
     yourComment: "Ваш комментарий",
     comment: "Отправить",
@@ -166,7 +166,7 @@ export const page: Texts = {
     shops: "Магазины",
     block: "Заблокировать",
     unblock: "Разблокировать",
-    reallyBlock: "Точно заблокировать?",
+    reallyBlock: "Заблокировать пользователя?",
     blocked: "Чёрный список",
     noBlocks: "Вы никого не заблокировали",
     noBlocksText: "Заблокированные не могут подписаться на вас и комментировать ваши записи.",
@@ -201,9 +201,13 @@ export const page: Texts = {
     exporting: (rows) => `${number(rows)} ${word(rows, "строка", "строки", "строк")}…`,
     exported: (rows) => `Данные скачаны: ${number(rows)} ${word(rows, "строка", "строки", "строк")}.`,
     erase: "Удалить учётную запись",
-    reallyErase: "Точно удалить всё? Вернуть будет нельзя.",
-    eraseText: "Записи, комментарии, отметки и подписки исчезнут за несколько минут. Вернуть их не сможет никто.",
-    erased: "Учётная запись удалена.",
+    reallyErase: "Удалить аккаунт?",
+    eraseFollows:
+      "С этого момента его никто не видит. Если войти в течение семи дней, всё вернётся; потом данные стираются навсегда.",
+    eraseWord: "удалить",
+    eraseText:
+      "Аккаунт закрывается сразу. В течение семи дней вход его вернёт; потом записи, комментарии, лайки и подписки стираются.",
+    erased: "Аккаунт закрыт. Войдите в течение семи дней, чтобы вернуть его.",
   },
   push: {
     title: "Уведомления",
@@ -239,7 +243,8 @@ export const page: Texts = {
     show: "Покажите его в магазине. Новый код заменит этот.",
     showCode: "Показать код",
     newCode: "Новый код",
-    reallyCancel: "Точно отменить этот заказ?",
+    cancel: "Отменить заказ",
+    reallyCancel: "Отменить этот заказ?",
     used: (day) => `Использован ${day}`,
     valid: (day) => `Действует до ${day}`,
   },
@@ -358,7 +363,7 @@ export const page: Texts = {
     cancelled: (of) => `отменено: ${number(of)}`,
     waiting: (of) => `в очереди: ${number(of)}`,
     withdraw: "Отменить продажу",
-    reallyWithdraw: "Точно отменить? Новые заказы станут невозможны.",
+    reallyWithdraw: "Отозвать ваучер? Новые заказы станут невозможны.",
     offered: "Купон предложен.",
     offerTitle: "Предложить купон",
     price: (currency) => `Цена, ${currency}`,
@@ -375,7 +380,7 @@ export const page: Texts = {
     redeemedBy: (id) => `Погасил пользователь ${id}`,
     userId: (id) => `Пользователь ${id}`,
     remove: "Убрать",
-    reallyRemove: "Точно убрать?",
+    reallyRemove: "Убрать участника?",
     appointTitle: "Добавить участника",
     id: "Номер пользователя",
     idHelp: "Число в адресе профиля.",
@@ -400,9 +405,9 @@ export const page: Texts = {
       const rest = of.others > 0 ? [`${of.names.length > 0 ? "ещё " : ""}${number(of.others)}`] : [];
       const who = [...of.names, ...rest].join(", ");
       if (of.kind === "follow") return `Ваши подписчики: ${who}`;
-      if (of.kind === "like") return `${LIKED[of.subject]}${title}: ${who}`;
+      if (of.kind === "like") return `${wordOf(LIKED, of.subject)}${title}: ${who}`;
       const names = of.names.length > 0 ? ` (${of.names.join(", ")})` : "";
-      return `${COMMENTED[of.subject]}${title}: ${number(of.total)}${names}`;
+      return `${wordOf(COMMENTED, of.subject)}${title}: ${number(of.total)}${names}`;
     },
   },
 };

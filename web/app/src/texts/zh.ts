@@ -1,5 +1,5 @@
 /** The texts of the app in Chinese. */
-import { formatNumber } from "shared/language.ts";
+import { formatNumber, wordOf } from "shared/language.ts";
 import { zh as shared } from "shared/texts/zh.ts";
 import type { Texts } from "../texts.ts";
 
@@ -102,8 +102,8 @@ export const page: Texts = {
     editTitle: "编辑帖子",
     changed: "修改已发布。",
     delete: "删除",
-    deletePost: "确定删除这条帖子？",
-    deleteComment: "确定删除这条评论？",
+    deletePost: "删除这篇帖子？",
+    deleteComment: "删除这条评论？",
     noLikes: "还没有赞",
     yourComment: "你的评论",
     comment: "评论",
@@ -145,7 +145,7 @@ export const page: Texts = {
     shops: "店铺",
     block: "拉黑",
     unblock: "解除拉黑",
-    reallyBlock: "确定拉黑？",
+    reallyBlock: "拉黑此用户？",
     blocked: "黑名单",
     noBlocks: "黑名单是空的",
     noBlocksText: "被拉黑的用户不能关注你，也不能评论你的帖子。",
@@ -175,9 +175,11 @@ export const page: Texts = {
     exporting: (rows) => `${number(rows)} 行…`,
     exported: (rows) => `数据已下载：${number(rows)} 行。`,
     erase: "注销账号",
-    reallyErase: "确定删除全部数据？无法恢复。",
-    eraseText: "帖子、评论、赞和关注会在几分钟内删除，无人能恢复。",
-    erased: "账号已注销。",
+    reallyErase: "删除你的账号？",
+    eraseFollows: "从现在起没人能看到它。七天内登录即可全部恢复，之后将永久删除。",
+    eraseWord: "删除",
+    eraseText: "你的账号会立即关闭。七天内登录即可恢复，之后帖子、评论、点赞和关注都会被删除。",
+    erased: "你的账号已关闭。七天内登录即可恢复。",
   },
   push: {
     title: "推送",
@@ -213,7 +215,8 @@ export const page: Texts = {
     show: "请向店铺出示。新的码会取代它。",
     showCode: "显示使用码",
     newCode: "换一个码",
-    reallyCancel: "确定取消这个订单？",
+    cancel: "取消订单",
+    reallyCancel: "取消这个订单？",
     used: (day) => `使用于 ${day}`,
     valid: (day) => `有效期至 ${day}`,
   },
@@ -332,7 +335,7 @@ export const page: Texts = {
     cancelled: (of) => `已取消 ${number(of)}`,
     waiting: (of) => `候补 ${number(of)}`,
     withdraw: "撤销",
-    reallyWithdraw: "确定撤销？之后不再有订单成功。",
+    reallyWithdraw: "撤销此优惠券？之后不再有订单成功。",
     offered: "券已上架。",
     offerTitle: "上架一张券",
     price: (currency) => `价格（${currency}）`,
@@ -349,7 +352,7 @@ export const page: Texts = {
     redeemedBy: (id) => `由用户 ${id} 核销`,
     userId: (id) => `用户 ${id}`,
     remove: "移除",
-    reallyRemove: "确定移除？",
+    reallyRemove: "移除此成员？",
     appointTitle: "添加成员",
     id: "用户编号",
     idHelp: "用户主页地址中的数字。",
@@ -370,7 +373,7 @@ export const page: Texts = {
     fresh: (of) => `${number(of)} 条新`,
     unread: (of) => `${number(of)} 条未读`,
     sentence: (of) => {
-      const about = `你的${SUBJECTS[of.subject]}${of.title && `“${of.title}”`}`;
+      const about = `你的${wordOf(SUBJECTS, of.subject)}${of.title && `“${of.title}”`}`;
       const names = of.names.join("、");
       const who = of.others > 0 ? `${names}${names && "等 "}${number(of.total)} 人` : names;
       if (of.kind === "follow") return `${who}关注了你`;

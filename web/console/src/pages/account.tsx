@@ -1,7 +1,7 @@
 import { useForm, useRead } from "shared/hooks.ts";
 import { LanguageChoice } from "shared/language-choice.tsx";
 import { plaza } from "shared/plaza.ts";
-import { Field, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { ConfirmButton, Field, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Badge, Outcome, Table, Time, useAction } from "../parts.tsx";
 import { enrollPasskey, withFreshSignIn } from "../passkeys.ts";
 import { t, word } from "../texts.ts";
@@ -56,9 +56,12 @@ export function Account() {
             session.current ? (
               <Badge tone="good">{t.account.current}</Badge>
             ) : (
-              <button type="button" class="small" disabled={action.isBusy} onClick={() => void endSession(session.id)}>
-                {t.account.end}
-              </button>
+              <ConfirmButton
+                label={t.account.end}
+                confirm={t.account.endSession}
+                disabled={action.isBusy}
+                act={() => void endSession(session.id)}
+              />
             ),
           ])}
         />
@@ -76,14 +79,12 @@ export function Account() {
             passkey.name,
             <Time at={passkey.created_at} />,
             <Time at={passkey.used_at} />,
-            <button
-              type="button"
-              class="small"
+            <ConfirmButton
+              label={t.account.end}
+              confirm={t.account.endPasskey}
               disabled={action.isBusy}
-              onClick={() => void endPasskey(passkey.passkey_id)}
-            >
-              {t.account.end}
-            </button>,
+              act={() => void endPasskey(passkey.passkey_id)}
+            />,
           ])}
         />
       )}

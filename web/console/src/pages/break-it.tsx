@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { formatDuration } from "shared/language.ts";
 import { useRepeated } from "shared/repeated.ts";
 import { Problem, Skeleton } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
@@ -187,6 +188,11 @@ function Report({ report }: { report: AuditReport }) {
       <p>
         <b>{t.breakIt.verdicts[verdict]}</b>: {t.breakIt.report(report)}
       </p>
+      {report.queues?.map(({ name, messages, retry_s }) => (
+        <p key={name} class="fine">
+          {t.breakIt.waiting(name, messages, formatDuration(retry_s))}
+        </p>
+      ))}
       {verdict === "transit" && <p class="fine">{t.breakIt.repeated}</p>}
       {verdict === "differs" && <Runbook name={report.drift + report.others > 0 ? "drift" : "dead-letters"} />}
       {report.differences.map((difference) => (

@@ -16,12 +16,22 @@ export function Erasures() {
       ) : (
         <Table
           label={t.erasures.title}
-          head={[t.erasures.user, t.state, t.erasures.requested, t.erasures.erased, t.erasures.closed]}
+          head={[
+            t.erasures.user,
+            t.state,
+            t.erasures.requested,
+            t.erasures.erases,
+            t.erasures.erased,
+            t.erasures.closed,
+          ]}
           empty={t.erasures.none}
           rows={erasures.items.map((erasure) => [
             erasure.user_id,
-            <Badge tone={erasure.state === "erasing" ? "plain" : "good"}>{word(erasure.state)}</Badge>,
+            <Badge tone={erasure.state === "erased" || erasure.state === "closed" ? "good" : "plain"}>
+              {word(erasure.state)}
+            </Badge>,
             <Time at={erasure.requested_at} />,
+            <Time at={erasure.erases_at} />,
             <Time at={erasure.erased_at} />,
             <Time at={erasure.closed_at} />,
           ])}

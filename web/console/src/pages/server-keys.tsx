@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { useForm, useRead } from "shared/hooks.ts";
 import { formatNumber } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
-import { Copy, Field, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { ConfirmButton, Copy, Field, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Badge, Outcome, Table, Time, useAction } from "../parts.tsx";
 import { withFreshSignIn } from "../passkeys.ts";
 import { Runbook } from "../runbooks.tsx";
@@ -29,7 +29,7 @@ export function ServerKeys() {
   });
   const end = (id: string) =>
     action.run(async () => {
-      await plaza.delete("/ops/server-keys/{key_id}", { path: { key_id: id } });
+      await withFreshSignIn(() => plaza.delete("/ops/server-keys/{key_id}", { path: { key_id: id } }));
       keys.reload();
       return t.serverKeys.hasEnded;
     });
@@ -66,9 +66,12 @@ export function ServerKeys() {
             key.ended_at !== null ? (
               <Badge tone="plain">{t.serverKeys.ended}</Badge>
             ) : (
-              <button type="button" class="small" disabled={action.isBusy} onClick={() => void end(key.key_id)}>
-                {t.account.end}
-              </button>
+              <ConfirmButton
+                label={t.account.end}
+                confirm={t.serverKeys.endKey}
+                disabled={action.isBusy}
+                act={() => void end(key.key_id)}
+              />
             ),
           ])}
         />

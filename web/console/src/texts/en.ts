@@ -6,6 +6,7 @@ const items = (of: number, one: string, other: string) => `${number(of)} ${count
 
 /** Words that the API sends; those that are missing here are shown as they are. */
 const words: Record<string, string> = {
+  "account-closed": "account closed",
   "in-transit": "in transit",
   "not-loaded": "not in Redis",
   code: "text message",
@@ -86,6 +87,8 @@ export const en = {
     title: "Account",
     sessions: "Sessions",
     sessionEnded: "The session has ended.",
+    endSession: "End this session?",
+    endPasskey: "End this passkey?",
     passkeyEnded: "The passkey has ended.",
     client: "Client",
     by: "By",
@@ -111,6 +114,7 @@ export const en = {
     made: "Made",
     none: "There is no key.",
     ended: "ended",
+    endKey: "End this key? Its server is refused within a minute.",
     hasEnded: "The key has ended. Processes accept it for a minute more.",
     once: "The new key, shown this once:",
     when: "A server acts for its users with a key. A key is made within five minutes of a sign-in; two of a name are valid at a time.",
@@ -127,6 +131,8 @@ export const en = {
   audit: {
     title: "Live audit",
     none: "No drift",
+    compared: (of: number, all: number) => `${number(of)} of ${number(all)} compared`,
+    notLoaded: "Redis has not loaded the others yet.",
     differ: (of: number) => `${items(of, "target differs", "targets differ")}`,
     stale: ", when it was read last",
     targets: "targets",
@@ -209,9 +215,9 @@ export const en = {
     redrive: "Redrive",
     message: (id: string) => `message ${id}`,
     redriveAll: "Redrive all",
-    reallyRedrive: "Really redrive all?",
+    reallyRedrive: "Redrive all dead letters?",
     purge: "Purge",
-    reallyPurge: "Really delete it for ever?",
+    reallyPurge: "Delete this message for ever?",
     purged: "The message is deleted.",
     notPurged: "The message was not found: it may have been received now.",
     moved: (moved: number, left: number) => `${number(moved)} moved back to the queue, ${number(left)} left.`,
@@ -344,6 +350,7 @@ export const en = {
     title: "Erasures",
     user: "User",
     requested: "Requested",
+    erases: "Erased from",
     erased: "Erased",
     closed: "Closed",
     none: "No account was erased.",
@@ -388,6 +395,8 @@ export const en = {
         `${number(of.queued)} in queues`,
         items(of.dead, "dead letter", "dead letters"),
       ].join(", "),
+    waiting: (queue: string, messages: number, time: string) =>
+      `${queue}: ${items(messages, "message", "messages")}. One that failed is tried again within ${time}.`,
     repeated: "It is repeated until nothing is in transit.",
     silent: "The local stack does not answer.",
     refuses: "The local stack refuses",

@@ -1,4 +1,6 @@
-"""Erase accounts: hidden at once, then erased in passes until one finds nothing.
+"""Erase accounts: closed at once, and after seven days erased in passes until one finds nothing.
+
+Before that the texts of a closed account are hidden, and shown when it opens again.
 
 A pass calls each context. Its steps are safe to repeat, so that a process may end between any two
 of them. Requests and messages that were on their way when the erasure was requested can bring a row
@@ -8,9 +10,12 @@ import, a restore or a message that was redriven brought back, and opens the era
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from plaza import idempotency
-from plaza.accounts import mysql_store
-from plaza.accounts.model import Erasure
+from plaza.accounts import mysql_store, request_erasure
+from plaza.accounts.model import SETTLE_S, Erasure
 from plaza.auth import session_end
 from plaza.bell import erasure as bell_erasure
 from plaza.blocks import erasure as blocks_erasure
@@ -24,7 +29,9 @@ from plaza.moderation import erasure as moderation_erasure
 from plaza.push import erasure as push_erasure
 from plaza.reactions import erasure as reactions_erasure
 from plaza.shops import erasure as shops_erasure
+from plaza.users import closed_users
 from plaza.users import erasure as users_erasure
+from plaza.users.closed_users import ClosedUser
 
 MAX_RUN_S = 40
 _MAX_PER_RUN = 100
@@ -32,28 +39,51 @@ _MAX_CLOSED_PER_RUN = 1_000
 
 
 def run_passes(max_s: float = MAX_RUN_S) -> int:
-    """Run the passes that are due, for about ``max_s`` seconds; return how many ended.
+    """Hide and show texts of closed and reopened accounts, then run the passes that are due, for
+    about ``max_s`` seconds; return how many ended.
 
-    A pass that fails or is cut off is due again; the others run. Raises MysqlDown, and the first
-    error of a pass after all.
+    What fails or is cut off is due again; the others run. Raises MysqlDown, and the first error
+    after all.
     """
     deadline = Deadline.in_s(max_s)
     ended, errors = 0, []
     if returned := mysql_store.reopen_returned(_MAX_CLOSED_PER_RUN):
         record("erasures_reopened", {"erasures_reopened": len(returned)}, user_ids=returned[:100])
-    for erasure in mysql_store.find_due(_MAX_PER_RUN):
+    work: list[tuple[int, Callable[[], bool]]] = [
+        (closed.user_id, partial(_settle, closed, deadline))
+        for closed in closed_users.find_unsettled(_MAX_PER_RUN)
+    ]
+    work += [
+        (erasure.user_id, partial(_run_pass, erasure, deadline))
+        for erasure in mysql_store.find_due(_MAX_PER_RUN)
+    ]
+    for user_id, run in work:
         if deadline.has_passed:
             break
         try:
-            ended += _run_pass(erasure, deadline)
+            ended += run()
         except Exception as error:
-            record("erasure_failed", user_id=erasure.user_id, **error_fields(error))
+            record("erasure_failed", user_id=user_id, **error_fields(error))
             errors.append(error)
     number, age_s = mysql_store.measure()
     record("erasures_advanced", {"erasures_open": number, "erasure_age_s": age_s}, passes=ended)
     if errors:
         raise errors[0]
     return ended
+
+
+def _settle(closed: ClosedUser, deadline: Deadline) -> bool:
+    """Hide the texts of a closed account, or show those of a reopened one; return False: this is
+    no pass. It is repeated until requests from before the account closed are over."""
+    if closed.is_reopened:
+        changed = content_erasure.show(closed.user_id, closed.closed_at, deadline)
+    else:
+        request_erasure.hide_account(closed.user_id)
+        changed = push_erasure.end_subscriptions(closed.user_id)
+        changed += content_erasure.hide(closed.user_id, deadline)
+    if not changed and not deadline.has_passed:
+        closed_users.settle(closed, SETTLE_S)
+    return False
 
 
 def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:

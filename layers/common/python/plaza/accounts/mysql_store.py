@@ -7,28 +7,38 @@ from typing import Any
 
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
 from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 
-_COLUMNS = "user_id, requested_at, erased_at, closed_at"
+# requested_at: from when on passes erase, of a closed account later than its user asked for it. So
+# the version before erases no earlier.
+_COLUMNS = (
+    "user_id, requested_at, account_closed_at, erased_at, closed_at,"
+    " requested_at > UTC_TIMESTAMP(6)"
+)
 _RETRY_S, _MAX_PAUSE_S = 60, 86_400
 
 
-def insert(user_id: int) -> Erasure:
-    """Request an erasure, unless it is requested; return it. Two statements. Raises MysqlDown."""
-    mysql.write(
+def insert(cursor: Cursor, user_id: int, wait_s: int) -> Erasure:
+    """Request an erasure that begins in ``wait_s``, or as requested before if that is earlier; a
+    pass is due then, or now. Return it. Two statements."""
+    cursor.execute(
         """
-        INSERT INTO erasure (user_id, requested_at, next_pass_at)
-        VALUES (%s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
-        ON DUPLICATE KEY UPDATE next_pass_at = VALUES(next_pass_at), closed_at = NULL
+        INSERT INTO erasure (user_id, requested_at, next_pass_at, account_closed_at)
+        VALUES (%s, UTC_TIMESTAMP(6) + INTERVAL %s SECOND,
+            UTC_TIMESTAMP(6) + INTERVAL %s SECOND, IF(%s, UTC_TIMESTAMP(6), NULL))
+        ON DUPLICATE KEY UPDATE requested_at = LEAST(requested_at, VALUES(requested_at)),
+            next_pass_at = GREATEST(requested_at, UTC_TIMESTAMP(6)), closed_at = NULL
         """,
-        (user_id,),
+        (user_id, wait_s, wait_s, wait_s > 0),
     )
-    [erasure] = _read(user_id)
+    cursor.execute(f"SELECT {_COLUMNS} FROM erasure WHERE user_id = %s", (user_id,))
+    [erasure] = _parse(cursor.fetchall())
     return erasure
 
 
 def exists(user_id: int) -> bool:
     """Return whether an erasure of a user was requested. One statement. Raises MysqlDown."""
-    return bool(_read(user_id))
+    return bool(mysql.fetch_all("SELECT 1 FROM erasure WHERE user_id = %s", (user_id,)))
 
 
 def find_erased(user_ids: Iterable[int]) -> set[int]:
@@ -136,7 +146,7 @@ def end_pass(user_id: int, *, clean: bool) -> None:
 
 
 def measure() -> tuple[int, int]:
-    """Return (number, age in seconds of the oldest) of the users that are not erased yet. One
+    """Return (number, age in seconds of the oldest) of the users that are being erased. One
     statement. Raises MysqlDown."""
     [(number, age_s)] = mysql.fetch_all(
         """
@@ -144,6 +154,7 @@ def measure() -> tuple[int, int]:
         FROM erasure
         WHERE closed_at IS NULL
           AND erased_at IS NULL
+          AND requested_at <= UTC_TIMESTAMP(6)
         """
     )
     return number, age_s
@@ -163,10 +174,6 @@ def read_latest(limit: int) -> list[Erasure]:
             (limit,),
         )
     )
-
-
-def _read(user_id: int) -> list[Erasure]:
-    return _parse(mysql.fetch_all(f"SELECT {_COLUMNS} FROM erasure WHERE user_id = %s", (user_id,)))
 
 
 def _parse(rows: Iterable[tuple[Any, ...]]) -> list[Erasure]:

@@ -42,6 +42,7 @@ FRESH_ROUTES = frozenset(
     for method, path in (
         ("DELETE", "/auth/phone"),
         ("DELETE", "/passkeys/{passkey_id}"),
+        ("DELETE", "/users/me"),
         ("DELETE", "/users/{user_id}"),
         ("GET", "/users/{user_id}/export"),
         ("POST", "/ops/server-keys"),

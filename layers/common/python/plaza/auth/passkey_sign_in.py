@@ -37,7 +37,7 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
-from plaza.users import Card, User, cards
+from plaza.users import Card, User, cards, closed_users
 
 
 class PasskeyChallenge(NamedTuple):
@@ -126,9 +126,12 @@ def sign_in(assertion: Assertion, address: str, user_agent: str | None) -> Signe
         except PasskeyRefused as error:
             raise _refuse(address, "signature", passkey.user_id) from error
         card = cards.read_cards([passkey.user_id]).get(passkey.user_id)
-        if card is None:
+        if card is not None:
+            user: User | None = User(card.id, card.nickname, card.avatar)
+        else:
+            user = closed_users.reopen("id", passkey.user_id)
+        if user is None:
             raise _refuse(address, "erased", passkey.user_id)
-        user = User(card.id, card.nickname, card.avatar)
         opening = Opening.by("passkey", user_agent)
 
         def work(cursor: Cursor) -> SignedIn | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.auth.codes import CHALLENGE_PATTERN, CODE_PATTERN
 from plaza.auth.new_session import SignedIn
@@ -19,8 +19,8 @@ from plaza.auth.passkeys import (
     Passkey,
 )
 from plaza.auth.phones import PHONE_PATTERN
-from plaza.infra.http.schemas import RequestModel, ResponseModel
-from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line, trim
 from plaza.users import Card
 from plaza.users.schemas import UserCard
 
@@ -182,10 +182,10 @@ class PasskeyRequest(RequestModel):
         Field(
             min_length=1,
             max_length=MAX_NAME_CHARS,
-            description=f"{LINE_RULE} Spaces around it are removed.",
+            description=f"{LINE_RULE} Spaces and invisible characters around it are removed.",
             json_schema_extra={"pattern": VISIBLE},
         ),
-        AfterValidator(str.strip),
+        BeforeValidator(trim),
         AfterValidator(check_line),
     ]
     code: PasskeyCode | None = None
@@ -207,8 +207,8 @@ class PasskeyResponse(ResponseModel):
 
     passkey_id: str
     name: str
-    created_at: datetime
-    used_at: Annotated[datetime | None, Field(description="The last sign-in with it.")]
+    created_at: Time
+    used_at: Annotated[Time | None, Field(description="The last sign-in with it.")]
 
     @classmethod
     def of(cls, passkey: Passkey) -> PasskeyResponse:
@@ -305,6 +305,7 @@ class SessionResponse(ResponseModel):
                     "token": "Zm9yLWRvY3VtZW50YXRpb24tb25seS1ub3QtcmVhbC0",
                     "expires_in": 2_592_000,
                     "user": {"id": "7", "nickname": "ada", "avatar": None},
+                    "reopened": False,
                 }
             ]
         }
@@ -313,9 +314,17 @@ class SessionResponse(ResponseModel):
     token: Annotated[str, Field(description="Session token, sent as `Authorization: Bearer`.")]
     expires_in: Annotated[int, Field(description="Seconds without use after which it ends.")]
     user: UserCard
+    reopened: Annotated[
+        bool, Field(description="Whether this sign-in opened a closed account again.")
+    ]
 
     @classmethod
     def of(cls, signed_in: SignedIn) -> SessionResponse:
         """Returns the response to a sign-in."""
-        user = UserCard.of(Card(signed_in.user.id, signed_in.user.nickname, signed_in.user.avatar))
-        return cls(token=signed_in.token, expires_in=signed_in.expires_in_s, user=user)
+        user = signed_in.user
+        return cls(
+            token=signed_in.token,
+            expires_in=signed_in.expires_in_s,
+            user=UserCard.of(Card(user.id, user.nickname, user.avatar)),
+            reopened=user.is_reopened,
+        )

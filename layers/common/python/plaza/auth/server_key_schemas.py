@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
 
 from plaza.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S, NAME_PATTERN, Scope
-from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel, Time
 
 ServerKeyId = Annotated[
     str,
@@ -85,6 +84,6 @@ class ServerKeyResponse(ResponseModel):
     name: str
     scopes: list[Scope]
     requests_per_s: int
-    created_at: datetime
-    used_at: Annotated[datetime | None, Field(description="The last use, to ten minutes.")]
-    ended_at: datetime | None
+    created_at: Time
+    used_at: Annotated[Time | None, Field(description="The last use, to ten minutes.")]
+    ended_at: Time | None

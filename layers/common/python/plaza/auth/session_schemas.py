@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated, get_args
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
 
 from plaza.auth.sessions import SESSION_ID_PATTERN, Method, OwnSession
-from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.http.schemas import ResponseModel, Time
 from plaza.infra.runtime.observability import record_unknown
 
 SessionId = Annotated[
@@ -47,8 +47,8 @@ class OwnSessionResponse(ResponseModel):
         Field(description="How it was opened; null for one of an earlier version."),
     ]
     client: Annotated[str | None, Field(description="`User-Agent` of the sign-in.")]
-    signed_in_at: datetime
-    expires_at: Annotated[datetime, Field(description="When it ends unless it is used.")]
+    signed_in_at: Time
+    expires_at: Annotated[Time, Field(description="When it ends unless it is used.")]
 
     @classmethod
     def of(cls, session: OwnSession, current: bytes) -> OwnSessionResponse:

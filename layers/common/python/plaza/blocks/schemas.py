@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from plaza.blocks.model import BlockedUser
-from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.http.schemas import ResponseModel, Time
 from plaza.infra.mysql.sql import from_us
 from plaza.users.schemas import UserCard
 
@@ -41,7 +40,7 @@ class BlockListItem(ResponseModel):
     )
 
     user: UserCard
-    at: Annotated[datetime, Field(description="When the block was made.")]
+    at: Annotated[Time, Field(description="When the block was made.")]
 
     @classmethod
     def of(cls, blocked: BlockedUser) -> BlockListItem:

@@ -103,6 +103,8 @@ def hide(target: Target, moderator_id: int, key_id: str | None = None) -> None:
 
     def work(cursor: Cursor, text: Text) -> Text:
         if text.hidden:
+            # Else it is shown when its author opens the closed account again.
+            mysql_store.take_hiding_over(cursor, target, moderator_id)
             return text
         _append(cursor, "hidden", text, moderator_id)
         return mysql_store.set_hidden(cursor, target, moderator_id, key_id)

@@ -14,6 +14,7 @@ from typing import Any
 
 from plaza.content.model import ContentView, Text, cut_preview
 from plaza.content.reaction_lists import ListedReaction
+from plaza.infra.http import responses
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions.model import Count
 from plaza.users import Card
@@ -70,8 +71,8 @@ _ENCODERS = {"post": encode_preview, "comment": encode_comment, "review": encode
 
 
 def format_time(at_us: int) -> str:
-    """Return microseconds since 1970 as RFC 3339 in UTC."""
-    return from_us(at_us).isoformat().replace("+00:00", "Z")
+    """Return microseconds since 1970 as the API sends them."""
+    return responses.format_time(from_us(at_us))
 
 
 def _encode_counts(view: ContentView, actor_id: int | None) -> str:

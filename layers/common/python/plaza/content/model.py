@@ -97,7 +97,8 @@ class Draft:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Draft):
     """A stored text. ``created_us`` and ``edited_us`` (None: never edited) are microseconds since
-    1970, by the clock of MySQL; ``version`` rises with each change; ``hidden``: by a moderator."""
+    1970, by the clock of MySQL; ``version`` rises with each change; ``hidden``: by a
+    moderator, or as long as the account of its author is closed."""
 
     id: int
     created_us: int

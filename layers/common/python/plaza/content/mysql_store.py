@@ -4,6 +4,7 @@ what readers see raises ``version``."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from plaza.content.model import Draft, ListPosition, StoredText, Text
@@ -142,6 +143,20 @@ def set_hidden(
         (moderator_id, moderator_id, key_id, *target),
     )
     return _read_back(cursor, target)
+
+
+def take_hiding_over(cursor: Cursor, target: Target, moderator_id: int) -> None:
+    """Make a moderator the one who hid a text that its author's closed account hides."""
+    cursor.execute(
+        """
+        UPDATE content
+        SET hidden_by = %s
+        WHERE content_type = %s
+          AND content_id = %s
+          AND hidden_by = author_id
+        """,
+        (moderator_id, *target),
+    )
 
 
 def mark_deleted(cursor: Cursor, target: Target) -> bool:
@@ -332,6 +347,24 @@ def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
 def find_live_of_author(author_id: int, limit: int) -> list[Target]:
     """Return up to ``limit`` texts of a user that are not deleted. One statement. Raises
     MysqlDown."""
+    return _find_of_author(author_id, limit)
+
+
+def find_visible_of_author(author_id: int, limit: int) -> list[Target]:
+    """Return up to ``limit`` texts of a user that are neither deleted nor hidden. One statement.
+    Raises MysqlDown."""
+    return _find_of_author(author_id, limit, "AND hidden_at IS NULL")
+
+
+def find_hidden_by_author(author_id: int, since: datetime, limit: int) -> list[Target]:
+    """Return up to ``limit`` texts of a user that the user hid, ``since`` then. One statement.
+    Raises MysqlDown."""
+    return _find_of_author(author_id, limit, "AND hidden_by = author_id AND hidden_at >= %s", since)
+
+
+def _find_of_author(
+    author_id: int, limit: int, condition: str = "", *args: datetime
+) -> list[Target]:
     rows = mysql.fetch_all(
         f"""
         SELECT content_type, content_id
@@ -339,9 +372,10 @@ def find_live_of_author(author_id: int, limit: int) -> list[Target]:
         WHERE content_type IN ('post', 'comment', 'review')
           AND author_id = %s
           AND deleted_at IS NULL
+          {condition}
         LIMIT {limit:d}
         """,
-        (author_id,),
+        (author_id, *args),
     )
     return [Target(*row) for row in rows]
 

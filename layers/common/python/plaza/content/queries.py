@@ -77,7 +77,7 @@ def read(target: Target, reader_id: int | None = None) -> Text:
     if text is None:
         raise _deleted(target)
     if not text.is_visible_to(reader_id):
-        raise TargetHidden(f"{target.type.capitalize()} {target.id} was hidden by a moderator.")
+        raise TargetHidden(f"{target.type.capitalize()} {target.id} is hidden.")
     return text
 
 

@@ -17,6 +17,7 @@ from plaza.infra.http.schemas import (
     OrderToken,
     RequestModel,
     ResponseModel,
+    Time,
     Title,
 )
 from plaza.infra.http.texts import (
@@ -68,7 +69,12 @@ EditedAt = Annotated[
     datetime | None, Field(description="When its author changed it last; null for never.")
 ]
 Hidden = Annotated[
-    bool, Field(description="Hidden by a moderator. Only the author gets hidden content.")
+    bool,
+    Field(
+        description=(
+            "Hidden by a moderator, or with the account of its author. Only the author gets it."
+        )
+    ),
 ]
 Likes = Annotated[int, Field(description="Number of likes.")]
 Exact = Annotated[
@@ -422,7 +428,7 @@ class Liker(ResponseModel):
 
     user_id: str
     user: UserCard
-    at: Annotated[datetime, Field(description="When the user liked it.")]
+    at: Annotated[Time, Field(description="When the user liked it.")]
 
     @classmethod
     def of(cls, liker: ListedLiker) -> Liker:
@@ -451,7 +457,7 @@ class ReactionListItem(ResponseModel):
 
     type: TargetType
     id: str
-    at: Annotated[datetime, Field(description="When the caller liked or collected it.")]
+    at: Annotated[Time, Field(description="When the caller liked or collected it.")]
     post: Annotated[
         PostPreview | None,
         Field(

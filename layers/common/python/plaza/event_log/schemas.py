@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
@@ -10,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from plaza.event_log.model import EventPage, EventPosition
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
-from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.http.schemas import ResponseModel, Time
 
 After = Annotated[
     str | None,
@@ -84,7 +83,7 @@ class EventResponse(ResponseModel):
             )
         ),
     ]
-    timestamp: Annotated[datetime, Field(description="When it happened.")]
+    timestamp: Annotated[Time, Field(description="When it happened.")]
     data: EventData
 
 

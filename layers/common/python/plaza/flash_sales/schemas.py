@@ -35,6 +35,7 @@ from plaza.infra.http.schemas import (
     IdText,
     RequestModel,
     ResponseModel,
+    Time,
     Title,
 )
 from plaza.infra.http.texts import FieldError
@@ -69,7 +70,7 @@ def _check_year(value: datetime) -> datetime:
     return value
 
 
-Time = Annotated[
+RequestedTime = Annotated[
     AwareDatetime,
     Field(
         strict=False,
@@ -131,10 +132,10 @@ class VoucherRequest(RequestModel):
         int, Field(ge=1, le=MAX_STOCK, description="Number of units."), ACCEPT_INTEGRAL_FLOAT
     ]
     opens_at: Annotated[
-        Time | None, Field(description=f"{_OPENS} A flash voucher needs it. {_TIME}")
+        RequestedTime | None, Field(description=f"{_OPENS} A flash voucher needs it. {_TIME}")
     ] = None
     closes_at: Annotated[
-        Time | None,
+        RequestedTime | None,
         Field(
             description=(
                 f"{_CLOSES} After `opens_at` and in the future; `expires_at` by default. A flash "
@@ -143,7 +144,7 @@ class VoucherRequest(RequestModel):
         ),
     ] = None
     expires_at: Annotated[
-        Time | None, Field(description=f"{_EXPIRES} Not before `closes_at`. {_TIME}")
+        RequestedTime | None, Field(description=f"{_EXPIRES} Not before `closes_at`. {_TIME}")
     ] = None
 
     def terms(self, shop_id: int) -> Terms:
@@ -175,7 +176,7 @@ class VoucherUpdateRequest(RequestModel):
     title: Title = Field(default_factory=str)
     price_cents: _Price = Field(default_factory=int)
     expires_at: Annotated[
-        Time,
+        RequestedTime,
         Field(description=f"Not earlier than it was, and only until it has passed. {_TIME}"),
     ] = Field(default_factory=lambda: datetime.max.replace(tzinfo=UTC))
 
@@ -225,9 +226,9 @@ class VoucherResponse(ResponseModel):
     currency: Currency
     stock: Annotated[int, Field(description="Number of units.")]
     left: Annotated[int, Field(description="Units that can still be ordered.")]
-    opens_at: Annotated[datetime | None, Field(description=_OPENS)]
-    closes_at: Annotated[datetime | None, Field(description=_CLOSES)]
-    expires_at: Annotated[datetime | None, Field(description=_EXPIRES)]
+    opens_at: Annotated[Time | None, Field(description=_OPENS)]
+    closes_at: Annotated[Time | None, Field(description=_CLOSES)]
+    expires_at: Annotated[Time | None, Field(description=_EXPIRES)]
     exact: Annotated[
         bool,
         Field(
@@ -323,7 +324,7 @@ class OrderedVoucher(ResponseModel):
     title: str
     price_cents: Annotated[int, Field(description="Price of one unit in cents.")]
     currency: Currency
-    expires_at: Annotated[datetime | None, Field(description=_EXPIRES)]
+    expires_at: Annotated[Time | None, Field(description=_EXPIRES)]
     shop: OrderedShop
 
     @classmethod
@@ -363,12 +364,12 @@ class OrderDetails(OrderResponse):
         }
     )
 
-    created_at: Annotated[datetime, Field(description="When it was placed, to the second.")]
+    created_at: Annotated[Time, Field(description="When it was placed, to the second.")]
     decided_at: Annotated[
-        datetime | None,
+        Time | None,
         Field(description="When it succeeded or failed. Null: pending, or it cannot be read now."),
     ]
-    used_at: Annotated[datetime | None, Field(description="When the shop redeemed its code.")]
+    used_at: Annotated[Time | None, Field(description="When the shop redeemed its code.")]
     voucher: Annotated[
         OrderedVoucher | None, Field(description="Null while it cannot be read: read it again.")
     ]
@@ -416,7 +417,7 @@ class WaitlistResponse(ResponseModel):
     ]
     position: Annotated[int | None, Field(description="1 for the next one; null with an offer.")]
     accept_by: Annotated[
-        datetime | None,
+        Time | None,
         Field(description="Order the voucher until then; null while waiting."),
     ]
 
@@ -457,10 +458,10 @@ class SaleStatusResponse(ResponseModel):
         Literal["upcoming", "open", "sold-out", "closed", "withdrawn"],
         Field(description="`sold-out`: units that return go to the waitlist."),
     ]
-    opens_at: Annotated[datetime | None, Field(description=_OPENS)]
-    closes_at: Annotated[datetime | None, Field(description=_CLOSES)]
+    opens_at: Annotated[Time | None, Field(description=_OPENS)]
+    closes_at: Annotated[Time | None, Field(description=_CLOSES)]
     now: Annotated[
-        datetime,
+        Time,
         Field(description="The time of the server: count down from `opens_at` minus `now`."),
     ]
     left: Annotated[int, Field(description="Units that can still be ordered.")]
@@ -512,8 +513,8 @@ class SaleResponse(ResponseModel):
     shop_id: str
     title: str
     kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)]
-    opens_at: Annotated[datetime | None, Field(description=_OPENS)]
-    closes_at: Annotated[datetime | None, Field(description=_CLOSES)]
+    opens_at: Annotated[Time | None, Field(description=_OPENS)]
+    closes_at: Annotated[Time | None, Field(description=_CLOSES)]
     withdrawn: Annotated[bool, Field(description="Whether it cannot be ordered any more.")]
     loaded: Annotated[
         bool,
@@ -601,7 +602,7 @@ class RedemptionResponse(ResponseModel):
 
     order_id: str
     voucher_id: str
-    used_at: Annotated[datetime, Field(description="When the order was used.")]
+    used_at: Annotated[Time, Field(description="When the order was used.")]
 
 
 class RedeemedOrderResponse(ResponseModel):
@@ -626,7 +627,7 @@ class RedeemedOrderResponse(ResponseModel):
         str | None,
         Field(description="Of the voucher; null while it cannot be read: read it again."),
     ]
-    used_at: Annotated[datetime, Field(description="When its code was redeemed.")]
+    used_at: Annotated[Time, Field(description="When its code was redeemed.")]
     used_by: Annotated[str, Field(description="Id of the user who redeemed its code.")]
 
     @classmethod

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.follows.model import Person
-from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel, Time
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions.model import Outcome
 from plaza.users.schemas import UserCard, UserViewerState
@@ -80,7 +79,7 @@ class FollowListItem(ResponseModel):
     )
 
     user: UserCard
-    at: Annotated[datetime, Field(description="When the follow began.")]
+    at: Annotated[Time, Field(description="When the follow began.")]
     mine: Annotated[
         UserViewerState | None, Field(description="The caller's state; null without a session.")
     ]

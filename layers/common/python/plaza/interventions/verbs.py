@@ -163,7 +163,7 @@ def end_sessions() -> Result:
 @verb
 def erase_now(*, user_id: Id) -> Result:
     """Erase a user, or run the next pass of an erasure at once."""
-    return {"user_id": user_id, "state": erasures.request_erasure(user_id).state}
+    return {"user_id": user_id, "state": erasures.erase_now(user_id).state}
 
 
 # ---------------------------------------------------------------------- webhooks

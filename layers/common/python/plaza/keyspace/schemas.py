@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.http.schemas import ResponseModel, Time
 from plaza.keyspace.key_scan import HotKey, KeySize, ScanState, redact_key
 
 _KEY = Field(description="The key; hashes of sessions and challenges are left out.")
@@ -86,7 +86,7 @@ class KeysResponse(ResponseModel):
     )
 
     scanned_at: Annotated[
-        datetime | None, Field(description="End of the last complete scan; null before the first.")
+        Time | None, Field(description="End of the last complete scan; null before the first.")
     ]
     scanned: Annotated[int, Field(description="Keys that the scan measured.")]
     oversized: Annotated[int, Field(description="Keys that exceed 1 MB or 10,000 members.")]

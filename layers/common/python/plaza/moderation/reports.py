@@ -12,6 +12,7 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.derived import ids
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import record
 from plaza.moderation import mysql_store
 from plaza.moderation.model import (
@@ -29,10 +30,12 @@ from plaza.reactions import react
 
 def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Report:
     """Store a report, or return the one that ``attempt``'s key already created. Raises
-    TargetMissing, TargetDeleted, AlreadyReported, KeyReused, MysqlDown."""
+    TargetMissing, TargetDeleted, AlreadyReported, KeyReused, MysqlDown; BadInput for what is the
+    reporter's own."""
     if attempt and (created := idempotency.find(draft.reporter_id, attempt)):
         return _read_created(*created)
     react.require_existing(draft.target)
+    _require_others(draft)
     report_id = ids.new_id()
 
     def work(cursor: Cursor) -> Report | None:
@@ -53,6 +56,15 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
         return create(draft, attempt)
     record("report_created", {"reports_created": 1}, report_id=report_id, reason=draft.reason)
     return report
+
+
+def _require_others(draft: ReportDraft) -> None:
+    """Raise BadInput for a report of oneself, or of one's own text."""
+    owner_id = draft.target.id
+    if draft.target.type != "user":
+        owner_id = queries.read_stored(draft.target).text.author_id
+    if owner_id == draft.reporter_id:
+        raise BadInput("target", "is your own", code="not-listed", path="body.target")
 
 
 def read_own(report_id: int, reporter_id: int) -> Report:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel
+from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel, Time
 from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.observability import record_unknown
@@ -96,9 +95,9 @@ class ReportResponse(ResponseModel):
     reason: Reason
     details: str | None
     outcome: Annotated[ReportOutcome | None, Field(description="Null while the report is open.")]
-    created_at: Annotated[datetime, Field(description="When it was created.")]
+    created_at: Annotated[Time, Field(description="When it was created.")]
     resolved_at: Annotated[
-        datetime | None, Field(description="When it was resolved; null while it is open.")
+        Time | None, Field(description="When it was resolved; null while it is open.")
     ]
 
     @classmethod

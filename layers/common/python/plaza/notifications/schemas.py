@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from plaza.bell import BellState, GroupKey
-from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel
+from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel, Time
 from plaza.notifications.model import Notification, NotificationPage, encode_order
 from plaza.users.schemas import UserCard
 
@@ -82,7 +82,7 @@ class NotificationResponse(ResponseModel):
     fresh: Annotated[int, Field(ge=0, description="What is new since it was read.")]
     read: Annotated[bool, Field(description="Whether nothing is new.")]
     actors: Annotated[list[UserCard], Field(description="The newest users, three at most.")]
-    changed_at: Annotated[datetime, Field(description="When something was new last.")]
+    changed_at: Annotated[Time, Field(description="When something was new last.")]
 
     @classmethod
     def of(cls, notification: Notification) -> NotificationResponse:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Path, Query
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel, Time
 from plaza.infra.jobs.scheduled_jobs import ScheduledRun
 from plaza.operations.breakers import BreakerReport
 from plaza.operations.gauges import RETAINED_MIN, Series
@@ -100,7 +100,7 @@ class DeadLetterResponse(ResponseModel):
     )
 
     id: Annotated[str, Field(description="The message id of SQS.")]
-    sent_at: datetime
+    sent_at: Time
     receives: Annotated[int, Field(description="How many times a consumer received it.")]
     cause: Annotated[
         str | None, Field(description="Why the message is invalid; null if it is not known.")
@@ -256,8 +256,8 @@ class BreakerResponse(ResponseModel):
         dict[str, int],
         Field(description="Functions with open breakers, and in how many of their processes."),
     ]
-    last_opened_at: Annotated[datetime | None, Field(description="Within the last hour.")]
-    last_closed_at: Annotated[datetime | None, Field(description="Within the last hour.")]
+    last_opened_at: Annotated[Time | None, Field(description="Within the last hour.")]
+    last_closed_at: Annotated[Time | None, Field(description="Within the last hour.")]
 
     @classmethod
     def of(cls, report: BreakerReport) -> BreakerResponse:
@@ -317,12 +317,12 @@ class ScheduleResponse(ResponseModel):
     """The last run of a schedule that has ended."""
 
     name: Annotated[str, Field(description="Name of the schedule, such as `sweep_outbox`.")]
-    ended_at: datetime
+    ended_at: Time
     duration_ms: int
     outcome: Literal["succeeded", "failed"]
     error: Annotated[str | None, Field(description="Type of the error; null for a success.")]
     succeeded_at: Annotated[
-        datetime | None, Field(description="End of the last successful run; null without one.")
+        Time | None, Field(description="End of the last successful run; null without one.")
     ]
     result: Annotated[
         dict[str, float], Field(description="Numbers that the last successful run returned.")
@@ -443,7 +443,7 @@ class SeriesResponse(ResponseModel):
     )
 
     minutes: Annotated[
-        list[datetime], Field(description="Begin of each minute; the last is the current one.")
+        list[Time], Field(description="Begin of each minute; the last is the current one.")
     ]
     series: Annotated[list[GaugeSeriesResponse], Field(description="By name and queue.")]
 

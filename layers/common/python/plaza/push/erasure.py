@@ -5,6 +5,12 @@ from __future__ import annotations
 from plaza.push import mysql_store
 
 
+def end_subscriptions(user_id: int) -> int:
+    """End the pushes to all browsers of a closed account; return how many. One statement. Safe to
+    repeat. Raises MysqlDown."""
+    return mysql_store.delete_subscriptions_of_user(user_id)
+
+
 def erase(user_id: int) -> int:
     """Delete subscriptions, preferences and the position; return how many rows. Three statements.
     Safe to repeat. Raises MysqlDown."""

@@ -174,6 +174,11 @@ def store_preferences(user_id: int, preferences: Sequence[Preference]) -> None:
     )
 
 
+def delete_subscriptions_of_user(user_id: int) -> int:
+    """Delete the subscriptions of a user; return how many."""
+    return mysql.write("DELETE FROM push_subscription WHERE user_id = %s", (user_id,))
+
+
 def delete_of_user(user_id: int) -> int:
     """Delete what is stored about a user; return how many rows. Three statements."""
     return sum(

@@ -47,6 +47,14 @@ class PushPreferencesRequest(RequestModel):
     preferences: Annotated[list[PushPreference], Field(min_length=1, max_length=20)]
 
 
+class PushPreferenceResponse(ResponseModel):
+    """Whether the caller receives a kind of notification by a channel."""
+
+    kind: Kind
+    channel: Channel
+    on: bool
+
+
 class PushResponse(ResponseModel):
     """The key that browsers subscribe with, and the preference of each kind and channel."""
 
@@ -57,7 +65,7 @@ class PushResponse(ResponseModel):
     public_key: Annotated[
         str | None, Field(description="`applicationServerKey`; null: nothing is pushed.")
     ]
-    preferences: list[PushPreference]
+    preferences: list[PushPreferenceResponse]
 
     @classmethod
     def of(cls, public_key: str | None, preferences: Sequence[Preference]) -> PushResponse:
@@ -65,7 +73,8 @@ class PushResponse(ResponseModel):
         return cls(
             public_key=public_key,
             preferences=[
-                PushPreference(kind=p.kind, channel=p.channel, on=p.is_on) for p in preferences
+                PushPreferenceResponse(kind=p.kind, channel=p.channel, on=p.is_on)
+                for p in preferences
             ],
         )
 

@@ -106,7 +106,7 @@ def _decide(
                 _require_live(target, Existence.DELETED)
             case "HIDDEN":
                 if lookup.find_hidden([target]):
-                    raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
+                    raise TargetHidden(f"{_describe(target)} is hidden.")
                 # Shown by a process that did not mark it: killed, or of the version before.
                 redis_hydration.evict_all([(kind, target, None)])
             case "FULL":
@@ -147,7 +147,7 @@ def _require_visible(event: ReactionEvent) -> None:
         return
     visibility = lookup.find_hidden([target]).get(target)
     if visibility is not None and visibility.hidden_author_id != event.key.actor_id:
-        raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
+        raise TargetHidden(f"{_describe(target)} is hidden.")
 
 
 def _require_live(target: Target, existence: Existence) -> None:

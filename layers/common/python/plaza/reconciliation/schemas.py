@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http.schemas import ResponseModel, check_id
+from plaza.infra.http.schemas import ResponseModel, Time, check_id
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
 from plaza.reconciliation.live_audit import MAX_AUDITED, TargetAudit
@@ -44,8 +43,8 @@ class FindingResponse(ResponseModel):
     type: Annotated[str, Field(description="Type of the target, such as `post`.")]
     id: Annotated[str, Field(description="Id of the target.")]
     detail: Annotated[str, Field(description="The values that differ.")]
-    found_at: datetime
-    repaired_at: Annotated[datetime | None, Field(description="Null if it is not repaired.")]
+    found_at: Time
+    repaired_at: Annotated[Time | None, Field(description="Null if it is not repaired.")]
 
     @classmethod
     def of(cls, example: Example) -> FindingResponse:
@@ -103,8 +102,8 @@ class ReconciliationResponse(ResponseModel):
     )
 
     id: str
-    started_at: datetime
-    ended_at: Annotated[datetime | None, Field(description="Null while it is running.")]
+    started_at: Time
+    ended_at: Annotated[Time | None, Field(description="Null while it is running.")]
     targets: Annotated[int, Field(description="Targets compared.")]
     relations: Annotated[int, Field(description="Rows compared.")]
     users: Annotated[int, Field(description="Users compared.")]
@@ -286,7 +285,7 @@ class AuditResponse(ResponseModel):
         }
     )
 
-    audited_at: datetime
+    audited_at: Time
     totals: AuditTotals
     items: Annotated[list[AuditedTargetResponse], Field(description="The most active first.")]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from plaza.counters import ShopCounter
 from plaza.infra.http.schemas import (
@@ -15,8 +14,9 @@ from plaza.infra.http.schemas import (
     IdText,
     RequestModel,
     ResponseModel,
+    Time,
 )
-from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line, trim
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.settings import settings
 from plaza.shops.model import (
@@ -54,6 +54,7 @@ NamePrefix = Annotated[
 _Line = Annotated[
     str,
     Field(min_length=1, description=LINE_RULE, json_schema_extra={"pattern": VISIBLE}),
+    BeforeValidator(trim),
     AfterValidator(check_line),
 ]
 _Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]
@@ -191,8 +192,8 @@ class ShopResponse(ResponseModel):
     ]
     currency: Currency
     open_hours: str | None
-    created_at: Annotated[datetime, Field(description="When it was created.")]
-    updated_at: Annotated[datetime, Field(description="When it was changed last.")]
+    created_at: Annotated[Time, Field(description="When it was created.")]
+    updated_at: Annotated[Time, Field(description="When it was changed last.")]
 
     @classmethod
     def of(cls, shop: Shop) -> ShopResponse:
@@ -272,7 +273,7 @@ class MemberResponse(ResponseModel):
 
     user_id: str
     role: Role
-    since: Annotated[datetime, Field(description="When the user became a member.")]
+    since: Annotated[Time, Field(description="When the user became a member.")]
 
     @classmethod
     def of(cls, member: Member) -> MemberResponse:

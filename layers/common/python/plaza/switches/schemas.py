@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
+from plaza.infra.http.schemas import (
+    ACCEPT_INTEGRAL_FLOAT,
+    IdText,
+    RequestModel,
+    ResponseModel,
+    Time,
+)
 from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
 from plaza.infra.mysql.sql import from_us
 from plaza.switches.change_switches import ListedChange
@@ -114,8 +119,14 @@ class SwitchSet(RequestModel):
         values = self.model_dump(exclude_unset=True)
         return values | {"stopped_sales": frozenset(self.stopped_sales)}
 
+
+class SwitchSetResponse(SwitchSet):
+    """All switches of this version."""
+
+    model_config = ConfigDict(extra="ignore")
+
     @classmethod
-    def of(cls, switches: Switches) -> SwitchSet:
+    def of(cls, switches: Switches) -> SwitchSetResponse:
         """Returns ``switches`` as the API sends them."""
         return cls(**asdict(switches) | {"stopped_sales": sorted(switches.stopped_sales)})
 
@@ -163,15 +174,17 @@ class SwitchesResponse(ResponseModel):
 
     version: Annotated[int, Field(description="Number of the change; 0 before the first one.")]
     level: Annotated[LevelName | None, Field(description="Null if no level has these switches.")]
-    switches: SwitchSet
+    switches: SwitchSetResponse
     reason: str | None
     changed_by: Annotated[str | None, Field(description="User id of the operator.")]
-    changed_at: datetime | None
+    changed_at: Time | None
 
     @classmethod
     def of(cls, change: SwitchChange) -> SwitchesResponse:
         """Returns the switches after ``change`` as the API sends them."""
-        return cls.model_validate(_fields_of(change) | {"switches": SwitchSet.of(change.switches)})
+        return cls.model_validate(
+            _fields_of(change) | {"switches": SwitchSetResponse.of(change.switches)}
+        )
 
 
 class SwitchChangeResponse(ResponseModel):
@@ -191,16 +204,19 @@ class SwitchChangeResponse(ResponseModel):
 
     version: int
     level: Annotated[LevelName | None, Field(description="Null if no level has these switches.")]
-    before: SwitchSet
-    after: SwitchSet
+    before: SwitchSetResponse
+    after: SwitchSetResponse
     reason: str
     changed_by: Annotated[str, Field(description="User id of the operator.")]
-    changed_at: datetime
+    changed_at: Time
 
     @classmethod
     def of(cls, listed: ListedChange) -> SwitchChangeResponse:
         """Returns ``listed`` as the API sends it."""
-        before, after = SwitchSet.of(listed.before), SwitchSet.of(listed.change.switches)
+        before, after = (
+            SwitchSetResponse.of(listed.before),
+            SwitchSetResponse.of(listed.change.switches),
+        )
         return cls.model_validate(_fields_of(listed.change) | {"before": before, "after": after})
 
 

@@ -9,11 +9,12 @@ from plaza.infra.runtime.errors import Gone
 
 
 class TargetHidden(Gone):
-    """A moderator hid the post, comment or review; only its author may read it and react to it."""
+    """A moderator hid the post, comment or review, or the account of its author is closed. Only its
+    author may read it and react to it."""
 
     slug = "hidden"
     title = "Hidden"
-    example = "Post 1 was hidden by a moderator."
+    example = "Post 1 is hidden."
 
 
 class Existence(Enum):

@@ -1,8 +1,8 @@
 """Users: cards, profiles, phones, identities and time zones. MySQL is the record, Redis has
 projections.
 
-Owns the tables user, user_phone and user_identity. Other contexts use ``cards``, ``sign_up``,
-``roles``, ``erasure`` and ``export``, operators ``import_users``.
+Owns the tables user, user_phone, user_identity and closed_user. Other contexts use ``cards``,
+``sign_up``, ``closed_users``, ``roles``, ``erasure`` and ``export``, operators ``import_users``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing
@@ -15,6 +15,7 @@ __all__ = [
     "UserMissing",
     "Zone",
     "cards",
+    "closed_users",
     "erasure",
     "export",
     "import_users",

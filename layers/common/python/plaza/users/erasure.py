@@ -12,7 +12,12 @@ def erase(user_id: int) -> int:
     sign up again and gets another user. One transaction and three round trips. Safe to repeat.
     Raises MysqlDown, RedisDown."""
     deleted = mysql_users.delete(user_id)
+    hide(user_id)
+    return deleted
+
+
+def hide(user_id: int) -> None:
+    """Drop a user who is not in MySQL from Redis. Three round trips. Raises RedisDown."""
     redis_store.drop(user_id)
     counters.drop_projections([("user", user_id)])
     markers.mark_missing([("user", user_id)])
-    return deleted

@@ -1,4 +1,4 @@
-"""What an export has of a user's profile, phone and identity."""
+"""What an export has of a user's profile, phone and identity, also of a closed account."""
 
 from __future__ import annotations
 
@@ -29,5 +29,15 @@ SECTIONS = (
         index="by_user",
         order={"user_id": int},
         columns=("issuer", "subject", "created_at"),
+    ),
+    Section(
+        name="closed_profile",
+        table="closed_user",
+        user="user_id",
+        order={"user_id": int},
+        columns=(
+            "nickname", "avatar", "role", "time_zone", "latest_day", "version", "created_at",
+            "phone", "issuer", "subject", "closed_at",
+        ),
     ),
 )  # fmt: skip

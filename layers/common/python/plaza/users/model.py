@@ -59,8 +59,9 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user that signs in."""
+    """A user that signs in. ``is_reopened``: this sign-in opened the closed account again."""
 
     id: int
     nickname: str
     avatar: str | None
+    is_reopened: bool = False

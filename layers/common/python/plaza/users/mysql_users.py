@@ -93,17 +93,24 @@ def set_role(user_id: int, role: str) -> str | None:
 
 
 def delete(user_id: int) -> int:
-    """Delete a user, the phone and the identity; return the number of rows. The user is first: a
-    phone that is linked at the same time, under the user's lock, is deleted too. One transaction of
-    three statements. Raises MysqlDown."""
+    """Delete a user, open or closed, the phone and the identity; return the number of rows. One
+    transaction of four statements. Raises MysqlDown."""
 
     def work(cursor: Cursor) -> int:
-        users = cursor.execute("DELETE FROM user WHERE id = %s", (user_id,))
-        phones = cursor.execute("DELETE FROM user_phone WHERE user_id = %s", (user_id,))
-        identities = cursor.execute("DELETE FROM user_identity WHERE user_id = %s", (user_id,))
-        return phones + identities + users
+        closed = cursor.execute("DELETE FROM closed_user WHERE user_id = %s", (user_id,))
+        return closed + delete_rows(cursor, user_id)
 
     return mysql.run_in_transaction(work)
+
+
+def delete_rows(cursor: Cursor, user_id: int) -> int:
+    """Delete a user, the phone and the identity; return the number of rows. The user is first: a
+    phone that is linked at the same time, under the user's lock, is deleted too. Three
+    statements."""
+    users = cursor.execute("DELETE FROM user WHERE id = %s", (user_id,))
+    phones = cursor.execute("DELETE FROM user_phone WHERE user_id = %s", (user_id,))
+    identities = cursor.execute("DELETE FROM user_identity WHERE user_id = %s", (user_id,))
+    return phones + identities + users
 
 
 def _select_cards(user_ids: Iterable[int]) -> str:

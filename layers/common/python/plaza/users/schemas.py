@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel
-from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line, trim
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
 
@@ -25,10 +25,10 @@ Nickname = Annotated[
     Field(
         min_length=1,
         max_length=40,
-        description=f"{LINE_RULE} Spaces around it are removed.",
+        description=f"{LINE_RULE} Spaces and invisible characters around it are removed.",
         json_schema_extra={"pattern": VISIBLE},
     ),
-    AfterValidator(str.strip),
+    BeforeValidator(trim),
     AfterValidator(check_line),
 ]
 AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="An https URL.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Literal
 
 from plaza.infra.derived.ids import new_id
 from plaza.infra.redis.errors import RedisDown
@@ -10,25 +11,25 @@ from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
 from plaza.switches import Switch
 from plaza.targets import markers
-from plaza.users import mysql_logins, mysql_users
+from plaza.users import closed_users, mysql_logins, mysql_users
 from plaza.users.identities import check_identity
 from plaza.users.model import PhoneTaken, User, UserMissing
-from plaza.users.mysql_logins import Logins
 from plaza.users.nicknames import make_nickname
 
 
 def sign_up(phone: str) -> User:
-    """Return the user of ``phone`` (E.164), created with a random nickname if there is none.
+    """Return the user of ``phone`` (E.164): of a closed account, which opens again, if nobody else
+    has it, and created with a random nickname if there is none.
 
     Concurrent calls create one user. Raises MysqlDown; for a new user RedisDown, and SwitchedOff
     while new accounts are switched off.
     """
-    return _find_or_create(mysql_logins.PHONES, phone)
+    return _find_or_create("phone", phone)
 
 
 def sign_up_identity(issuer: str, subject: str) -> User:
     """Return the user of a subject at an issuer, as ``sign_up``."""
-    return _find_or_create(mysql_logins.IDENTITIES, *check_identity(issuer, subject))
+    return _find_or_create("identity", *check_identity(issuer, subject))
 
 
 def find_identity(issuer: str, subject: str) -> User | None:
@@ -63,8 +64,9 @@ def release_phone(user_id: int, *, operator_id: str | None = None) -> bool:
     return was_linked
 
 
-def _find_or_create(logins: Logins, *login: str) -> User:
-    user = mysql_logins.find(logins, login)
+def _find_or_create(by: Literal["phone", "identity"], *login: str) -> User:
+    logins = mysql_logins.PHONES if by == "phone" else mysql_logins.IDENTITIES
+    user = mysql_logins.find(logins, login) or closed_users.reopen(by, *login)
     if user is not None:
         return user
     switch_state.require(Switch.SIGN_UPS)

@@ -8,6 +8,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -111,6 +112,11 @@ def problem(error: PlazaError) -> Response[str]:
     elif isinstance(error, Unauthenticated):
         headers["www-authenticate"] = error.challenge
     return Response(error.status, PROBLEM, json.dumps(body), headers)
+
+
+def format_time(at: datetime) -> str:
+    """Return a time in UTC as RFC 3339, with six digits of a second."""
+    return at.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def encode_page(items: Iterable[str], after: Iterable[int | str] | None = None) -> str:

@@ -107,7 +107,7 @@ class Held(RouteOption):
 
 
 class FreshSignIn(RouteOption):
-    """The route needs a session whose sign-in is at most ``max_age_s`` ago."""
+    """A session needs a sign-in at most ``max_age_s`` ago for the route, a server key none."""
 
     def __init__(self, max_age_s: int = MAX_FRESH_S) -> None:
         self.max_age_s = max_age_s

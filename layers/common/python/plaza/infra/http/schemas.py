@@ -6,17 +6,27 @@ It imports pydantic, without which ``infra.http.resolver`` serves requests.
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 
 from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
-from plaza.infra.http.responses import PROBLEM
+from plaza.infra.http.responses import PROBLEM, format_time
 from plaza.infra.http.routes import Endpoint, Responses
-from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, FieldError, check_line, trim
 from plaza.infra.runtime.errors import (
     Forbidden,
     PlazaError,
@@ -49,6 +59,7 @@ Title = Annotated[
         description=LINE_RULE,
         json_schema_extra={"pattern": VISIBLE},
     ),
+    BeforeValidator(trim),
     AfterValidator(check_line),
 ]
 Ids = Annotated[
@@ -131,10 +142,19 @@ ACCEPT_INTEGRAL_FLOAT = BeforeValidator(_to_integer)
 """Accepts 1400.0 as 1400: JSON Schema calls it an integer, and some clients send only floats."""
 
 
-class ResponseModel(BaseModel):
-    """Base of response bodies. Times are RFC 3339 in UTC, ids are strings."""
+Time = Annotated[
+    datetime,
+    PlainSerializer(format_time, when_used="json"),
+    WithJsonSchema({"type": "string", "format": "date-time"}),
+]
+"""A time of a response, always with six digits of a second: some parsers take one form only."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+
+class ResponseModel(BaseModel):
+    """Base of response bodies. Times are RFC 3339 in UTC, ids are strings. To clients it is open: a
+    later version may have more fields, and more values of an enum."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 class RequestPart(BaseModel):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from plaza.infra.mysql import mysql
@@ -100,7 +100,7 @@ class Section:
             return self.decoders[column](value)
         match value:
             case datetime():
-                return value.replace(tzinfo=UTC).isoformat().replace("+00:00", "Z")
+                return f"{value.isoformat(timespec='microseconds')}Z"
             case date():
                 return value.isoformat()
             case int() if column == "id" or column.endswith("_id"):

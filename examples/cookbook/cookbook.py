@@ -1,7 +1,6 @@
 """The cookbook: an app with people, sessions, recipes and likes of its own.
 
-It knows nothing of Plaza. ``test_adopt.py`` copies it into a directory of its own, where
-the code of docs/guides/adopt.md adopts Plaza, and runs it there.
+It knows nothing of Plaza. docs/guides/adopt.md copies it, and adopts Plaza.
 """
 
 import sqlite3
