@@ -203,7 +203,9 @@ def describe_call(
     ]
     result = _type_of(bodies[0], "models.") if bodies else None
     page = schemas.get((result or "").removeprefix("models."), {}).get("properties", {})
-    is_list = method == "get" and {"items", "next"} <= page.keys()
+    # Events have no last page: their `next` is never null.
+    ends = {"type": "null"} in page.get("next", {}).get("anyOf", ())
+    is_list = method == "get" and "items" in page and ends
     return Call(
         resource=resource,
         name=_name_call(operation["operationId"], resource),

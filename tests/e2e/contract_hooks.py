@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from local.stack.stack import Stack, use_stack
 from local.stack.tokens import create_users, open_sessions
 from plaza.auth.phones import PHONE_PATTERN
-from plaza.flash_sales.schemas import Time
+from plaza.flash_sales.schemas import RequestedTime
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import ID_PATTERN, MAX_ID
 from plaza.infra.http.texts import LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
@@ -158,7 +158,7 @@ def _is(form: str, value: object) -> bool:
 
 def _is_time(value: object) -> bool:
     try:
-        return bool(TypeAdapter(Time).validate_python(value))
+        return bool(TypeAdapter(RequestedTime).validate_python(value))
     except ValidationError:
         return False
 

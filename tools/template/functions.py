@@ -254,7 +254,7 @@ def _make_variables(function: Function) -> dict[str, Any]:
 def _own_secrets(function: Function) -> dict[str, str]:
     """Return variable -> secret: of an API function also the one that verifies sessions."""
     shared = {_SIGNING: "AuthSecret"} if function.kind == "api" else {}
-    return shared | function.declared.get("Secrets", {})
+    return {**shared, **function.declared.get("Secrets", {})}
 
 
 def _make_policies(function: Function) -> list[dict[str, Any]]:

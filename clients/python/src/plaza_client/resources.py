@@ -237,12 +237,12 @@ class OpsResource:
 
     def list_events(
         self, *, after: str | None = None, limit: int | None = None, **options: Unpack[Options]
-    ) -> Listed[models.EventsResponse, models.EventResponse]:
+    ) -> models.EventsResponse:
         """List what happened, for other systems."""
         return cast(
-            "Listed[models.EventsResponse, models.EventResponse]",
-            self._client._list(
-                "/ops/events", query={"after": after, "limit": limit}, options=options
+            "models.EventsResponse",
+            self._client._call(
+                "GET", "/ops/events", query={"after": after, "limit": limit}, options=options
             ),
         )
 
@@ -2055,14 +2055,14 @@ class AsyncOpsResource:
             self._client._list("/ops/erasures", query={"limit": limit}, options=options),
         )
 
-    def list_events(
+    async def list_events(
         self, *, after: str | None = None, limit: int | None = None, **options: Unpack[Options]
-    ) -> AsyncListed[models.EventsResponse, models.EventResponse]:
+    ) -> models.EventsResponse:
         """List what happened, for other systems."""
         return cast(
-            "AsyncListed[models.EventsResponse, models.EventResponse]",
-            self._client._list(
-                "/ops/events", query={"after": after, "limit": limit}, options=options
+            "models.EventsResponse",
+            await self._client._call(
+                "GET", "/ops/events", query={"after": after, "limit": limit}, options=options
             ),
         )
 
