@@ -227,6 +227,7 @@ class App:
 
 
 @pytest.mark.usefixtures("dispatching")
+@pytest.mark.deep
 def test_the_cookbook_adopts_plaza_as_the_guide_says(
     stack: Stack,
     shell: Shell,
