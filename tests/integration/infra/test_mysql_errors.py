@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 import pytest
+from pymysql.connections import Connection
 from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 from pymysqlreplication import BinLogStreamReader
@@ -88,7 +89,7 @@ class Case:
         if user or port:
             url = f"mysql://{user}:{password}@127.0.0.1:{port or self.server.port}/plaza"
         connection = connect_mysql(url)
-        self._ends.callback(lambda: connection.open and connection.close())
+        self._ends.callback(close, connection)
         connection.query(
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES', innodb_lock_wait_timeout = 1,"
             " lock_wait_timeout = 1"
@@ -110,7 +111,12 @@ class Case:
         self._ends.callback(lambda: self.second.execute(f"SET GLOBAL {name} = {before}"))
 
     def session(self) -> int:
-        return int(self.first.connection.thread_id())
+        return int(self.first.connection.thread_id())  # type: ignore[no-untyped-call]
+
+
+def close(connection: Connection[Cursor]) -> None:
+    if connection.open:
+        connection.close()
 
 
 def fetch(cursor: Cursor, statement: str) -> list[mysql.Row]:
@@ -119,8 +125,9 @@ def fetch(cursor: Cursor, statement: str) -> list[mysql.Row]:
 
 
 def require_tls(case: Case) -> None:
-    address = {"host": "127.0.0.1", "port": case.server.port}
-    driver.SharedTlsConnection(**address, user="bound", password="one", ssl={"ca": None})
+    driver.SharedTlsConnection(
+        host="127.0.0.1", port=case.server.port, user="bound", password="one", ssl={"ca": None}
+    )
 
 
 def connect_often(case: Case) -> None:
@@ -162,7 +169,8 @@ def read_a_purged_log(case: Case) -> None:
 
 
 def explain_nothing(case: Case) -> None:
-    case.run(f"EXPLAIN FOR CONNECTION {case.second.connection.thread_id()}")
+    [(session,)] = fetch(case.second, "SELECT CONNECTION_ID()")
+    case.run(f"EXPLAIN FOR CONNECTION {session}")
 
 
 def interrupt(case: Case, verb: str) -> None:
@@ -224,13 +232,13 @@ def meet_lock(statement: str) -> Callable[[Case], None]:
     return provoke
 
 
-def close(case: Case) -> None:
+def use_closed(case: Case) -> None:
     case.first.connection.close()
     case.run("DO 1")
 
 
-def shut_socket(case: Case, how: int) -> None:
-    case.first.connection._sock.shutdown(how)  # type: ignore[attr-defined]
+def shut_socket(case: Case) -> None:
+    case.first.connection._sock.shutdown(socket.SHUT_RDWR)  # type: ignore[attr-defined]
     case.run("DO 1")
 
 
@@ -246,10 +254,9 @@ def run(*statements: str) -> Callable[[Case], None]:
 
 
 PROVOKED: list[tuple[int, Callable[[Case], None]]] = [
-    (0, close),
+    (0, use_closed),
     (CR.CR_CONN_HOST_ERROR, connect("bound", port=1)),
-    (CR.CR_SERVER_GONE_ERROR, partial(shut_socket, how=socket.SHUT_RDWR)),
-    (CR.CR_SERVER_LOST, partial(shut_socket, how=socket.SHUT_RD)),
+    (CR.CR_SERVER_GONE_ERROR, shut_socket),
     (CR.CR_SSL_CONNECTION_ERROR, require_tls),
     (ER.ACCESS_DENIED_ERROR, connect("bound", "wrong")),
     (ER.CON_COUNT_ERROR, connect_often),

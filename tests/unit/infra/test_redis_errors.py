@@ -8,7 +8,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import SlotNotCoveredError
 
 from plaza.infra.redis import errors
-from plaza.infra.redis.errors import MEANINGS, Meaning
+from plaza.infra.redis.errors import MEANINGS, ReplyMeaning
 
 OUTAGES = (
     "LOADING Redis is loading the dataset in memory",
@@ -56,19 +56,21 @@ def test_any_other_reply_is_a_bug(reply: str) -> None:
 @pytest.mark.parametrize(
     ("meaning", "first_words"),
     [
-        (Meaning.DEMOTED, {"READONLY"}),
-        (Meaning.STALE, {"READONLY"}),
-        (Meaning.RESENT, {"MOVED", "LOADING", "NOAUTH", "WRONGPASS", "ERR"}),
+        (ReplyMeaning.DEMOTED, {"READONLY"}),
+        (ReplyMeaning.STALE, {"READONLY"}),
+        (ReplyMeaning.RESENT, {"MOVED", "LOADING", "NOAUTH", "WRONGPASS", "ERR"}),
         (
-            Meaning.TOPOLOGY,
+            ReplyMeaning.TOPOLOGY,
             {"MOVED", "LOADING", "NOAUTH", "WRONGPASS", "ERR", "CLUSTERDOWN", "MASTERDOWN"},
         ),
     ],
 )
-def test_replies_have_the_meanings_of_the_table(meaning: Meaning, first_words: set[str]) -> None:
+def test_replies_have_the_meanings_of_the_table(
+    meaning: ReplyMeaning, first_words: set[str]
+) -> None:
     classes = errors.classes_of(meaning)
-    found = {reply.split()[0] for reply in OUTAGES if isinstance(parse(reply), classes)}
-    assert found == first_words
+    with_meaning = {reply.split()[0] for reply in OUTAGES if isinstance(parse(reply), classes)}
+    assert with_meaning == first_words
 
 
 def test_each_row_of_the_table_is_a_reply_or_has_no_reply() -> None:
@@ -81,7 +83,7 @@ def test_each_row_of_the_table_is_a_reply_or_has_no_reply() -> None:
     }
     by_word = {reply.split()[0] for reply in OUTAGES} & set(MEANINGS)
     without = {"TimeoutError", "RedisClusterException", "SlotNotCoveredError"}  # of the client
-    others = set(MEANINGS) - by_class - by_word
-    assert {getattr(name, "__name__", name) for name in others} == without
-    assert issubclass(SlotNotCoveredError, errors.classes_of(Meaning.STALE))
+    unused = set(MEANINGS) - by_class - by_word
+    assert {getattr(name, "__name__", name) for name in unused} == without
+    assert issubclass(SlotNotCoveredError, errors.classes_of(ReplyMeaning.STALE))
     assert errors.is_outage(RedisConnectionError("closed"))

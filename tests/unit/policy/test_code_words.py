@@ -36,7 +36,7 @@ FOREIGN = {
     "MySQL and MariaDB": (
         "in_predicate_conversion_threshold, log_bin_compress, binlog_transaction_compression,"
         " max_connections, schema_migration, GET_LOCK, JSON_TABLE, plaza_app_2,"
-        " rds_set_configuration, retention"
+        " rds_set_configuration, retention, innodb_snapshot_isolation"
     ),
     "Redis": "hotkeys, repl",
     "AWS": (

@@ -57,7 +57,7 @@ MEANINGS = {
     1927: Meaning.OUTAGE,  # the connection was killed
     3032: Meaning.OUTAGE,  # offline_mode
     4031: Meaning.OUTAGE,  # the connection was idle for too long
-    # Someone ends the statement.
+    # An operator or a limit ends the statement.
     ER.QUERY_INTERRUPTED: Meaning.OUTAGE,
     ER.STATEMENT_TIMEOUT: Meaning.OUTAGE,  # a limit of the server: MariaDB
     ER.QUERY_TIMEOUT: Meaning.OUTAGE,  # MySQL

@@ -116,8 +116,8 @@ def refresh_topology(client: Any, failures: Collection[BaseException] = ()) -> N
     )
 
 
-_TOPOLOGY_ERRORS = errors.classes_of(errors.Meaning.TOPOLOGY)
-_RETRYABLE = errors.classes_of(errors.Meaning.RESENT)
+_TOPOLOGY_ERRORS = errors.classes_of(errors.ReplyMeaning.TOPOLOGY)
+_RETRYABLE = errors.classes_of(errors.ReplyMeaning.RESENT)
 
 
 def _send(client: Any, commands: dict[int, Command], roles: Roles | None) -> dict[int, Any]:

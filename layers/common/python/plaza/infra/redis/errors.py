@@ -29,7 +29,7 @@ class RedisDown(DependencyDown):
     """Redis is unreachable or cannot do its work: loading, out of memory, failing over."""
 
 
-class Meaning(Flag):
+class ReplyMeaning(Flag):
     """What an error of Redis means. An error that is not in ``MEANINGS`` is a bug of the caller."""
 
     BUG = 0
@@ -40,36 +40,36 @@ class Meaning(Flag):
     RESENT = auto()  # the command is sent once more, to the slot's current node
 
 
-MEANINGS: dict[type[Exception] | str, Meaning] = {
-    RedisConnectionError: Meaning.OUTAGE | Meaning.TOPOLOGY | Meaning.RESENT,
-    RedisTimeoutError: Meaning.OUTAGE | Meaning.TOPOLOGY,
-    RedisClusterException: Meaning.OUTAGE | Meaning.STALE,  # no node returns the slots
-    SlotNotCoveredError: Meaning.TOPOLOGY | Meaning.RESENT,
-    ClusterError: Meaning.OUTAGE,
-    ClusterDownError: Meaning.TOPOLOGY,  # CLUSTERDOWN, MASTERDOWN
-    AskError: Meaning.OUTAGE,  # and MOVED: the slot was moving at both attempts
-    MovedError: Meaning.TOPOLOGY | Meaning.RESENT,
-    TryAgainError: Meaning.OUTAGE,  # keys of one slot are at two nodes
-    BusyLoadingError: Meaning.OUTAGE,
-    OutOfMemoryError: Meaning.OUTAGE,
-    ReadOnlyError: Meaning.OUTAGE | Meaning.DEMOTED | Meaning.STALE,
+MEANINGS: dict[type[Exception] | str, ReplyMeaning] = {
+    RedisConnectionError: ReplyMeaning.OUTAGE | ReplyMeaning.TOPOLOGY | ReplyMeaning.RESENT,
+    RedisTimeoutError: ReplyMeaning.OUTAGE | ReplyMeaning.TOPOLOGY,
+    RedisClusterException: ReplyMeaning.OUTAGE | ReplyMeaning.STALE,  # no node returns the slots
+    SlotNotCoveredError: ReplyMeaning.TOPOLOGY | ReplyMeaning.RESENT,
+    ClusterError: ReplyMeaning.OUTAGE,
+    ClusterDownError: ReplyMeaning.TOPOLOGY,  # CLUSTERDOWN, MASTERDOWN
+    AskError: ReplyMeaning.OUTAGE,  # and MOVED: the slot was moving at both attempts
+    MovedError: ReplyMeaning.TOPOLOGY | ReplyMeaning.RESENT,
+    TryAgainError: ReplyMeaning.OUTAGE,  # keys of one slot are at two nodes
+    BusyLoadingError: ReplyMeaning.OUTAGE,
+    OutOfMemoryError: ReplyMeaning.OUTAGE,
+    ReadOnlyError: ReplyMeaning.OUTAGE | ReplyMeaning.DEMOTED | ReplyMeaning.STALE,
     # Without a class in redis-py:
-    "BUSY": Meaning.OUTAGE,  # a script runs for too long
-    "MISCONF": Meaning.OUTAGE,  # the disk is not writable
-    "NOREPLICAS": Meaning.OUTAGE,  # a master has too few
+    "BUSY": ReplyMeaning.OUTAGE,  # a script runs for too long
+    "MISCONF": ReplyMeaning.OUTAGE,  # the disk is not writable
+    "NOREPLICAS": ReplyMeaning.OUTAGE,  # a master has too few
 }
 """Class of redis-py or first word of a reply -> what it means, besides what its bases mean."""
 
 
-def classes_of(meaning: Meaning) -> tuple[type[Exception], ...]:
+def classes_of(meaning: ReplyMeaning) -> tuple[type[Exception], ...]:
     """Return the classes of redis-py that have a meaning."""
     return tuple(
         name for name, own in MEANINGS.items() if isinstance(name, type) and meaning in own
     )
 
 
-_OUTAGES = classes_of(Meaning.OUTAGE)
-_OUTAGE_WORDS = {name for name, own in MEANINGS.items() if Meaning.OUTAGE in own}
+_OUTAGES = classes_of(ReplyMeaning.OUTAGE)
+_OUTAGE_WORDS = {name for name, own in MEANINGS.items() if ReplyMeaning.OUTAGE in own}
 
 
 def is_outage(error: BaseException) -> bool:
@@ -89,12 +89,12 @@ def is_unsent(error: BaseException) -> bool:
 
 def is_read_only(error: BaseException) -> bool:
     """Return whether a replica refused the command, which then changed nothing."""
-    return isinstance(error, classes_of(Meaning.DEMOTED))
+    return isinstance(error, classes_of(ReplyMeaning.DEMOTED))
 
 
 def is_of_stale_client(error: BaseException) -> bool:
     """Return whether the client's master became a replica or none of its nodes replies."""
-    return isinstance(error, classes_of(Meaning.STALE))
+    return isinstance(error, classes_of(ReplyMeaning.STALE))
 
 
 def describe(error: BaseException) -> str:
