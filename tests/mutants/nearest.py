@@ -110,7 +110,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "bell/redis_store.py": [BELL],
     "checkins/model.py": [CHECKIN_RULES, CHECKINS],
     "checkins/mysql_store.py": [CHECKINS],
-    "content/review_slots.py": [SCORES],
+    "content/mysql_review_slots.py": [SCORES],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
@@ -220,10 +220,10 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "bell/redis-store/created": [
         f"{BELL}::test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for"
     ],
-    "content/review-slots/left-over-stays": [
+    "content/mysql-review-slots/left-over-stays": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
     ],
-    "content/review-slots/missing-not-found": [
+    "content/mysql-review-slots/missing-not-found": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
     ],
     "counters/mysql-shops/first-not-added": [
