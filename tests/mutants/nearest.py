@@ -250,6 +250,9 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "flash-sales/waitlist/ended-offer-last": [
         f"{WAITLIST}::test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns"
     ],
+    "flash-sales/waitlist/holders-wait": [
+        f"{WAITLIST}::test_the_recovery_deletes_the_row_of_a_buyer_whose_order_succeeded"
+    ],
     "flash-sales/waitlist/row-not-read-again": [
         f"{WAITLIST}::test_a_buyer_who_leaves_on_one_device_and_joins_on_another_waits_in_both_stores_or_none"
     ],
