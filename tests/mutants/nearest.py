@@ -168,7 +168,6 @@ OF_FILES: dict[str, Sequence[str]] = {
     "bell/redis_store.py": [BELL],
     "checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
     "checkins/mysql_store.py": [CHECKINS],
-    "content/review_slots.py": [SCORES],
     "auth/id_tokens.py": ["tests/unit/auth/test_id_tokens.py"],
     "auth/passkey_checks.py": [PASSKEYS],
     "auth/phone_sign_in.py": [SIGN_IN],
@@ -176,6 +175,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "auth/server_caller.py": [SERVER_KEYS],
     "auth/server_keys.py": [SERVER_KEYS],
     "auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
+    "content/mysql_review_slots.py": [SCORES],
     "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
     "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
@@ -300,10 +300,10 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "bell/redis-store/created": [
         f"{BELL}::test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for"
     ],
-    "content/review-slots/left-over-stays": [
+    "content/mysql-review-slots/left-over-stays": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
     ],
-    "content/review-slots/missing-not-found": [
+    "content/mysql-review-slots/missing-not-found": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
     ],
     "counters/mysql-shops/first-not-added": [
@@ -329,6 +329,9 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "flash-sales/reserve/later-clock": [CLOCK_JUMPS],
     "flash-sales/waitlist/ended-offer-last": [
         f"{WAITLIST}::test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns"
+    ],
+    "flash-sales/waitlist/holders-wait": [
+        f"{WAITLIST}::test_the_recovery_deletes_the_row_of_a_buyer_whose_order_succeeded"
     ],
     "flash-sales/waitlist/row-not-read-again": [
         f"{WAITLIST}::test_a_buyer_who_leaves_on_one_device_and_joins_on_another_waits_in_both_stores_or_none"

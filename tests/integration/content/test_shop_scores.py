@@ -67,9 +67,11 @@ def test_a_counter_begins_as_a_count_of_what_is_there(shop: World) -> None:
     mysql.write("DELETE FROM shop_counter")  # as before the table existed
     redis.execute("FLUSHALL")
     assert shown() == (2, 7, 3.5), "the first reader counts"
+    assert ask("DELETE", f"/reviews/{review(8, 4, 6)}", user=8).status == 204
     mysql.write("DELETE FROM shop_counter")
+    assert shown(6) == (0, 0, None), "a deleted review does not count"
     review(9, 1)
-    assert stored() == [(3, 8)], "the first writer counts, its own review once"
+    assert (3, 8) in stored(), "the first writer counts, its own review once"
     assert shown() == (3, 8, 2.67)
 
 

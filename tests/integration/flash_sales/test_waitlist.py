@@ -682,3 +682,18 @@ def test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns(
         with pytest.raises(RedisDown):
             recover_orders.recover_orders()
     assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
+
+
+def test_the_recovery_deletes_the_row_of_a_buyer_whose_order_succeeded(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an offer that was accepted while MySQL could not delete the position."""
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_waitlist, "delete", failing(MysqlDown("down, simulated by a test")))
+        buy(plaza, voucher.id, 2)
+    recover_orders.recover_orders()
+    assert [buyer for _, buyer in mysql_waitlist.read(voucher.id, 0, 10)] == [3]

@@ -42,7 +42,7 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/reconciliation": Kind(
-        145,
+        147,
         "an admin waits; a run begins with what is compared of most contexts",
         (PROCESSOR, RESOLVERS),
     ),

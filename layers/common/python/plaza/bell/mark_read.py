@@ -35,10 +35,10 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
         position, at = bell.position if bell else 0, version - epoch
         if bell is None or not 0 <= at <= position:
             return Marked(BellState(epoch + position, bell.unread if bell else 0), 0)
-        found, left = mysql_store.find_marked(cursor, user_id, at, keys), 0
-        overtaken = _choose_counted(found, at)
+        listed, left = mysql_store.find_marked(cursor, user_id, at, keys), 0
+        overtaken = _choose_counted(listed, at)
         groups = {
-            key: group for key, group, _ in found if key in overtaken or not group.is_overtaken(at)
+            key: group for key, group, _ in listed if key in overtaken or not group.is_overtaken(at)
         }
         if groups:
             was_unread = sum(group.fresh > 0 for group in groups.values())
@@ -49,7 +49,7 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
             mysql_store.store_groups(cursor, groups)
             mysql_store.raise_bells(cursor, {user_id: change})
             bell.position, bell.unread = position + 1, bell.unread + change
-        if len(found) == mysql_store.MAX_MARKED or len(groups) < len(found):
+        if len(listed) == mysql_store.MAX_MARKED or len(groups) < len(listed):
             left = mysql_store.count_marked(cursor, user_id, at, keys)
         return Marked(BellState(epoch + bell.position, bell.unread), left)
 
@@ -59,10 +59,10 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
     return marked
 
 
-def _choose_counted(found: Sequence[tuple[GroupKey, Group, int]], at: int) -> set[GroupKey]:
+def _choose_counted(listed: Sequence[tuple[GroupKey, Group, int]], at: int) -> set[GroupKey]:
     """Return the groups whose checkpoint another list replaced, as many as one mark may count."""
     chosen, rows = set(), 0
-    for key, group, of_group in found:
+    for key, group, of_group in listed:
         if group.is_overtaken(at) and rows + of_group <= mysql_store.MAX_COUNTED_ROWS:
             chosen.add(key)
             rows += of_group

@@ -172,8 +172,8 @@ def count_bells(after_id: int, limit: int) -> list[CountedBell]:
 
 
 def correct_bells(cursor: Cursor, user_ids: Iterable[int]) -> int:
-    """Count the blocks of users whose bells are locked, and raise positions that are below those of
-    their groups; return how many bells changed."""
+    """Count the blocks of users whose bells are locked, and raise positions that are behind their
+    groups; return how many bells changed."""
     return cursor.execute(
         f"""
         UPDATE bell AS b FORCE INDEX (PRIMARY)

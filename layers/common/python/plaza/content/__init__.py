@@ -24,6 +24,7 @@ __all__ = [
     "erasure",
     "export",
     "import_texts",
+    "inspection",
     "queries",
     "queues",
 ]

@@ -224,13 +224,13 @@ def read_earliest_of(kind: Kind, limits: Mapping[Target, int]) -> dict[Target, d
             kind, target, f"{target.id:d} AS target, actor_id, version", "state = 1"
         )
     ]
-    found: dict[Target, list[tuple[int, int]]] = {target: [] for target in limits}
+    pages: dict[Target, list[tuple[int, int]]] = {target: [] for target in limits}
     target_of = {target.id: target for target in limits}
     for target_id, actor_id, version in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
-        found[target_of[target_id]].append((version, actor_id))
+        pages[target_of[target_id]].append((version, actor_id))
     return {
         target: {str(actor): version for version, actor in sorted(rows)[: limits[target]]}
-        for target, rows in found.items()
+        for target, rows in pages.items()
     }
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from plaza import counters
 from plaza.bell import GroupKey, recount
 from plaza.bell import queries as bell_queries
-from plaza.content import review_slots
+from plaza.content import inspection as texts
 from plaza.counters import ContentCounter, UserCounter, shop_totals
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
@@ -87,7 +87,7 @@ def _repair(finding_ids: Collection[int]) -> None:
     of_votes = [f for f in findings.values() if f.reason == VOTES]
     vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])
     of_slots = [f for f in findings.values() if f.reason == SLOT]
-    review_slots.repair([f.subject.id for f in of_slots])
+    texts.repair_slots([f.subject.id for f in of_slots])
     of_hours = [f for f in findings.values() if f.reason == HOURS]
     post_hours.correct([f.subject.id for f in of_hours])
     apart = {*of_bells, *of_lists, *of_votes, *of_slots, *of_hours}

@@ -26,7 +26,7 @@ from functools import partial
 
 from plaza import counters
 from plaza.bell import recount
-from plaza.content import review_slots
+from plaza.content import inspection as texts
 from plaza.flash_sales import inspection as sales
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
@@ -193,7 +193,7 @@ def _compare_users(after_id: int) -> StepResult:
 def _compare_votes(after_id: int) -> StepResult:
     last_id = mysql_counts.find_review_range_end(after_id)
     count, wrong = vote_roll_up.compare_votes(after_id, last_id)
-    slots = review_slots.find_wrong(after_id, last_id)
+    slots = texts.find_wrong_slots(after_id, last_id)
     return StepResult(
         position=str(last_id),
         is_last=last_id == MAX_ID,

@@ -1,5 +1,5 @@
-"""Slots of reviews beside the reviews, for the reconciliation: each review that is not deleted has
-one, or another review of its author has the slot, and no other review has any."""
+"""Slots of reviews beside the reviews: each review that is not deleted has one, unless another
+review of its author has it; no deleted review has any."""
 
 from __future__ import annotations
 
