@@ -4,8 +4,8 @@
 -- meanwhile. It ends with the erasure, or when the texts of a reopened account are shown again.
 CREATE TABLE IF NOT EXISTS closed_user (
   user_id     BIGINT       NOT NULL,
-  nickname    VARCHAR(64)  NOT NULL,
-  avatar      VARCHAR(512) NULL,
+  nickname    VARCHAR(64)  CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+  avatar      VARCHAR(512) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   role        VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   time_zone   VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   latest_day  DATE         NULL,

@@ -2,7 +2,8 @@
 projections.
 
 Owns the tables user, user_phone, user_identity and closed_user. Other contexts use ``cards``,
-``sign_up``, ``closed_users``, ``roles``, ``erasure`` and ``export``, operators ``import_users``.
+``sign_up``, ``closed_users``, ``identities``, ``roles``, ``erasure`` and ``export``, operators
+``import_users``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing
@@ -18,6 +19,7 @@ __all__ = [
     "closed_users",
     "erasure",
     "export",
+    "identities",
     "import_users",
     "roles",
     "sign_up",
