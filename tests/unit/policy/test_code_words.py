@@ -36,7 +36,8 @@ FOREIGN = {
     "MySQL and MariaDB": (
         "in_predicate_conversion_threshold, log_bin_compress, binlog_transaction_compression,"
         " max_connections, schema_migration, GET_LOCK, JSON_TABLE, plaza_app_2,"
-        " rds_set_configuration, retention, innodb_snapshot_isolation"
+        " rds_set_configuration, retention, innodb_snapshot_isolation,"
+        " max_allowed_packet"
     ),
     "Redis": "hotkeys, repl",
     "AWS": (
@@ -46,15 +47,17 @@ FOREIGN = {
         " UPDATE_ROLLBACK_FAILED, UPDATE_ROLLBACK_IN_PROGRESS"
     ),
     "Python, pydantic, Powertools": "pyc, raise, model_construct, single_metric, Router, Model",
+    "OpenAPI": "x, enumUnknownDefaultCase",
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
-    "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated, Deprecation, Link, Sunset",
+    "HTTP and SQL notation": "q, w, r, t, a, b, c, d, n, deprecated, Deprecation, Link, Sunset",
     "browsers and the TypeScript client": "await, textContent, listPosts, onSession, webStore",
     "Stream and Mastodon": "enforce_unique, status_stats, untrusted_favourites_count",
     "other programs": (
-        "localStorage, likeButton, element, yml, zcat, repository, ts, brew, HTTPS_PROXY"
+        "localStorage, likeButton, element, yml, zcat, repository, ts, brew, HTTPS_PROXY, checkout"
     ),
     "tests": (
-        "PLAZA_TEST_MYSQLD, PLAZA_TEST_SNAPSHOT_ISOLATION, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED"
+        "PLAZA_TEST_MYSQLD, PLAZA_TEST_SNAPSHOT_ISOLATION, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED,"
+        " PLAZA_TEST_SERVERS, monkeypatch"
     ),
     "the app of the guide": "person, recipe, recipe_like, fan",
     "benches": "round, trips, quick",

@@ -442,6 +442,7 @@ def list_verbs() -> dict[str, Verb]:
         set_role,
         make_passkey_code,
         end_passkeys,
+        release_phone,
         open_smoke_session,
         end_sessions,
         erase_now,
