@@ -1,7 +1,7 @@
 """A server that answers as SQS and Secrets Manager do: ``python -m bench.fake_aws PORT``.
 
 It is a process of its own, so that a client's CPU can be measured. It stores nothing: each queue is
-empty, and the secret ``USER:PASSWORD`` is that login.
+empty, and the secret ``USER:PASSWORD`` is that login; any other name is a key.
 """
 
 import asyncio
@@ -39,8 +39,8 @@ def accept(request: dict[str, Any]) -> dict[str, Any]:
 
 def find_secret(request: dict[str, Any]) -> dict[str, Any]:
     """Return the reply to GetSecretValue."""
-    username, _, password = request["SecretId"].partition(":")
-    text = json.dumps({"username": username, "password": password})
+    username, is_login, password = request["SecretId"].partition(":")
+    text = json.dumps({"username": username, "password": password}) if is_login else username
     return {"ARN": request["SecretId"], "SecretString": text, "VersionStages": ["AWSCURRENT"]}
 
 

@@ -331,7 +331,7 @@ def _release_by_unfollows(patch: pytest.MonkeyPatch) -> None:
 
 def _read_snapshots_committed(patch: pytest.MonkeyPatch) -> None:
     source = inspect.getsource(mysql.run_in_snapshot)
-    line = 'cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")'
+    line = 'send(cursor, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")'
     assert line in source, "run_in_snapshot sets no isolation level"
     defined: dict[str, Any] = {}
     exec(source.replace(line, "pass"), vars(mysql), defined)

@@ -296,7 +296,7 @@ def test_a_server_that_acts_for_the_identity_opens_the_account(account: Account)
     assert server_caller._find_user(acts_for, may_create=True) == account.id
 
 
-def test_a_closed_user_has_every_column_of_a_user() -> None:
+def test_a_closed_user_has_every_column_of_a_user(plaza: World) -> None:
     def columns(table: str) -> set[str]:
         rows = mysql.fetch_all(
             "SELECT column_name FROM information_schema.columns"

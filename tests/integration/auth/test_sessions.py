@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from pymysql.connections import Connection
 from pymysql.constants import CR
-from pymysql.cursors import Cursor
 from pymysql.err import OperationalError
 
 from local.stack.servers import Server
@@ -27,6 +25,7 @@ from plaza.auth.sessions import Session
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import SecretsDown
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.driver import SharedTlsConnection
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import connections, redis
 from plaza.infra.redis.errors import RedisDown
@@ -503,7 +502,7 @@ def test_a_failed_commit_ends_no_session_also_not_for_a_while(
     for cached in (token, other):
         session_lookup.find_session(cached)
 
-    def fail(connection: Connection[Cursor]) -> None:
+    def fail(connection: SharedTlsConnection) -> None:
         connection.rollback()
         raise OperationalError(CR.CR_SERVER_LOST, "lost during COMMIT, simulated by a test")
 
@@ -512,7 +511,7 @@ def test_a_failed_commit_ends_no_session_also_not_for_a_while(
         lambda: session_end.end_all_sessions(token),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(Connection, "commit", fail)
+            patch.setattr(SharedTlsConnection, "commit", fail)
             with pytest.raises(MysqlDown):
                 end()
         assert all(session_lookup.find_session(cached) for cached in (token, other))

@@ -50,7 +50,7 @@ STEPS: list[tuple[Any, str]] = [
     (mysql_store, "insert"),
     (commands, "_count"),
     (refresh, "project_texts"),
-    (react, "tombstone"),
+    (hydration, "tombstone"),
     (redis_store, "store_texts"),
     (markers, "mark_all_created"),
     (counters, "refresh_projections"),

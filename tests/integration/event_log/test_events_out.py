@@ -89,6 +89,7 @@ def transaction(mysql_url: str) -> Iterator[tuple[Connection[Cursor], Cursor]]:
 def append(cursor: Cursor, resource_id: int) -> None:
     append_events.pass_gate(cursor)
     append_events.append(cursor, [EventDraft("comment.created", 7, ("post", 1), resource_id)])
+    mysql.flush(cursor)
 
 
 def append_like(cursor: Cursor, actor_id: int) -> None:

@@ -38,8 +38,8 @@ VOUCHER = {
     "title": "Dinner for two",
     "price_cents": 1990,
     "stock": 500,
-    "opens_at": "2026-11-20T10:00:00Z",
-    "closes_at": "2096-11-20T12:00:00Z",
+    "opens_at": "2026-11-20T10:00:00.000000Z",
+    "closes_at": "2096-11-20T12:00:00.000000Z",
 }
 
 
@@ -322,7 +322,7 @@ def test_an_order_has_its_times_its_voucher_and_its_shop(shop: World) -> None:
         "title": "Dinner for two",
         "price_cents": 1990,
         "currency": "EUR",
-        "expires_at": "2097-01-01T00:00:00Z",
+        "expires_at": "2097-01-01T00:00:00.000000Z",
         "shop": {"id": "5", "name": "Bistro"},
     }
     status, pending, headers = read(placed["order_id"])

@@ -379,6 +379,7 @@ def test_a_snapshot_of_a_table_that_was_altered_is_read_again(plaza: World, mysq
 
     def work(cursor: Cursor) -> object:
         attempts.append(1)
+        mysql.flush(cursor)  # the snapshot begins
         if len(attempts) == 1:
             with connect_mysql(mysql_url) as other:
                 other.query("ALTER TABLE log_gate FORCE, ALGORITHM = COPY")

@@ -284,7 +284,7 @@ def test_an_admin_reads_series(at: Callable[[int], None]) -> None:
     assert (status, body) == (
         200,
         {
-            "minutes": ["2026-11-22T11:59:00Z", "2026-11-22T12:00:00Z"],
+            "minutes": ["2026-11-22T11:59:00.000000Z", "2026-11-22T12:00:00.000000Z"],
             "series": [
                 {"name": "backlog", "queue": "orders", "values": [None, 3.0]},
                 {"name": "saved_per_min", "queue": None, "values": [None, None]},
