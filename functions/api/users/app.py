@@ -94,7 +94,7 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
 @app.delete(
     "/users/me",
     security=BEARER,
-    middlewares=[*WRITES, FreshSignIn()],
+    middlewares=[*WRITES, FreshSignIn(admits_keys=True)],
     responses=Responses({202: "The account is closed."}),
 )
 def delete_my_account() -> tuple[ErasureResponse, int]:

@@ -202,8 +202,8 @@ class PlazaResolver(APIGatewayHttpResolver):
         if endpoint is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
         route, switch = endpoint.route, endpoint.switch
-        # Of a user for whom a server acts, the server knows the sign-in.
-        if endpoint.max_sign_in_age_s is not None and self.caller.key_id is None:
+        is_exempt = endpoint.admits_keys and self.caller.key_id is not None
+        if endpoint.max_sign_in_age_s is not None and not is_exempt:
             require_fresh_sign_in(self.caller, endpoint.max_sign_in_age_s)
         if switch is not None:
             switch_state.require(switch, event.get("pathParameters"))

@@ -107,10 +107,12 @@ class Held(RouteOption):
 
 
 class FreshSignIn(RouteOption):
-    """A session needs a sign-in at most ``max_age_s`` ago for the route, a server key none."""
+    """A session needs a sign-in at most ``max_age_s`` ago for the route. Server keys are refused,
+    unless ``admits_keys``: the server checks the sign-in."""
 
-    def __init__(self, max_age_s: int = MAX_FRESH_S) -> None:
+    def __init__(self, max_age_s: int = MAX_FRESH_S, *, admits_keys: bool = False) -> None:
         self.max_age_s = max_age_s
+        self.admits_keys = admits_keys
 
 
 class LoggedAt(RouteOption):
@@ -160,7 +162,8 @@ class Endpoint(NamedTuple):
     """A route, what it needs, the switch that stops it (None: nothing does), what reads the
     arguments of its function in an event, whether long responses are compressed, where it creates
     what has no id, whether its readers may be held, the share of its successful requests that is
-    logged, and how long ago the sign-in may be (None: any time)."""
+    logged, how long ago the sign-in may be (None: any time), and whether server keys, which have no
+    sign-in, are admitted all the same."""
 
     route: Route
     security: Security
@@ -171,6 +174,7 @@ class Endpoint(NamedTuple):
     is_held: bool
     log_rate: float
     max_sign_in_age_s: int | None
+    admits_keys: bool
 
     @property
     def key(self) -> str:
@@ -186,7 +190,7 @@ def make_endpoint(
     route.middlewares = [other for other in route.middlewares if other not in options]
     switch, compresses, location, log_rate = None, route.method == "GET", None, 1.0
     is_held = route.method == "GET" and security not in BY_ROLE
-    max_sign_in_age_s = None
+    max_sign_in_age_s, admits_keys = None, False
     for option in options:
         match option:
             case StoppedBy():
@@ -200,7 +204,7 @@ def make_endpoint(
             case LoggedAt():
                 log_rate = option.rate
             case FreshSignIn():
-                max_sign_in_age_s = option.max_age_s
+                max_sign_in_age_s, admits_keys = option.max_age_s, option.admits_keys
     return Endpoint(
         route,
         security,
@@ -211,4 +215,5 @@ def make_endpoint(
         is_held,
         log_rate,
         max_sign_in_age_s,
+        admits_keys,
     )
