@@ -9,6 +9,8 @@ CREATE TABLE IF NOT EXISTS closed_user (
   role        VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   time_zone   VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   latest_day  DATE         NULL,
+  excused_from  DATE     NULL,
+  excused_until DATE     NULL,
   version     BIGINT       NOT NULL,
   created_at  DATETIME(6)  NOT NULL,
   phone       VARCHAR(16)  CHARACTER SET ascii COLLATE ascii_bin NULL,

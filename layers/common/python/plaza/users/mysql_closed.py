@@ -12,7 +12,10 @@ from plaza.users import mysql_users
 from plaza.users.model import User
 from plaza.users.mysql_logins import IDENTITIES, PHONES
 
-_PROFILE = "nickname, avatar, role, time_zone, latest_day, version, created_at"
+_PROFILE = (
+    "nickname, avatar, role, time_zone, latest_day, excused_from, excused_until, version,"
+    " created_at"
+)
 MIN_LEFT_S = 120
 """How long before its erasure an account opens for the last time: longer than a transaction, so
 that no pass erases an account that opens at the same moment."""
@@ -41,14 +44,15 @@ def close(cursor: Cursor, user_id: int) -> int:
     cursor.execute(
         f"""
         INSERT INTO closed_user (user_id, {_PROFILE}, phone, issuer, subject, closed_at)
-        SELECT user.id, nickname, avatar, role, time_zone, latest_day, version, user.created_at,
-            phone, issuer, subject, UTC_TIMESTAMP(6)
+        SELECT user.id, nickname, avatar, role, time_zone, latest_day, excused_from,
+            excused_until, version, user.created_at, phone, issuer, subject, UTC_TIMESTAMP(6)
         FROM user
         LEFT JOIN user_phone ON user_phone.user_id = user.id
         LEFT JOIN user_identity ON user_identity.user_id = user.id
         WHERE user.id = %s
         ON DUPLICATE KEY UPDATE nickname = VALUES(nickname), avatar = VALUES(avatar),
             role = VALUES(role), time_zone = VALUES(time_zone), latest_day = VALUES(latest_day),
+            excused_from = VALUES(excused_from), excused_until = VALUES(excused_until),
             version = VALUES(version), phone = VALUES(phone), issuer = VALUES(issuer),
             subject = VALUES(subject), reopened_at = NULL, settled_at = NULL
         """,
