@@ -23,6 +23,8 @@ UNCOMPARED = (
 )
 # Cursors, and the time of an answer.
 _VARYING = {"next", "now", "audited_at", "exact"}
+# Texts of problems, which may change (docs/api.md, Compatibility).
+_TEXTS = ("title", "detail")
 QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop", "month": "2026-11"}
 _TARGETS = 3
 _LONG_PAGE = 10
@@ -94,8 +96,19 @@ def compare_answers(
         return
     if operation == _EXPORT or operation in CHANGED:
         return
-    for difference in find_differences(old.body, new.body):
+    bodies = [
+        answer.body if answer.status < 400 else _drop_texts(answer.body) for answer in (old, new)
+    ]
+    for difference in find_differences(*bodies):
         deployment.note(f"{about}: {difference}")
+
+
+def _drop_texts(problem: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a problem without its texts and those of its errors."""
+    kept = {name: value for name, value in problem.items() if name not in _TEXTS}
+    if "errors" in kept:
+        kept["errors"] = [_drop_texts(error) for error in kept["errors"]]
+    return kept
 
 
 def check_reports(traffic: Traffic) -> None:
