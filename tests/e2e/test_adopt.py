@@ -149,13 +149,14 @@ class Shell:
         packages = f"{sysconfig.get_path('purelib')}\n{ROOT}/clients/python/src"
         text = re.sub(
             r"^pip install .*$",
-            f"printf '{packages}' > .venv/lib/python3*/site-packages/installed.pth",
+            f"printf '{packages}' > \"$(echo .venv/lib/python3*/site-packages)/installed.pth\"",
             text,
             flags=re.MULTILINE,
         )
         text = text.replace("python3 -m venv", f"{sys.executable} -m venv")
         text = text.replace('-m "$@"', f'-m "$1" --dir {self._stack.directory} "${{@:2}}"')
         text = text.replace('"$PLAZA/.venv/bin/python"', sys.executable)
+        text = re.sub(r"^uvicorn ", "python -m uvicorn ", text, flags=re.MULTILINE)
         text = text.replace("8000", str(self.port))
         text = re.sub(r" &$", " > app.log 2>&1 &", text, flags=re.MULTILINE)
         # Other tests of this stack have webhooks that fail, which is status 1.

@@ -206,7 +206,12 @@ def test_the_focus_stays_near_what_was_deleted(
 
 
 def delete(page: Page) -> None:
-    """Delete the first remark by keyboard."""
+    """Delete the first remark by keyboard, in the dialog that keeps it by default."""
     page.locator(".remark").first.get_by_role("button", name="Delete").focus()
     page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Keep it as it is")).to_be_focused()
+    expect(dialog.get_by_role("button").last).to_be_enabled()
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_role("button").last).to_be_focused()
     page.keyboard.press("Enter")

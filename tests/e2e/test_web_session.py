@@ -288,6 +288,7 @@ def test_an_old_session_signs_in_again_before_the_account_closes_and_a_sign_in_o
     app = open_app("/sign-in", refused=(401, 403))
     page, phone = app.page, f"+1 415 555 01{next(_phones)}"
     sign_in_at(page, phone)
+    wait_until("a session is kept", lambda: page.evaluate("localStorage['plaza-session']"))
     user_id = page.evaluate("JSON.parse(localStorage['plaza-session']).user.id")
     app.open("/settings")
     page.get_by_role("button", name="Delete my account").wait_for()
