@@ -22,6 +22,7 @@ from plaza.reactions.redis_keys import list_keys
 from plaza.reconciliation import derived_lists, run_steps
 from plaza.reconciliation.derived_lists import LISTS
 from plaza.users import cards
+from plaza.users.zones import Zone
 from tests.support.plaza import World
 from tests.support.reconciliations import count_cost, findings_of, run
 from tests.support.stores import add_users
@@ -79,10 +80,10 @@ def write_old_post(post_id: int, author_id: int) -> None:
     mysql.run_in_transaction(lambda cursor: counters.add_to_users(cursor, posts))
 
 
-class FixedZone:
+class FixedZone(Zone):
     """A time zone in which today is always the same day."""
 
-    def day_at(self, _: float) -> date:
+    def day_at(self, now_s: float) -> date:
         return TODAY
 
 

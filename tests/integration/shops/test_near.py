@@ -533,11 +533,16 @@ def test_a_shard_that_lost_its_data_is_searched_in_mysql(types: World) -> None:
 
 def remove_and_restore(shop_id: int) -> None:
     """Delete the row without the API, refresh Redis, and restore the same row."""
-    mysql.write("CREATE TEMPORARY TABLE backup AS SELECT * FROM shop")
+    stored = mysql.fetch_all(
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE()"
+        " AND table_name = 'shop' AND COALESCE(generation_expression, '') = ''"
+    )
+    columns = ", ".join(name for (name,) in stored)
+    mysql.write(f"CREATE TEMPORARY TABLE backup AS SELECT {columns} FROM shop")
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
     assert ids(NEAR) == []
-    mysql.write("INSERT INTO shop SELECT * FROM backup")
+    mysql.write(f"INSERT INTO shop ({columns}) SELECT {columns} FROM backup")
     mysql.write("DROP TEMPORARY TABLE backup")
 
 
