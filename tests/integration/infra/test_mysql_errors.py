@@ -15,13 +15,15 @@ from pymysql.cursors import Cursor
 from pymysqlreplication import BinLogStreamReader
 
 from local.stack.servers import Server, connect_mysql, prepare_mysql, run_server
-from plaza.infra.mysql import driver, mysql
+from plaza.infra.mysql import binlog, driver, mysql
 from plaza.infra.mysql.driver import MEANINGS
 from plaza.infra.mysql.mysql import LockTimeout, MysqlDown
 from plaza.infra.runtime.settings import settings
 from tests.support.plaza import World, forget
 from tests.support.servers import MYSQLD
 from tests.support.stores import wait_for
+
+assert binlog  # it sets the level of the logger of pymysqlreplication, before any file is compared
 
 pytestmark = pytest.mark.skipif(MYSQLD is not None, reason="they are errors of MariaDB")
 
