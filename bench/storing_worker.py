@@ -17,7 +17,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 
 
 def save(first: int, size: int, batches: int, posts: list[int]) -> list[tuple[float, float]]:
-    """Return the seconds that each batch took, and those of its CPU."""
+    """Return the seconds that each batch took, and the CPU seconds."""
     took_s = []
     at_us = time.time_ns() // 1000
     for batch in range(batches):

@@ -134,7 +134,7 @@ class Table:
             raise ValueError(line.problem)
         if self._is_tsv:
             fields = line.text.split("\t") if line.text else []
-            return [_TSV_ESCAPE.sub(lambda found: _ESCAPED[found[1]], text) for text in fields]
+            return [_TSV_ESCAPE.sub(lambda match: _ESCAPED[match[1]], text) for text in fields]
         # What a user wrote into a field that spans lines must not be read as rows.
         if self._open_line:
             began = self._open_line
@@ -238,7 +238,7 @@ def compare_counts(path: Path, layout: Layout, report: "ImportReport") -> None:
 
 
 def _skip_repeated(records: SortedRecords, report: "ImportReport") -> Iterator[tuple[int, ...]]:
-    """Yield the records without those of lines that repeat an earlier line."""
+    """Yield the records, except for lines that repeat an earlier line."""
     first: tuple[int, ...] = ()
     for record in records:
         if record[:3] != first[:3]:

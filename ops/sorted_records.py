@@ -49,9 +49,9 @@ class SortedRecords:
 
     def _write_run(self) -> None:
         self._in_memory.sort()
-        begin = self._file.tell()
-        self._file.write(b"".join(self._in_memory))
-        self._runs.append((begin, self._file.tell()))
+        begin = self._runs[-1][1] if self._runs else 0
+        written = self._file.write(b"".join(self._in_memory))
+        self._runs.append((begin, begin + written))
         self._in_memory.clear()
 
     def _read_run(self, begin: int, end: int) -> Iterator[bytes]:

@@ -64,16 +64,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def find_files(paths: Sequence[Path]) -> list[str]:
-    """Return the test files in these paths; without any all but tests/cluster. Those of the stack
+    """Return the test files in these paths; without any all but tests/cluster. Tests of the stack
     begin, because they take longest."""
-    found = {
+    files = {
         str(file.resolve().relative_to(ROOT))
         for path in paths or [ROOT / "tests"]
         for file in ([path] if path.is_file() else path.rglob("test_*.py"))
     }
     if not paths:
-        found = {file for file in found if not file.startswith("tests/cluster/")}
-    return sorted(found, key=lambda file: (not file.startswith("tests/e2e/"), file))
+        files = {file for file in files if not file.startswith("tests/cluster/")}
+    return sorted(files, key=lambda file: (not file.startswith("tests/e2e/"), file))
 
 
 def run_all(files: Sequence[str], jobs: int) -> Iterator[Run]:

@@ -1,7 +1,7 @@
 """Each test file leaves its process as it found it, so that files pass in any order and alone.
 
 A plugin: it compares the state of the process before a file and after its last test, whose module
-fixtures have ended then (those of the session, too, at the last file). A difference is an error of
+fixtures have ended then (session fixtures, too, at the last file). A difference is an error of
 that test, which names the file and prints the difference.
 """
 

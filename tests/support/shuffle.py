@@ -21,8 +21,8 @@ def shuffle(items: list[pytest.Item]) -> None:
     if SEED:
         dice = random.Random(SEED)
         files = {path: dice.random() for path in dict.fromkeys(item.path for item in items)}
-        places = {item: (files[item.path], dice.random()) for item in items}
-        items.sort(key=places.__getitem__)
+        ranks = {item: (files[item.path], dice.random()) for item in items}
+        items.sort(key=ranks.__getitem__)
 
 
 def pytest_report_header() -> list[str]:

@@ -104,7 +104,7 @@ def compare_answers(
 
 
 def _drop_texts(problem: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem without its texts and those of its errors."""
+    """Return a problem without its texts and the texts of its errors."""
     kept = {name: value for name, value in problem.items() if name not in _TEXTS}
     if "errors" in kept:
         kept["errors"] = [_drop_texts(error) for error in kept["errors"]]

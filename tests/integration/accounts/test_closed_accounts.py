@@ -66,8 +66,8 @@ def run_schedule(plaza: World, user_id: int) -> None:
 
 def read_texts(account: Account) -> list[Text]:
     """Return all texts of the user that are not deleted, by type."""
-    found = texts.read(texts.find_live_of_author(account.id, 100))
-    return sorted((stored.text for stored in found.values()), key=lambda text: text.type)
+    live = texts.read(texts.find_live_of_author(account.id, 100))
+    return sorted((stored.text for stored in live.values()), key=lambda text: text.type)
 
 
 def read_shown(account: Account, reader_id: int) -> int:

@@ -225,8 +225,8 @@ def test_what_a_key_moderates_names_the_key_and_the_moderator(
         (f"/ops/posts/{post_id}/hidden", None),
         (f"/ops/reports/{reported.body['id']}/outcome", {"outcome": "upheld"}),
     ):
-        done = send("PUT", path, request, token=key, headers=named, folder="api/moderation")
-        assert done.status == 200, done.body
+        reply = send("PUT", path, request, token=key, headers=named, folder="api/moderation")
+        assert reply.status == 200, reply.body
     lines = map(json.loads, capsys.readouterr().out.splitlines())
     moderated = [
         (line["operator_id"], line["key_id"])

@@ -196,8 +196,8 @@ def test_every_text_in_a_key_compares_byte_by_byte(plaza: World) -> None:
                     except DataError:
                         assert collation == "ascii_bin"
                         assert not text.isascii()
-                found = mysql.fetch_all(f"SELECT {column} FROM try_text")
+                rows = mysql.fetch_all(f"SELECT {column} FROM try_text")
                 expected = {t for t in pair if t.isascii() or collation == "utf8mb4_bin"}
-                assert {text for (text,) in found} == expected, (table, column)
+                assert {text for (text,) in rows} == expected, (table, column)
         finally:
             mysql.write("DROP TABLE try_text")

@@ -151,12 +151,12 @@ def test_each_line_of_users_is_accounted_for(
         *(records, file, monkeypatch),
     )
     require_account(report, path, file, 0)
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT id, subject FROM user LEFT JOIN user_identity ON user_id = id"
         " WHERE id BETWEEN %s AND %s",
         (base, base + 999),
     )
-    assert dict(found) == stored
+    assert dict(rows) == stored
     assert (report.progress.stored, report.differing) == (len(stored), [])
 
 
@@ -207,12 +207,12 @@ def test_each_line_of_texts_is_accounted_for(
         *(records, file, monkeypatch),
     )
     require_account(report, path, file, 0)
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT content_id, author_id, parent_id FROM content"
         " WHERE content_type = %s AND content_id BETWEEN %s AND %s",
         (what.removesuffix("s"), base, base + 899),
     )
-    assert {text_id: (author, parent) for text_id, author, parent in found} == stored
+    assert {text_id: (author, parent) for text_id, author, parent in rows} == stored
     assert report.progress.stored == len(stored)
 
 
@@ -271,12 +271,12 @@ def test_each_line_of_reactions_is_accounted_for(
         *(history, file, monkeypatch),
     )
     require_account(report, path, file, 1)
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT actor_id, target_id, state FROM reaction WHERE target_type = %s AND kind = %s"
         " AND target_id BETWEEN %s AND %s",
         (target, kind, base, base + 999),
     )
-    assert {(who - base, of - base): state for who, of, state in found} == {
+    assert {(who - base, of - base): state for who, of, state in rows} == {
         pair: 1 - newest_state % 2 for pair, newest_state in newest.items()
     }
     assert (report.progress.stored, report.differing) == (stored, [])

@@ -224,9 +224,9 @@ def test_an_identity_of_a_version_before_is_not_taken_for_another(
     mysql.write(padded)
     report = store(tmp_path, "users", [{**USERS[0], "id": 15}])
     assert (report.progress.stored, report.bad_lines) == (1, [])
-    found = sign_up.find_identity("my-app", "ann")
-    assert found is not None
-    assert found.id == 15
+    user = sign_up.find_identity("my-app", "ann")
+    assert user is not None
+    assert user.id == 15
 
 
 def test_an_erased_user_is_not_imported_again(plaza: World, audit: Audit, tmp_path: Path) -> None:

@@ -42,22 +42,22 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/reconciliation": Kind(
-        147,
+        151,
         "an admin waits; a run begins with what is compared of most contexts",
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        138,
+        141,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue/preheat": Kind(
-        155,
+        156,
         "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/prepare_pushes": Kind(
-        135,
+        136,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -77,17 +77,17 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        185,
+        193,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(
-        194,
+        203,
         "an operator waits; its verbs concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        143,
+        149,
         "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),

@@ -168,7 +168,7 @@ def test_ci_runs_the_test_command_of_the_readme_and_each_check_once() -> None:
 
 
 def test_make_test_runs_all_tests_once_but_the_deep_ones() -> None:
-    """A folder that no session collects would be tested by nobody."""
+    """A folder that no session collects would never be tested."""
     assert "test: setup test-setup" in MAKEFILE
     assert "-m $(if $(ARGS),pytest $(ARGS),tests " in recipe_of("test")
     for is_deep in (False, True):

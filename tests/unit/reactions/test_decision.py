@@ -170,14 +170,14 @@ def test_only_moved_rows_of_others_on_kinds_that_ring_move_bells(
     for batch in batches:
         stored = tables.read(batch)
         decision = persist.decide(stored, group_events(batch))
-        found = bell_moves.reads(OWNERS, stored.rows, decision.changes, rings=rings)
+        new_moves = bell_moves.reads(OWNERS, stored.rows, decision.changes, rings=rings)
         moved = {
             ReactionKey(*c.target, c.kind.name, a.actor_id): a.on
             for c in decision.changes
             for a in c.actors
             if a.change and c.kind.rings and OWNERS[c.target] != a.actor_id
         }
-        assert {key: move.on for key, move in found.items()} == {
+        assert {key: move.on for key, move in new_moves.items()} == {
             key: on for key, on in moved.items() if on and rings
         }
         tables.write(decision)
@@ -198,7 +198,7 @@ def test_a_batch_without_moves_reads_and_writes_no_bell() -> None:
 def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> None:
     keys = [ReactionKey("post", 12, "like", actor) for actor in (1, 2, 3, 4)]
     before = {keys[2]: ReactionRow(True, 1, 6), keys[3]: ReactionRow(True, 1, 7)}
-    found = {
+    new_moves = {
         keys[0]: Move(LIKED, 1, True, 0),
         keys[1]: Move(LIKED, 2, True, 0),
         keys[2]: Move(LIKED, 3, False, 6),
@@ -207,7 +207,7 @@ def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> Non
         [(render({(99,): (7, 1, 0)}),)],
         [("like", "post", render({(99, 12): (2, 5, 7, 5, 2, 1)}), None)],
     ]
-    decision = bell_moves.decide(found, rows, before, rings=True)
+    decision = bell_moves.decide(new_moves, rows, before, rings=True)
     assert decision.positions == {keys[0]: 8, keys[1]: 8, keys[2]: 6, keys[3]: 7}
     assert len(decision.writes) == 2
     assert "(99,'like','post',12,3,5,8,5,3,1" in decision.writes[0]
@@ -215,7 +215,7 @@ def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> Non
 
 def test_blocked_actors_and_deleted_texts_do_not_ring() -> None:
     key = ReactionKey("post", 12, "like", 1)
-    found = {key: Move(LIKED, 1, True, 0)}
+    new_moves = {key: Move(LIKED, 1, True, 0)}
     bell: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
     deleted: list[mysql.Row] = [("like", "post", None, "12")]
     blocked: list[mysql.Row] = [
@@ -223,7 +223,7 @@ def test_blocked_actors_and_deleted_texts_do_not_ring() -> None:
         ("blocked", "", "99 1", None),
     ]
     for around in (deleted, blocked):
-        decision = bell_moves.decide(found, [bell, around], {}, rings=True)
+        decision = bell_moves.decide(new_moves, [bell, around], {}, rings=True)
         assert (decision.writes, decision.positions) == ([], {key: 0})
 
 

@@ -12,7 +12,7 @@ from cli.paths import LAYER, ROOT
 
 SHELL = {
     "AWS_ENDPOINT_URL": "https://example.com",
-    "AWS_PROFILE": "nobody",
+    "AWS_PROFILE": "unknown",
     "AWS_REGION": "ap-south-1",
     "LANG": "de_DE.UTF-8",
     "LANGUAGE": "de",

@@ -98,7 +98,7 @@ export function App() {
   );
 }
 
-/** Returns the role of a session; undefined until that of its user was read, null while it cannot be read. A user who
+/** Returns the role of a session; undefined until the user's role was read, null while it cannot be read. A user who
  * signs in again keeps the page, and what is typed into it, while the role is read again. */
 function useRole(session: Session | null): string | null | undefined {
   const [known, setKnown] = useState<{ id: string; role: string | null }>();

@@ -190,7 +190,7 @@ export const en = {
     erase: "Delete my account",
     reallyErase: "Delete your account?",
     eraseFollows:
-      "Nobody sees it from now on. Signing in within seven days brings all of it back; then it is erased for good.",
+      "It is hidden from now on. Signing in within seven days brings all of it back; then it is erased for good.",
     eraseWord: "delete",
     eraseText:
       "Your account closes at once. For seven days signing in brings it back; then your posts, comments, likes and follows are erased.",

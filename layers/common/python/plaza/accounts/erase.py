@@ -73,7 +73,7 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
 
 
 def _settle(closed: ClosedUser, deadline: Deadline) -> bool:
-    """Hide the texts of a closed account, or show those of a reopened one; return False: this is
+    """Hide the texts of a closed account, or show a reopened one's texts; return False: this is
     no pass. It is repeated until requests from before the account closed are over."""
     if closed.is_reopened:
         changed = content_erasure.show(closed.user_id, closed.closed_at, deadline)

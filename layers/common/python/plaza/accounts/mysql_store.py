@@ -42,7 +42,7 @@ def exists(user_id: int) -> bool:
 
 
 def find_erased(user_ids: Iterable[int]) -> set[int]:
-    """Return those of ``user_ids`` with an erasure. One statement at most. Raises MysqlDown."""
+    """Return the ``user_ids`` with an erasure. One statement at most. Raises MysqlDown."""
     numbers = sql.render_ids(user_ids)
     if not numbers:
         return set()

@@ -5,7 +5,7 @@
 
 The times are its expiry, its absolute end and the last read of MySQL, in seconds since 1970: as
 many as the version before takes, which also takes no signature in the value. A value without its
-signature is a miss, so whoever can only write to Redis opens no session. An ended session is
+signature is a miss, so write access to Redis alone opens no session. An ended session is
 replaced by a marker that ``store`` does not overwrite, because another process may store what it
 read from MySQL earlier; the marker needs no signature.
 """

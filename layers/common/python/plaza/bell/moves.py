@@ -27,7 +27,7 @@ Rows = Sequence[Sequence[mysql.Row]]
 """The rows of each SELECT of ``select``."""
 
 
-class Decision(NamedTuple):
+class BellWrites(NamedTuple):
     """The writes of moves, and the position that the row of each keeps."""
 
     writes: Sequence[str]
@@ -69,17 +69,17 @@ def select(moves: Collection[Move], *, rings: bool) -> list[str]:
     ]
 
 
-def decide(rows: Rows, moves: Collection[Move], *, rings: bool) -> Decision:
+def decide(rows: Rows, moves: Collection[Move], *, rings: bool) -> BellWrites:
     """Return what ``moves`` change. ``rows``: of ``select``."""
     if not moves:
-        return Decision((), ())
+        return BellWrites((), ())
     bells = mysql_store.bells_of(rows[0])
     groups, deleted, blocked = mysql_store.around_of(rows[1])
     moved = apply_moves(moves, bells, groups, Silence(not rings, deleted, blocked))
     writes = []
     if moved.users:
         writes = [mysql_store.render_groups(moved.groups), mysql_store.render_raise(moved.users)]
-    return Decision(writes, moved.positions)
+    return BellWrites(writes, moved.positions)
 
 
 def ring_comment(

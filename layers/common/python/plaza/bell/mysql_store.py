@@ -192,7 +192,7 @@ def _select_groups(keys: Collection[GroupKey]) -> list[str]:
 
 def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
     """Return the SELECT of the blocks among ``pairs``, which is evaluated only if a recipient
-    blocks somebody."""
+    blocks a user."""
     if not pairs:
         return []
     recipients = sql.render_ids(sorted({recipient for recipient, _ in pairs}))

@@ -1,6 +1,6 @@
-"""Delete the texts of an erased user, and what their rows say; hide those of a closed account.
+"""Delete the texts of an erased user, and what their rows say; hide the texts of a closed account.
 
-The author hides the texts of a closed account, so that those of a moderator stay hidden when it
+The author hides the texts of a closed account, so that a moderator's stay hidden when it
 opens again.
 """
 

@@ -24,7 +24,7 @@ def import_texts(texts: Sequence[ImportedText]) -> dict[int, str]:
     return refused
 
 
-def _place(text: ImportedText) -> tuple[int, int | None]:
+def _position(text: ImportedText) -> tuple[int, int | None]:
     return text.draft.author_id, text.draft.parent_id
 
 
@@ -39,7 +39,7 @@ def _store(cursor: Cursor, texts: Sequence[ImportedText]) -> dict[int, str]:
     refused |= {
         text.id: f"its id is the one of another {text.draft.type}"
         for text in texts
-        if existing.get(text.id, _place(text)) != _place(text)
+        if existing.get(text.id, _position(text)) != _position(text)
     }
     new = [
         text

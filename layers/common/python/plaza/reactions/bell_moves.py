@@ -29,7 +29,7 @@ def reads(
 ) -> dict[ReactionKey, Move]:
     """Return a move for each row that ``changes`` turn on, which may ring, or turn off after it
     rang. ``before``: the rows before the batch. ``rings``: False lets nothing ring."""
-    found = {}
+    new_moves = {}
     for change in changes:
         target, kind = change.target, change.kind
         owner = owners.get(target)
@@ -42,24 +42,24 @@ def reads(
                 row = before.get(key)
                 rang_at = row.bell_position if row else 0
                 if rang_at or (on and rings):
-                    found[key] = Move(group, actor_id, on, rang_at)
-    return found
+                    new_moves[key] = Move(group, actor_id, on, rang_at)
+    return new_moves
 
 
 def decide(
-    found: Mapping[ReactionKey, Move],
+    new_moves: Mapping[ReactionKey, Move],
     rows: moves.Rows,
     before: Mapping[ReactionKey, ReactionRow],
     *,
     rings: bool,
 ) -> BellDecision:
     """Return what the moves of ``reads`` change. ``rows``: of their SELECTs."""
-    if not found:
+    if not new_moves:
         return BellDecision()
-    decision = moves.decide(rows, found.values(), rings=rings)
+    decision = moves.decide(rows, new_moves.values(), rings=rings)
     positions = {key: row.bell_position for key, row in before.items()}
     return BellDecision(
-        decision.writes, positions | dict(zip(found, decision.positions, strict=True))
+        decision.writes, positions | dict(zip(new_moves, decision.positions, strict=True))
     )
 
 

@@ -5,7 +5,7 @@ outbox entries and their acknowledgements. An event that was saved and acknowled
 queue and in no outbox any more, and the new master does not have it.
 
 The log in MySQL has all saved events. A run each minute stores the head of the log with the data
-of Redis, so that a promoted node has the heads of its own data, and not those of a deposed master
+of Redis, so that a promoted node has the heads of its own data, and not a deposed master's
 that a sweeper still reaches (``redis_failover_progress``). The heads of runs that come sooner are
 not kept, because EventBridge delivers an event twice and operators start runs. The run that finds
 another reign of a master stores the reigns, so that consumers that are connected to the master

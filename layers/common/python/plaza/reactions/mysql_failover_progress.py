@@ -1,8 +1,8 @@
 """Progress of the failover recovery in MySQL: the reigns of Redis and the log's head at each check.
 
 The heads are rows of ``watermark``: events after the lowest watermark are not archived. They are
-heads of the sweeper that checked last, maybe at a deposed master: a recovery also reads those of
-its data (``redis_failover_progress``). Each function raises MysqlDown.
+heads of the sweeper that checked last, maybe at a deposed master: a recovery also reads the heads
+of its data (``redis_failover_progress``). Each function raises MysqlDown.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def read_progress() -> tuple[FailoverProgress, int]:
     return FailoverProgress(*progress), int(head)
 
 
-def end_recovery(found: int | None, reigns: int) -> None:
-    """End the recovery of a failover that began while ``found`` was stored, unless a sweeper at
+def end_recovery(stored: int | None, reigns: int) -> None:
+    """End the recovery of a failover that began while ``stored`` was stored, unless a sweeper at
     another master stored its reign since. Keep the heads of the checks before it."""
     mysql.write(
         """
@@ -58,12 +58,12 @@ def end_recovery(found: int | None, reigns: int) -> None:
         SET epoch = %s, recovering_epoch = NULL, recovered_seq = NULL
         WHERE epoch = %s
         """,
-        (reigns, found),
+        (reigns, stored),
     )
 
 
-def record_check(found: int | None, reigns: int, before: int, last: int) -> None:
-    """Keep the heads of a check, and its reigns where ``found`` is stored, in one transaction."""
+def record_check(stored: int | None, reigns: int, before: int, last: int) -> None:
+    """Keep the heads of a check, and its reigns where ``stored`` is stored, in one transaction."""
 
     def save(cursor: Cursor) -> None:
         cursor.execute(
@@ -81,13 +81,13 @@ def record_check(found: int | None, reigns: int, before: int, last: int) -> None
             ON DUPLICATE KEY UPDATE
                 epoch = IF(epoch = %s, VALUES(epoch), epoch), checked_at = VALUES(checked_at)
             """,
-            (reigns, found),
+            (reigns, stored),
         )
 
     mysql.run_in_transaction(save)
 
 
-def record_progress(found: int | None, recovering: int, recovered_seq: int) -> None:
+def record_progress(stored: int | None, recovering: int, recovered_seq: int) -> None:
     """Store how far an unfinished recovery is, as ``end_recovery``."""
     mysql.write(
         """
@@ -95,7 +95,7 @@ def record_progress(found: int | None, recovering: int, recovered_seq: int) -> N
         SET recovering_epoch = %s, recovered_seq = %s
         WHERE epoch = %s
         """,
-        (recovering, recovered_seq, found),
+        (recovering, recovered_seq, stored),
     )
 
 

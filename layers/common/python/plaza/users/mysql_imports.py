@@ -48,7 +48,7 @@ def _insert_identities(cursor: Cursor, identities: Mapping[int, Identity]) -> di
         return {}
     pairs = ", ".join(["(%s, %s)"] * len(identities))
     values = [text for identity in identities.values() for text in identity]
-    # ascii_bin ignores spaces at the end: "ann ", which nobody can sign in with, must not be "ann".
+    # ascii_bin ignores spaces at the end: "ann ", which can never sign in, must not be "ann".
     cursor.execute(
         f"""
         DELETE FROM user_identity

@@ -67,7 +67,7 @@ def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nicknam
         cursor.execute(logins.find, login)
         user = _select_user(cursor.fetchall(), login)
         if user is None:
-            # "ann ", which an import before 0.4 stored and nobody can sign in with, is in the way.
+            # "ann ", which an import before 0.4 stored and no user can sign in with, is in the way.
             cursor.execute(logins.delete, login)
             return work(cursor)
         return user

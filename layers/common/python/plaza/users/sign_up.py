@@ -18,7 +18,7 @@ from plaza.users.nicknames import make_nickname
 
 
 def sign_up(phone: str) -> User:
-    """Return the user of ``phone`` (E.164): of a closed account, which opens again, if nobody else
+    """Return the user of ``phone`` (E.164): of a closed account, which opens again if no other user
     has it, and created with a random nickname if there is none.
 
     Concurrent calls create one user. Raises MysqlDown; for a new user RedisDown, and SwitchedOff

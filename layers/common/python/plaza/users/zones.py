@@ -54,7 +54,7 @@ class Zone(NamedTuple):
 
 def _load(name: str) -> tzinfo:
     """Return a zone of the database, UTC for a name that only another version of it has: without
-    it nobody could check in or choose another zone."""
+    it no user could check in or choose another zone."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
