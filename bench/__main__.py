@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import stack, storing
+from bench import stack, storage
 from bench.figures import Figure, format_number
 from bench.harness import Harness, start_harness
 from cli.output import wide_console
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         if options.names != ["consumer"]:
             parser.error("--latency is of `consumer` alone")
         BENCHES["consumer"] = partial(
-            storing.measure,
+            storage.measure,
             latency_ms=options.latency,
             against=options.against and options.against.resolve(),
             rounds=options.rounds,
