@@ -96,10 +96,10 @@ def compare_answers(
         return
     if operation == _EXPORT or operation in CHANGED:
         return
-    bodies = [
+    old_body, new_body = (
         answer.body if answer.status < 400 else _drop_texts(answer.body) for answer in (old, new)
-    ]
-    for difference in find_differences(*bodies):
+    )
+    for difference in find_differences(old_body, new_body):
         deployment.note(f"{about}: {difference}")
 
 

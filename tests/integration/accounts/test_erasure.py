@@ -31,6 +31,7 @@ from plaza.reactions import erasure as reactions_erasure
 from plaza.reactions.model import ReactionEvent, ReactionKey, TargetMissing
 from plaza.users import erasure as users_erasure
 from plaza.users import mysql_imports, profiles, sign_up
+from plaza.users.identities import Identity
 from plaza.users.model import UserMissing
 from plaza.users.mysql_logins import PHONES
 from tests.integration.conftest import Away
@@ -410,7 +411,9 @@ def test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user(
             other.begin()
             with suppress(OperationalError):
                 if is_imported:
-                    user = mysql_imports.ImportedUser(70, "Ada", 1, ("https://id.example", "a"))
+                    user = mysql_imports.ImportedUser(
+                        70, "Ada", 1, Identity("https://id.example", "a")
+                    )
                     mysql_imports.insert(cursor, [user])
                 elif cursor.execute("SELECT id FROM user WHERE id = 70 FOR UPDATE"):
                     cursor.execute(PHONES.insert, ("+8613800138000", 70))

@@ -14,7 +14,8 @@ import pytest
 from cli.paths import LAYER, ROOT, CommandError
 from ops import history
 from ops.history import ImportReport, Layout, import_file
-from plaza.accounts.request_erasure import request_erasure
+from ops.import_progress import SHOWN, Progress
+from plaza.accounts.request_erasure import erase_now
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
@@ -207,7 +208,7 @@ def test_lines_that_repeat_an_earlier_one_are_named(
 def test_reactions_of_an_erased_user_are_refused(
     people: World, store: Callable[..., ImportReport]
 ) -> None:
-    request_erasure(4)
+    erase_now(4)
     with pytest.raises(CommandError, match="2 bad lines") as error:
         store()
     assert "line 9: user 4 is erased" in str(error.value)
@@ -219,7 +220,7 @@ def test_thousands_of_bad_lines_are_counted_and_some_shown(
     file.write_text(HEADER + "x,1,1,1\n" * 3_000)
     with pytest.raises(CommandError, match="3,000 bad lines") as error:
         store()
-    assert len(str(error.value).splitlines()) == 1 + history.SHOWN
+    assert len(str(error.value).splitlines()) == 1 + SHOWN
 
 
 def test_a_kind_that_the_target_does_not_take_is_refused(people: World, file: Path) -> None:
@@ -263,8 +264,8 @@ def test_an_interrupted_import_continues(
     with monkeypatch.context() as patch:
         patch.setattr(persist, "acknowledge", kill_in_second("commit", persist.acknowledge))
         patch.setattr(persist, "save_history", kill_in_second("acknowledge", persist.save_history))
-        save = history.Progress.save
-        patch.setattr(history.Progress, "save", kill_in_second("position", save))
+        save = Progress.save
+        patch.setattr(Progress, "save", kill_in_second("position", save))
         with pytest.raises(Killed):
             store()
     report = store()

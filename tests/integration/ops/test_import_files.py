@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from ops import history, records, sorted_records
 from ops.history import Layout, import_file
+from ops.import_progress import Progress
 from ops.records import import_records
 from plaza.infra.mysql import mysql
 from tests.support.failures import Killed
@@ -96,15 +97,15 @@ def run_import(
     with monkeypatch.context() as patch:
         patch.setattr(module, "LINES_PER_BATCH", file.lines_per_batch)
         patch.setattr(sorted_records, "RUN_RECORDS", 3)
-        save, saved = history.Progress.save, Counter[str]()
+        save, saved = Progress.save, Counter[str]()
 
-        def save_and_kill(progress: history.Progress, to: Path) -> None:
+        def save_and_kill(progress: Progress, to: Path) -> None:
             save(progress, to)
             saved["saves"] += 1
             if saved["saves"] == file.killed_after:
                 raise Killed
 
-        patch.setattr(history.Progress, "save", save_and_kill)
+        patch.setattr(Progress, "save", save_and_kill)
         try:
             return work()
         except Killed:

@@ -11,7 +11,7 @@ import pytest
 from cli.paths import CommandError
 from ops import records, sorted_records
 from ops.records import RecordReport, import_records
-from plaza.accounts.request_erasure import request_erasure
+from plaza.accounts.request_erasure import erase_now
 from plaza.content import import_texts
 from plaza.event_log import mysql_events, read_events
 from plaza.event_log.model import EventPosition
@@ -231,7 +231,7 @@ def test_an_identity_of_a_version_before_is_not_taken_for_another(
 
 def test_an_erased_user_is_not_imported_again(plaza: World, audit: Audit, tmp_path: Path) -> None:
     store_all(tmp_path)
-    request_erasure(12)
+    erase_now(12)
     mysql.write("UPDATE erasure SET closed_at = NOW(6)")
     assert [report.bad_lines for report in store_all(tmp_path)] == [
         ["line 1: it was erased"],
