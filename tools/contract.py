@@ -16,6 +16,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from cli.paths import CONTRACT, ROOT
 from local.stack.functions import load_function
+from plaza.infra.http.arguments import SENTENCES
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
 from plaza.infra.runtime.errors import BadInput
@@ -436,12 +437,11 @@ def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, dict[str, Any]]
     if "requestBody" in operation:
         example = operation["requestBody"]["content"]["application/json"]["example"]
         field, value = next(iter(example.items()))
-        kind = {str: "string", int: "integer", bool: "boolean", list: "list"}[type(value)]
-        detail = f"Input should be a valid {kind}"
-        return f"body.{field}", {"code": "wrong-type", "detail": detail}
+        kind = {str: "string", int: "int", bool: "bool", list: "list"}[type(value)]
+        return f"body.{field}", {"code": "wrong-type", "detail": SENTENCES[f"{kind}_type"]}
     if "limit" in query:
-        detail = "Input should be less than or equal to 100"
+        detail = SENTENCES["less_than_equal"].format(le=100)
         return "query.limit", {"code": "too-large", "detail": detail, "limit": 100}
     if required:
-        return f"query.{min(required)}", {"code": "missing", "detail": "Field required"}
-    return "query.verbose", {"code": "unknown", "detail": "Extra inputs are not permitted"}
+        return f"query.{min(required)}", {"code": "missing", "detail": SENTENCES["missing"]}
+    return "query.verbose", {"code": "unknown", "detail": SENTENCES["extra_forbidden"]}

@@ -8,13 +8,14 @@ from itertools import count, islice
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from cli.paths import CommandError
-from plaza.infra.redis import redis
+from plaza.infra.redis import masters, redis
 from plaza.infra.redis.shards import shard_of
 from plaza.reactions import (
     KINDS,
     Target,
     redis_bloom,
     redis_commits,
+    redis_failover_progress,
     redis_gate,
     redis_hydration,
     redis_inspection,
@@ -371,5 +372,11 @@ CASES = [
         lambda run: redis_inspection.find_denied(
             [(LIKE, _target(0), _actors(_FULL, ACTORS_PER_CALL))]
         ),
+    ),
+    Case(
+        "the heads of a shard",
+        redis_failover_progress.RECORD_HEADS,
+        prepare_nothing,
+        lambda run: redis_failover_progress.record_heads(masters.read_masters(), run, run + 1),
     ),
 ]

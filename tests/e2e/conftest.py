@@ -188,6 +188,7 @@ def open_app(browser: Browser, stack: Stack, sign_in: Callable[..., str]) -> Ite
 
     yield open_one
     for app, refused in opened:
+        app.page.unroute_all(behavior="wait")  # a handler may be reading an answer
         app.page.context.close()
         assert (app.errors, app.refused) == ([], refused)
 

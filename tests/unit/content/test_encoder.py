@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +22,7 @@ from plaza.content.schemas import (
     TextViewerState,
 )
 from plaza.infra.http.requests import MAX_ID
+from plaza.infra.http.schemas import Time
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
 from plaza.reactions.model import Count, ReactedTarget
@@ -163,6 +163,6 @@ def test_a_listed_reaction_has_the_fields_of_its_schema(
 
 
 @given(times_us)
-def test_times_are_those_of_pydantic(at_us: int) -> None:
-    expected = TypeAdapter(datetime).dump_json(from_us(at_us)).decode()
+def test_times_are_those_of_the_schemas(at_us: int) -> None:
+    expected = TypeAdapter(Time).dump_json(from_us(at_us)).decode()
     assert f'"{encoder.format_time(at_us)}"' == expected

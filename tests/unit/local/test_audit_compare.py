@@ -128,6 +128,7 @@ def test_report_is_clean_when_all_stores_agree(
         "pending": 0,
         "outbox_index": 0,
         "queued": 0,
+        "queues": {},
         "dead": 0,
         "spilled": 0,
         "moving": 0,

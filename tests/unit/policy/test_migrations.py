@@ -66,5 +66,5 @@ def test_a_new_text_names_its_collation() -> None:
     """Without a name it has the default of the server, which differs between MySQL and MariaDB."""
     text = re.compile(r"^.*\b(?:(?:VAR)?CHAR\(\d+\)|\w*TEXT\b)(?!.* COLLATE ).*$", re.MULTILINE)
     for file in sorted(FOLDER.glob("*.sql")):
-        if file.stem > "0027":
+        if file.stem > "0023":
             assert text.findall(re.sub(r"--.*", "", file.read_text())) == [], file.stem

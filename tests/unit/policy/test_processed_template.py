@@ -250,7 +250,15 @@ def test_the_boundary_allows_no_action_by_a_wildcard() -> None:
 
 
 def test_no_other_policy_of_a_function_is_unlimited() -> None:
-    own = {"AuthApi": "sns:Publish", "OperationsApi": "cloudwatch:GetMetricData"}
+    own = {
+        "AuthApi": "sns:Publish",
+        "OperationsApi": "cloudwatch:GetMetricData",
+        "SmokeVersion": [
+            "codedeploy:ListDeploymentTargets",
+            "codedeploy:BatchGetDeploymentTargets",
+            "codedeploy:PutLifecycleEventHookExecutionStatus",
+        ],
+    }
     functions = {
         f["Role"]["Fn::GetAtt"][0]: name for name, f in of_type("AWS::Lambda::Function").items()
     }

@@ -105,7 +105,17 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> str:
     plugins = ("tests.support.base_environment", "tests.support.process_guard")
     options = [option for plugin in plugins for option in ("-p", plugin)]
     completed = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(folder)],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-rN",
+            "-p",
+            "no:cacheprovider",
+            *options,
+            str(folder),
+        ],
         cwd=ROOT,
         env=os.environ | {"GIVEN": "before", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
