@@ -92,7 +92,7 @@ test-cluster: setup ## run integration and model tests on a Redis Cluster, and f
 	  tests/integration tests/model tests/cluster)
 
 .PHONY: test-clock
-test-clock: setup ## run tests that need no Redis at other times: in 1 and 45 days, on 29 February, at the end of a year (AT=+45, AT="2028-02-29 12:00")
+test-clock: setup ## run unit and integration tests at other times: in 1 and 45 days, on 29 February, at the end of a year (AT=+45, AT="2028-02-29 12:00")
 	@.venv/bin/python -m local packages --clock
 	@.venv/bin/python -m tests.clock $(if $(AT),--at "$(AT)") $(ARGS)
 

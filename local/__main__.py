@@ -171,7 +171,7 @@ def build_parser() -> argparse.ArgumentParser:
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")
     add_flag(sub, "--tests", "install a browser too")
-    add_flag(sub, "--clock", "install faketime too")
+    add_flag(sub, "--clock", "install a compiler of C too")
     for name in _JSON_COMMANDS:
         add_flag(commands.choices[name], "--json", "print JSON")
     return parser
@@ -187,8 +187,8 @@ def _packages(args: argparse.Namespace) -> int:
         print(f"installed {', '.join(installed)}")
     if args.tests and not packages.install_browser():
         print("plaza: Chromium is missing; the browser tests are skipped", file=sys.stderr)
-    if args.clock and not packages.install_faketime():
-        raise CommandError("faketime is missing; install the package faketime of Debian or Ubuntu")
+    if args.clock and not packages.install_compiler():
+        raise CommandError("cc is missing; install gcc and libc6-dev of Debian or Ubuntu")
     return 0
 
 

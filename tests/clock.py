@@ -1,4 +1,4 @@
-"""``python -m tests.clock``: run the tests that need no Redis at other times of the clock.
+"""``python -m tests.clock``: run unit and integration tests at other times of the clock.
 
   python -m tests.clock                         in 1 and in 45 days, on 29 February 2028, a minute
                                                 before the next year
@@ -6,8 +6,8 @@
   python -m tests.clock --at "2028-02-29 12:00" from that time on (UTC)
   python -m tests.clock tests/unit/feed -x      arguments for pytest, instead of all tests
 
-faketime moves the clock of pytest, of what it starts and of MariaDB; Redis does not start under it.
-The monotonic clock is not moved. Exit status 1 when a test failed.
+tests/support/clock.c moves the clock of pytest and of what it starts: Redis, MariaDB, commands. The
+monotonic clock is not moved. Exit status 1 when a test failed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import os
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cli.paths import ROOT
 
@@ -41,11 +43,11 @@ def parse_time(text: str, now: datetime) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def run_tests(offset_s: float, arguments: list[str]) -> int:
+def run_tests(library: Path, offset_s: float, arguments: list[str]) -> int:
     """Run pytest with its clock moved by ``offset_s``; return its exit status."""
-    command = ["faketime", "-f", f"{offset_s:+.0f}", sys.executable, "-m", "pytest", "-q"]
-    env = os.environ | {"FAKETIME_DONT_FAKE_MONOTONIC": "1"}
-    return subprocess.run([*command, *arguments], cwd=ROOT, env=env, check=False).returncode
+    env = os.environ | {"LD_PRELOAD": str(library), "PLAZA_CLOCK_OFFSET_S": f"{offset_s:.0f}"}
+    command = [sys.executable, "-m", "pytest", "-q", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
 
 
 def main() -> int:
@@ -59,10 +61,14 @@ def main() -> int:
     now = datetime.now(UTC)
     times = {args.at: parse_time(args.at, now)} if args.at else list_times(now)
     results = {}
-    for name, time in times.items():
-        print(f"=== {name}: {time:%Y-%m-%d %H:%M} UTC", flush=True)
-        offset_s = (time - datetime.now(UTC)).total_seconds()
-        results[name] = run_tests(offset_s, arguments or list(_TESTS))
+    with TemporaryDirectory() as directory:
+        library = Path(directory) / "clock.so"
+        build = ["cc", "-shared", "-fPIC", "-o", str(library), "tests/support/clock.c"]
+        subprocess.run(build, cwd=ROOT, check=True)
+        for name, time in times.items():
+            print(f"=== {name}: {time:%Y-%m-%d %H:%M} UTC", flush=True)
+            offset_s = (time - datetime.now(UTC)).total_seconds()
+            results[name] = run_tests(library, offset_s, arguments or list(_TESTS))
     for name, status in results.items():
         print(f"{'✗' if status else '✓'} {name}")
     return int(any(results.values()))

@@ -2,10 +2,8 @@
 
 import gc
 import os
-import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import botocore.session
 import pytest
@@ -35,8 +33,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Order the files. Tests of the stack that need it quiet, and those that take parts of it away,
     come after its others: what they meet or leave may refuse a request. Runbooks leave most, so
     they are last."""
-    if os.environ.get("FAKETIME"):  # `make test-clock`: Redis does not start under it
-        items[:] = [item for item in items if not needs_redis(item)]
     stages = {item.path: 3 * (item.path.name == "test_runbooks.py") for item in items}
     for item in items:
         stages[item.path] = max(stages[item.path], find_stage(item))
@@ -52,16 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return not is_e2e, stages[item.path], long, str(item.path), find_stage(item)
 
     items.sort(key=rank)
-
-
-def needs_redis(item: pytest.Item) -> bool:
-    """Return whether a test uses the Redis of the run, or is of a file that starts one."""
-    return "redis_server" in getattr(item, "fixturenames", ()) or starts_redis(item.path)
-
-
-@cache
-def starts_redis(file: Path) -> bool:
-    return bool(re.search("prepare_redis|RedisPair|run_databases", file.read_text()))
 
 
 def find_stage(item: pytest.Item) -> int:

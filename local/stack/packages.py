@@ -1,7 +1,7 @@
 """The server programs of a stack: found, installed with root rights, or named in an error.
 
-Tests of the web app also use a browser, `make test-clock` faketime. They are installed in the same
-way, and can be missing.
+Tests of the web app also use a browser, `make test-clock` a compiler. They are installed in the
+same way, and can be missing.
 """
 
 import os
@@ -76,11 +76,12 @@ def install_browser() -> bool:
     return find_browser() is not None
 
 
-def install_faketime() -> bool:
-    """Install faketime if it is missing, where root is available. Returns whether it is there."""
-    if shutil.which("faketime") is None:
-        _install(["faketime"])
-    return shutil.which("faketime") is not None
+def install_compiler() -> bool:
+    """Install a compiler of C if there is none, where root is available. Returns whether there is
+    one."""
+    if shutil.which("cc") is None:
+        _install(["gcc", "libc6-dev"])
+    return shutil.which("cc") is not None
 
 
 def _install(packages: list[str]) -> str | None:
