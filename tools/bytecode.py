@@ -2,7 +2,7 @@
 
 Only those that a like, its consumer and the largest API function import are listed, and those that
 they import with their first connection to MySQL: other functions import most of them too, and with
-all modules the layer would exceed its 23 MB. ``sam build`` compiles them and Plaza
+all modules the layer would exceed its 22 MB. ``sam build`` compiles them and Plaza
 (layers/common/layer.mk) without importing them, so that the layer can be for another processor.
 """
 

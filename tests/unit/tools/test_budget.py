@@ -41,7 +41,7 @@ def test_the_printed_table_has_what_was_added(
     (tmp_path / "module.py").write_bytes(b"x" * 2_500_000)
     budget.main(argparse.Namespace(since="v1", cold=False))
     printed = capsys.readouterr().out
-    for text in ("+4", "+7", "+2.0", "2.5 MB of 23", "resources at v1"):
+    for text in ("+4", "+7", "+2.0", "2.5 MB of 22", "resources at v1"):
         assert text in printed
 
 

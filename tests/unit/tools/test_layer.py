@@ -85,8 +85,8 @@ def test_the_layer_has_complete_scripts_of_the_same_sha_as_here(built: Path) -> 
 
 
 @pytest.mark.deep
-def test_the_layer_with_its_bytecode_is_at_most_23_mb(built: Path) -> None:
-    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 23e6
+def test_the_layer_with_its_bytecode_is_at_most_22_mb(built: Path) -> None:
+    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 22e6
 
 
 @pytest.mark.deep
