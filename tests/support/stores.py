@@ -37,16 +37,6 @@ from tests.support.keyspace import find_keys
 POST = Target("post", 11)
 
 
-def set_age_of_sorted_reactions(minutes: int) -> None:
-    """Record the migration that created sorted_reaction as if it had run some minutes ago."""
-    mysql.write(
-        "INSERT INTO schema_migration (name, applied_at)"
-        " VALUES ('0010_sorted_reactions', CURRENT_TIMESTAMP(6) - INTERVAL %s MINUTE)"
-        " ON DUPLICATE KEY UPDATE applied_at = VALUES(applied_at)",
-        (minutes,),
-    )
-
-
 def explain(sql: str, args: Any = ()) -> list[dict[str, Any]]:
     """Return the plan of a statement: rows with the column names that MariaDB and MySQL share."""
     database = settings().mysql.database

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from plaza.infra.mysql.migrations import FOLDER, split_statements
+from plaza.infra.mysql.migrations import list_files, split_statements
 
 EXPORTED = "exported"
 """The owner declares sections of this column in its module ``export``."""
@@ -203,7 +203,7 @@ _COLUMN = re.compile(r"^\s+(?:ADD COLUMN )?(\w+)\s+BIGINT\b", re.M)
 def read_owners() -> dict[str, str]:
     """Return table -> the owner that the comment of its migration names."""
     made = {"schema_migration": "infra/mysql/migrations"}  # created by the runner
-    for file in FOLDER.glob("*.sql"):
+    for file in list_files().values():
         made |= {table: owner for owner, table in _CREATED.findall(file.read_text())}
     return made
 
@@ -212,7 +212,7 @@ def read_user_columns() -> set[tuple[str, str]]:
     """Return (table, column) of each column of the migrations that may have the id of a user."""
     return {
         (table, column)
-        for file in FOLDER.glob("*.sql")
+        for file in list_files().values()
         for statement in split_statements(file.read_text())
         for table in _CHANGED.findall(statement)
         for column in _COLUMN.findall(statement)

@@ -34,7 +34,7 @@ from tests.support.functions import handler
 from tests.support.keyspace import find_keys
 from tests.support.logs import read_log
 from tests.support.plaza import World, forget
-from tests.support.stores import add_users, insert_rows, set_age_of_sorted_reactions
+from tests.support.stores import add_users, insert_rows
 
 CALLER = "arn:aws:iam::123456789012:user/ada"
 PHONE = "+8613800138000"
@@ -81,7 +81,6 @@ def test_an_event_that_is_no_verb_is_refused(event: dict[str, Any], message: str
         ("purge-dead-letter", {"queue": PHONE, "message_id": "1"}),
         ("sort-reactions", {"after": PHONE}),
         ("sort-reactions", {"after": "phone:1:1"}),
-        ("sort-reactions", {"drop_index": PHONE}),
         ("sweep", {"everything": PHONE}),
         ("flush-redis", {"environment": PHONE}),
         ("set-switches", {"user_id": 7, "reason": "a test", "document": PHONE}),
@@ -328,29 +327,17 @@ def test_entries_of_outboxes_are_sent_again_at_once(plaza: World) -> None:
     assert mysql.fetch_all("SELECT COUNT(*) FROM checkin") == [(1,)]
 
 
-def test_lists_are_sorted_and_the_index_is_dropped_after_the_version_before(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_sorted_until_none_is_left(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 1)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in (1, 2, 3)])
     with monkeypatch.context() as patch:
         patch.setattr(verbs, "_MAX_SORT_S", 0.0)
-        left = run("sort-reactions", drop_index="true")
-        assert (left["sorted"], left["index_dropped"]) == (0, False)
+        left = run("sort-reactions")
+        assert left["sorted"] == 0
         assert run("sort-reactions", after=left["after"])["after"] == left["after"]
-    set_age_of_sorted_reactions(0)
-    with pytest.raises(Refused, match="drop_index: the version before"):
-        run("sort-reactions", drop_index="true", after=left["after"])
-    sizes = "SELECT COUNT(*) FROM sorted_reaction"
-    assert mysql.fetch_all(sizes) == [(3,)]
-    nothing_left = {"sorted": 0, "after": None, "index_dropped": False}
-    assert run("sort-reactions") == nothing_left
-    set_age_of_sorted_reactions(61)
-    assert run("sort-reactions", drop_index="true") == nothing_left | {"index_dropped": True}
-    assert run("sort-reactions", drop_index="true") == nothing_left
-    mysql.write(
-        "ALTER TABLE reaction ADD KEY by_target (target_type, target_id, kind, state, version)"
-    )
+    assert run("sort-reactions", after=left["after"])["after"] is None
+    assert mysql.fetch_all("SELECT COUNT(*) FROM sorted_reaction") == [(3,)]
+    assert run("sort-reactions") == {"sorted": 0, "after": None}
 
 
 def test_switches_are_set_again_whatever_version_redis_has(plaza: World) -> None:

@@ -31,7 +31,6 @@ from plaza.interventions.model import Refused
 from plaza.operations import queue_admin
 from plaza.preheat import start_preheat
 from plaza.reactions import gauges, rankings, reaction_log, sorted_lists
-from plaza.reactions.model import IndexNeeded
 from plaza.recommendations import watermarks
 from plaza.switches import change_switches
 from plaza.users import roles, sign_up
@@ -306,10 +305,9 @@ def raise_epoch() -> Result:
 def sort_reactions(
     *,
     after: Annotated[str, Field(pattern=r"^[a-z]{1,16}:[0-9]{1,19}:[0-9]{1,19}$")] | None = None,
-    drop_index: bool = False,
 ) -> Result:
     """Fill the sorted lists that large targets lack. Repeat it with ``after`` of the result until
-    that is null. Drop_index: then drop the index by_target, which no list needs any more."""
+    that is null."""
     begin = None
     if after is not None:
         target_type, after_id, actor_id = after.split(":")
@@ -318,17 +316,7 @@ def sort_reactions(
         begin = sorted_lists.SortPosition(target_type, int(after_id), int(actor_id))
     deadline = Deadline.in_s(_MAX_SORT_S)
     count, left = sorted_lists.sort_all(begin, deadline)
-    dropped = False
-    if drop_index and left is None:
-        try:
-            dropped = sorted_lists.drop_index()
-        except IndexNeeded as error:
-            raise Refused(f"drop_index: {error}") from None
-    return {
-        "sorted": count,
-        "after": None if left is None else ":".join(map(str, left)),
-        "index_dropped": dropped,
-    }
+    return {"sorted": count, "after": None if left is None else ":".join(map(str, left))}
 
 
 @verb

@@ -48,10 +48,6 @@ class NotRepeated(PlazaError):
     """The reaction is not a repeat of the present state, which stays as it is."""
 
 
-class IndexNeeded(PlazaError):
-    """Functions that read the index may still run."""
-
-
 class TooManyChanges(TooManyRequests):
     """The actor turned one reaction on and off too often within a minute."""
 

@@ -1,6 +1,6 @@
 """Progress of the failover recovery in Redis: the log's heads at the checks of this data.
 
-``{<shard>}:log_heads`` is a hash: ``last``, the head of the log at the last check, and ``before``,
+``{<shard>}:log_checks`` is a hash: ``last``, the head of the log at the last check, and ``before``,
 at the check before it. A single Redis has one, of shard 0. The heads are replicated and restored
 with the data: a promoted node has those that its predecessor had replicated to it, whatever a
 sweeper has checked at the predecessor since. Each function is one round trip, and raises RedisDown.
@@ -30,7 +30,7 @@ class LogHeads(NamedTuple):
 
 def _keys() -> list[str]:
     shards = SHARDS if settings().redis_cluster else 1
-    return [f"{{{shard}}}:log_heads" for shard in range(shards)]
+    return [f"{{{shard}}}:log_checks" for shard in range(shards)]
 
 
 def read_heads() -> list[LogHeads]:

@@ -176,11 +176,3 @@ def sort_all(position: SortPosition | None, deadline: Deadline) -> tuple[int, So
                 return count, left
             after_id, actor_id = last_id, 0
     return count, None
-
-
-def drop_index() -> bool:
-    """Drop the index by_target, which no list needs once all are complete; return whether it
-    existed. Raises IndexNeeded, MysqlDown."""
-    from plaza.reactions import mysql_retired_index  # consumers do not need it
-
-    return mysql_retired_index.drop_index()

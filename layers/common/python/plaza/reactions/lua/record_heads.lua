@@ -1,6 +1,6 @@
 --[[ record_heads: store the heads of the reaction log with the data, unless another node serves it.
 
-  KEYS[1]  {<shard>}:log_heads  hash: before, last
+  KEYS[1]  {<shard>}:log_checks  hash: before, last
   ARGV[1]  before: head of the log at the check before this one
   ARGV[2]  last: head of the log at this check
   ARGV[3]  reign that was checked
