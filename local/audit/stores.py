@@ -388,8 +388,7 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
 
 def _find_wrong_log_totals(record: MysqlState, commits: Iterable[Any]) -> Iterator[Difference]:
     """Yield commits whose totals in the log differ, do not follow from the commit before, or are
-    not the counter at its version, unless the counter was corrected since. Rows of a version of
-    Plaza before have no total."""
+    not the counter at its version, unless the counter was corrected since."""
     for kind, target_type, target_id, db_version, newest, lowest, highest, expected in commits:
         target = Target(target_type, target_id)
         if kind not in KINDS or newest != record.version(kind, target):
@@ -402,7 +401,7 @@ def _find_wrong_log_totals(record: MysqlState, commits: Iterable[Any]) -> Iterat
         of = f"total in the log of {kind} {target} @{db_version}"
         if lowest != highest:
             yield Difference(of, f"{lowest} and {highest}")
-        elif None not in (lowest, right) and lowest != right:
+        elif right is not None and lowest != right:
             yield Difference(of, f"log {lowest}, not {right}")
 
 

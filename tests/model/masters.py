@@ -138,8 +138,7 @@ class Masters:
 
     def _learn(self, server: Server) -> Node:
         now_s = self._now_s
-        name = f"process{server.database}"
-        return Node(self.name(server), server.predecessor, now_s, name, 0, now_s)
+        return Node(self.name(server), server.predecessor, now_s, 0, now_s)
 
     def name(self, server: Server) -> str:
         """Return the reign of a node, "" for a replica."""

@@ -19,7 +19,7 @@ from local.stack.servers import Server
 from plaza.infra.mysql import mysql
 from tests.support.depth import choose
 from tests.support.servers import IS_CLUSTER
-from tests.versions import trees
+from tests.versions import SUSPENDED, trees
 from tests.versions.deployment import (
     NEW,
     OLD,
@@ -45,7 +45,10 @@ SHORT = (
 
 MAX_ROUNDS = 3
 
-pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="MONITOR shows a single Redis")
+pytestmark = [
+    pytest.mark.skipif(IS_CLUSTER, reason="MONITOR shows a single Redis"),
+    pytest.mark.skipif(bool(SUSPENDED), reason=SUSPENDED),
+]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -355,7 +356,7 @@ def _target(target_type: str, target_id: str) -> Target:
 
 
 def _create_content(draft: Draft, key: str | None) -> ContentView:
-    return commands.create(draft, IdempotentRequest.of(key, draft.to_request()) if key else None)
+    return commands.create(draft, IdempotentRequest.of(key, asdict(draft)) if key else None)
 
 
 def _delete(target: Target) -> tuple[None, int]:

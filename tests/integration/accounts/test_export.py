@@ -187,18 +187,6 @@ def pack(*parts: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("index", "section"), [(0, "profile"), (5, "posts"), (14, "followers"), (21, "checkins")]
-)
-def test_a_cursor_of_the_version_before_begins_its_section_again(
-    filled: object, index: int, section: str
-) -> None:
-    """A cursor was the index of a section, and the key of a row in another order."""
-    names = [*dict.fromkeys(section.name for section in SECTIONS)]
-    expected = [row for row in read_all(100) if row.section in names[names.index(section) :]]
-    assert [*read_all(100, after=pack(index, 9_000_001, 0))] == expected
-
-
-@pytest.mark.parametrize(
     "parts",
     [
         ("bookmarks 17",),

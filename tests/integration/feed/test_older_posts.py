@@ -343,20 +343,6 @@ def test_the_index_finds_the_posts_of_authors_by_time(
 # ---------------------------------------------------------------- versions, outages
 
 
-def test_cursors_and_keys_of_the_version_before_are_read(in_parts: World) -> None:
-    """Given a scroll that the version before began, with what it remembered in Redis."""
-    older = redis_store.older_key(ME)
-    redis.execute("HSET", older.removesuffix("older") + "depth", "window", 2, "end_us", 9)
-    redis.execute("HSET", older, "0", "[1]", "1", "{}", "later", "x", "generation", "5")
-    last_of_a_page = ListPosition(BASE_US + 20, 61)
-    listed, after = read_on(last_of_a_page)
-    while after is not None:
-        assert after.is_valid, "the version before accepts it"
-        more, after = read_on(after)
-        listed += more
-    assert listed == list(range(60, 0, -1))
-
-
 def test_without_redis_a_page_looks_up_all_followees(
     in_parts: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:

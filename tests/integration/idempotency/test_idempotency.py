@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import pymysql
@@ -194,9 +195,7 @@ def open_transaction(mysql_url: str, content_id: int) -> Iterator[pymysql.Connec
         other.begin()
         with other.cursor() as cursor:
             target = Target("post", content_id)
-            assert idempotency.claim(
-                cursor, 7, IdempotentRequest.of(KEY, draft.to_request()), target
-            )
+            assert idempotency.claim(cursor, 7, IdempotentRequest.of(KEY, asdict(draft)), target)
             mysql_store.insert(cursor, content_id, draft)
             cursor.execute(
                 "INSERT INTO user_counter (user_id, posts_total, version) VALUES (7, 1, 1)"
@@ -236,7 +235,7 @@ draft = PostRequest(kind="note", title="t", body="b").to_draft(7)
 redis.execute("PING"), mysql.fetch_all("SELECT 1")
 print("ready", flush=True)
 sys.stdin.readline()
-attempts = [IdempotentRequest.of(f"k{n}", draft.to_request()) for n in range(20)]
+attempts = [IdempotentRequest.of(f"k{n}", asdict(draft)) for n in range(20)]
 print([commands.create(draft, attempt).text.id for attempt in attempts], flush=True)
 """
 

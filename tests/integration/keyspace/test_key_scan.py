@@ -161,8 +161,8 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
     status, body = ask_for_keys()
     assert (status, body) == (200, nothing), "no scan has ended"
     redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
-    redis.execute("SET", "{9}:session:abcdef", "x" * 5_000)
-    redis.execute("ZADD", hot_key("{9}", int(time.time() // 60)), 600, "{9}:session:abcdef")
+    redis.execute("SET", "auth{9}:session:abcdef", "x" * 5_000)
+    redis.execute("ZADD", hot_key("{9}", int(time.time() // 60)), 600, "auth{9}:session:abcdef")
     while not redis.execute("EXISTS", REPORT_KEY):
         key_scan.scan_keys(max_s=60)
     status, body = ask_for_keys()
@@ -178,11 +178,11 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
         "oversized": True,
         "expected": False,
     }
-    assert sizes["{9}:session:..."]["members"] is None
+    assert sizes["auth{9}:session:..."]["members"] is None
     assert body["large"][0]["key"] == "{9}:big", "the largest first"
     assert body["hot"] == [
         {
-            "key": "{9}:session:...",
+            "key": "auth{9}:session:...",
             "commands_per_s": 2.0,
             "from_memory_per_s": 0.0,
             "from_replicas_per_s": 0.0,
@@ -333,8 +333,8 @@ def test_findings_are_logged_with_metrics(plaza: World, capsys: pytest.CaptureFi
 
 
 def test_hashes_of_sessions_and_challenges_are_redacted() -> None:
-    assert key_scan.redact_key("{7}:session:0123abcd") == "{7}:session:..."
-    assert key_scan.redact_key("{7}:challenge:0123abcd") == "{7}:challenge:..."
+    assert key_scan.redact_key("auth{7}:session:0123abcd") == "auth{7}:session:..."
+    assert key_scan.redact_key("auth{7}:challenge:0123abcd") == "auth{7}:challenge:..."
     assert key_scan.redact_key("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 

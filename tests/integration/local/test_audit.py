@@ -503,15 +503,6 @@ def test_a_wrong_total_in_the_log_is_reported(
     assert of + difference in [str(row) for row in audit().differences]
 
 
-def test_rows_of_the_log_without_a_total_are_not_reported(people: World, audit: Audit) -> None:
-    """Given rows that the version before stored, some of a commit that this one added to."""
-    persist.save([make_like(2, at=2)])
-    mysql.write("UPDATE reaction_log SET total = NULL")
-    persist.save([make_like(2, on=False, at=1)])  # changes nothing: of the same commit
-    persist.save([make_like(3, at=3)])
-    assert (audit().clean, audit().differences) == (True, [])
-
-
 def test_a_counter_that_was_corrected_is_not_compared_with_the_log(
     people: World, audit: Audit
 ) -> None:

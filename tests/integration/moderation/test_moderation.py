@@ -206,7 +206,7 @@ def test_a_hidden_post_takes_no_collects_and_comments_of_strangers(plaza: World)
 
 
 def test_a_post_that_was_shown_without_a_mark_takes_reactions(plaza: World) -> None:
-    """Given a process of the version before, which shows a text in MySQL only."""
+    """Given a process that was killed after it showed a text in MySQL."""
     post_id = post()
     assert react_to("post", post_id, ADA) == (200, "")
     admin("PUT", f"/ops/posts/{post_id}/hidden")

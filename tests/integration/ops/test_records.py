@@ -210,25 +210,6 @@ def test_an_identity_that_cannot_sign_in_is_refused(
         store(tmp_path, "users", [{**USERS[0], "issuer": issuer, "subject": subject}])
 
 
-def test_an_identity_of_a_version_before_is_not_taken_for_another(
-    plaza: World, tmp_path: Path
-) -> None:
-    """Given "ann ", which an import of the version before stored for user 12."""
-    store(tmp_path, "users", [{"id": 12, "nickname": "ann", "created_at": AT}])
-    padded = "INSERT INTO user_identity (issuer, subject, user_id) VALUES ('my-app', 'ann ', 12)"
-    mysql.write(padded)
-    assert sign_up.find_identity("my-app", "ann") is None
-    signed_up = sign_up.sign_up_identity("my-app", "ann").id
-    assert signed_up != 12
-    mysql.write("DELETE FROM user_identity")
-    mysql.write(padded)
-    report = store(tmp_path, "users", [{**USERS[0], "id": 15}])
-    assert (report.progress.stored, report.bad_lines) == (1, [])
-    user = sign_up.find_identity("my-app", "ann")
-    assert user is not None
-    assert user.id == 15
-
-
 def test_an_erased_user_is_not_imported_again(plaza: World, audit: Audit, tmp_path: Path) -> None:
     store_all(tmp_path)
     erase_now(12)

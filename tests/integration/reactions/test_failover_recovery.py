@@ -172,7 +172,7 @@ def test_the_lower_head_counts_when_mysql_was_restored(plaza: World, fail_over: 
 
 
 def test_heads_of_mysql_count_without_those_of_redis(plaza: World, fail_over: FailOver) -> None:
-    """Given data that the version before has checked."""
+    """Given a Redis that was emptied since the check."""
     for actor in (1, 2, 3):
         like(plaza, actor)
         assert failover_recovery.acknowledge_after_failover() == 0

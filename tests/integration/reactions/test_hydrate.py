@@ -80,7 +80,6 @@ def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
         "deleted": 0,
         "protocol": 2,
         "reign": masters.find_node(keys().meta).reign,
-        "run_id": masters.find_node(keys().meta).run_id,
         "loaded": 1,
         "changes": 0,
         "db_version": 5,

@@ -14,8 +14,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.masters import Master
-from plaza.reactions import LIKE, mysql_log, persist, queries, react, reign_guard
-from plaza.reactions.model import Count, ReactionEvent
+from plaza.reactions import LIKE, mysql_log, persist, react, reign_guard
+from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.reactions.reign_guard import MasterDeposed
 from tests.support.consumers import BASE_US, make_event
@@ -161,20 +161,6 @@ def test_the_masters_of_an_unknown_slot_are_not_trusted(plaza: World, connect: C
     connect("a", first_slot=5461)
     persist.save(accept(plaza, 7))
     assert len(plaza.queues.messages[ACKNOWLEDGEMENTS]) == 1
-
-
-def test_a_load_by_the_version_before_is_replaced_once(plaza: World) -> None:
-    """Its hydration stores no reign. The consumer of this version loads it for both."""
-    plaza.add(POST)
-    react.react(LIKE, POST, 7, True)
-    plaza.queues.drain()
-    redis.execute("HDEL", keys().meta, "reign")
-    persist.save([make_event(8, True, BASE_US)])
-    node = masters.find_node(keys().meta)
-    assert (meta()["reign"], meta()["run_id"]) == (node.reign, node.run_id)
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
-    persist.save([make_event(9, True, BASE_US)])
-    assert total() == 3
 
 
 def test_a_commit_deletes_a_load_of_another_reign_and_keeps_its_outbox(plaza: World) -> None:

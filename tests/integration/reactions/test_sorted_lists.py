@@ -84,8 +84,8 @@ def sort(target: Target = POST, kind: Kind = LIKE) -> None:
     assert sorted_lists.sort_list(kind, target, Deadline.in_s(60)) is None
 
 
-def commit_as_the_version_before(actor: int, target: Target = POST) -> None:
-    """Save a like as a consumer without sorted lists does."""
+def commit_past_the_list(actor: int, target: Target = POST) -> None:
+    """Save a like without its entry in the sorted list."""
     mysql.write(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " VALUES (%s, %s, 'like', %s, 1, %s)",
@@ -175,21 +175,21 @@ def test_commits_without_large_targets_cost_no_statement(plaza: World) -> None:
     assert [count - counts[0] for count in counts] == [0, 1, 2]
 
 
-# ---------------------------------------------------------------- the version before
+# ---------------------------------------------------------------- a list that lacks a commit
 
 
 @pytest.mark.usefixtures("small_lists")
-def test_a_commit_of_the_version_before_ends_the_list_until_it_is_filled_again(
+def test_a_commit_that_a_list_lacks_ends_it_until_it_is_filled_again(
     plaza: World,
 ) -> None:
     plaza.add(POST)
     persist.save(likes(range(1, 8)))
-    commit_as_the_version_before(50)
+    commit_past_the_list(50)
     assert state_of() == "none"
     assert read(latest=True)[0].actor_id == 50
     persist.save(likes([8]))
     assert (state_of(), entries()) == ("complete", rows())
-    commit_as_the_version_before(51)
+    commit_past_the_list(51)
     persist.save(likes(range(100, 120)))
     assert state_of() == "none", "it is larger than one transaction sorts"
     sort()
@@ -197,12 +197,12 @@ def test_a_commit_of_the_version_before_ends_the_list_until_it_is_filled_again(
 
 
 @pytest.mark.usefixtures("small_lists")
-def test_a_commit_of_the_version_before_stops_the_filling_of_a_list(plaza: World) -> None:
+def test_a_commit_that_a_list_lacks_stops_its_filling(plaza: World) -> None:
     fill(POST, LIKE, 60)
     left = step(0)  # marks it
     left = step(left)
     assert (state_of(), len(entries())) == ("filling", 20)
-    commit_as_the_version_before(5_000)
+    commit_past_the_list(5_000)
     assert state_of() == "none"
     assert step(left) == 0, "it begins again"
     sort()

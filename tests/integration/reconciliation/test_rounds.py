@@ -130,7 +130,7 @@ def test_a_small_table_is_compared_whole_each_night(
 
 
 def test_a_run_whose_parts_have_no_share_compares_everything(world: World) -> None:
-    """As one that the version before began."""
+    """A share of NULL is everything."""
     orchestrator.start()
     mysql.write("UPDATE reconciliation_part SET share = NULL")
     world.queues.drain()

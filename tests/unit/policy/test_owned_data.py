@@ -297,7 +297,9 @@ def keys_built(file: Path) -> set[str]:
                 case ast.Call(func=ast.Name(id="key_of"), args=[of, what]):
                     parts = [template_of(part, names) for part in (of, what)]
                     results.add(":".join(parts))
-                case ast.JoinedStr(values=[ast.Constant(value="{"), *_]):
+                case ast.JoinedStr(values=[ast.Constant(value="{" | "auth{" as tag), *_]):
+                    of_auth = file.is_relative_to(PLAZA / "auth")
+                    assert (tag == "auth{") == of_auth, "only keys of auth begin so"
                     results.add(template_of(node, names).partition("}:")[2])
     return results - {""}
 

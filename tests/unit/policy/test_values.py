@@ -199,51 +199,12 @@ VALUES: dict[str, list[Any]] = {
     ],
 }
 
-OLDER: dict[str, dict[str, Any]] = {
-    "content_texts": {
-        '{"type":"review","author_id":8,"body":"fine","parent_id":5,"kind":null,"title":null,'
-        '"images":[],"score":4,"order_id":null,"id":12,"created_us":1743760800000000,'
-        '"version":1,"edited_us":null,"hidden":false}': Text(
-            type="review",
-            author_id=8,
-            body="fine",
-            parent_id=5,
-            score=4,
-            id=12,
-            created_us=AT_US,
-        ),
-    },
-    "blocks": {"[7, 9223372036854775807]": [7, MAX_ID]},
-    "cards": {r'["Ana\u00efs",null]': CardValue("Anaïs", None)},
-    "list_positions": {"[[5, 12]]": [ListPosition(5, 12)]},
-    "switches": {
-        json.dumps(
-            {
-                "anonymous_factor": 1.0,
-                "cached_lists_only": False,
-                "comments_stopped": False,
-                "log_sample_rate": 1.0,
-                "posts_stopped": False,
-                "read_only": False,
-                "reads_factor": 0.5,
-                "sign_ups_stopped": False,
-                "stopped_sales": ["5", "6"],
-                "writes_factor": 1.0,
-            }
-        ): SALE
-    },
-    "text_lists": {
-        r'["https://pics.example/1.png", "\u00e9"]': ("https://pics.example/1.png", "é")
-    },
-}
-"""Texts of earlier versions, which escaped and spaced JSON differently."""
-
 OPTIONAL: dict[str, set[str]] = {
     "issuer_keys": {"issuers"},  # the secret is created with an empty object
     "switches": {"*"},  # a switch of another version is normal
     "stored_switches": {"*"},
 }
-"""Fields that a text may lack, because a release added them. The version before it omits them."""
+"""Fields that a text may lack."""
 
 MAPS = {"gauge_samples", "reason_counts"}
 """Codecs of objects whose fields are data."""
@@ -287,12 +248,6 @@ def test_a_value_is_encoded_to_the_pinned_bytes_and_decoded_from_them(name: str)
     texts = [codecs()[name].encode(value) for value in VALUES[name]]
     assert texts == pinned(name), "change a text only if the version before it can read it"
     assert [codecs()[name].decode(text) for text in texts] == VALUES[name]
-
-
-@pytest.mark.parametrize("name", sorted(OLDER))
-def test_a_text_of_an_earlier_version_is_decoded(name: str) -> None:
-    for text, value in OLDER[name].items():
-        assert codecs()[name].decode(text) == value
 
 
 @pytest.mark.parametrize("name", sorted({*VALUES} - MAPS))

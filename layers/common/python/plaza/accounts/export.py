@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
 from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
-from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import record
 
@@ -18,12 +17,6 @@ else:  # profiles need no module of another context
     sections = LazyModule("plaza.accounts.sections")
 
 SECTIONS_PER_TOKEN = 5  # that a page reads for each token
-_INDEXED = (
-    "profile", "phone", "totals", "sessions", "idempotency_keys", "posts", "comments", "reviews",
-    "likes", "likes_taken_back", "collects", "collects_taken_back", "follows", "follows_taken_back",
-    "followers", "blocks", "reports", "star", "orders", "archived_orders", "waitlists", "checkins",
-)  # fmt: skip
-"""The sections of the version before, whose cursors are the index of one and two integers."""
 
 
 def read_page(
@@ -68,13 +61,6 @@ def read_page_of(
 
 
 def _parse(cursor: str) -> ExportPosition:
-    """Return the position of a cursor. One of the version before, which read sections in another
-    order, begins its section again: rows may be exported twice, and none is left out."""
-    try:
-        [text] = unpack_cursor(cursor, (str,))
-    except BadInput:
-        index, _, _ = unpack_cursor(cursor, (int, int, int))
-        if not 0 <= index < len(_INDEXED):
-            raise
-        return ExportPosition(_INDEXED[index], ())
+    """Return the position of a cursor. Raises BadInput."""
+    [text] = unpack_cursor(cursor, (str,))
     return EXPORT_POSITIONS.decode(text)

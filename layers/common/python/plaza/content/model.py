@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring_ascii
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unicodedata import category
 
 from plaza.infra.runtime.codec import or_deleted, record_codec
@@ -85,14 +85,6 @@ class Draft:
     score: int | None = None
     order_id: int | None = None
 
-    def to_request(self) -> dict[str, Any]:
-        """Return the fields that the digest of an idempotent request has: without those that a
-        version before did not have, while they have their default."""
-        fields = asdict(self)
-        if self.order_id is None:
-            del fields["order_id"]
-        return fields
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Draft):
@@ -115,24 +107,7 @@ class Text(Draft):
         return not self.hidden or self.author_id == reader_id
 
 
-_ORDER = "order "
-_FIELDS_OF_BEFORE = tuple(field.name for field in fields(Text) if field.name != "order_id")
-
-
-def _pack(text: Text) -> dict[str, Any]:
-    """Return the fields of a text that the version before knows; it cannot read others. The order
-    of a review is in its kind, which only posts have."""
-    packed = {name: getattr(text, name) for name in _FIELDS_OF_BEFORE}
-    return packed if text.order_id is None else packed | {"kind": f"{_ORDER}{text.order_id}"}
-
-
-def _unpack(text: Text) -> Text:
-    if text.kind is None or not text.kind.startswith(_ORDER):
-        return text
-    return replace(text, kind=None, order_id=int(text.kind.removeprefix(_ORDER)))
-
-
-TEXT = or_deleted(record_codec("content_texts", Text, {"order_id"}, pack=_pack, unpack=_unpack))
+TEXT = or_deleted(record_codec("content_texts", Text))
 
 
 class StoredText(NamedTuple):

@@ -44,7 +44,7 @@ def compare_sales(voucher_ids: Sequence[int]) -> dict[int, ListState]:
     live = {
         voucher_id: counts
         for voucher_id, counts in redis_sales.read_counts(voucher_ids).items()
-        if counts.live and counts.reign in (None, redis_sales.read_reign(voucher_id))
+        if counts.live and counts.reign == redis_sales.read_reign(voucher_id)
     }
     vouchers = mysql_vouchers.read_all(live) if live else {}
     return {

@@ -259,7 +259,7 @@ def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
         counts = counts_by_id.get(voucher.id)
         if counts is None:
             continue
-        is_current = counts.reign in (None, redis_sales.read_reign(voucher.id))
+        is_current = counts.reign == redis_sales.read_reign(voucher.id)
         if not counts.live or not (is_current or counts.lacks_orders(voucher)):
             _load(voucher.id)
 

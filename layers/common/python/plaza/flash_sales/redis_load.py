@@ -48,7 +48,7 @@ def read_progress(voucher_id: int) -> LoadProgress | None:
     if generation is None:
         return None
     sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
-    is_current = reign in (None, read_reign(voucher_id))
+    is_current = reign == read_reign(voucher_id)
     return LoadProgress(sale, phase, *_parse_cursor(cursor), is_current)
 
 

@@ -20,7 +20,7 @@ WITHDRAW = load_script(_LUA / "withdraw.lua")
 
 class SaleCounts(NamedTuple):
     """The counts of a sale in Redis, in units; ``cancelled`` in orders, ``waiting`` in buyers. And
-    the ``reign`` under which its waitlist was read, None if the version before read it."""
+    the ``reign`` under which its waitlist was read."""
 
     generation: int
     live: bool
@@ -31,7 +31,7 @@ class SaleCounts(NamedTuple):
     cancelled: int
     offered: int
     waiting: int
-    reign: str | None
+    reign: str
 
     def lacks_orders(self, voucher: Voucher) -> bool:
         """Return whether MySQL had more decided orders when ``voucher`` was read, before these

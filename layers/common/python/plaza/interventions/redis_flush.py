@@ -14,7 +14,7 @@ from plaza.infra.runtime.clock import Deadline
 
 MAX_RUN_S = 40.0
 _KEYS_PER_STEP = 500  # Redis serves other clients between two steps
-_OURS = re.compile(r"\{\d{1,5}\}:")
+_OURS = re.compile(r"(?:auth)?\{\d{1,5}\}:")
 
 
 class Flushed(NamedTuple):

@@ -147,7 +147,7 @@ class ReactionEvent:
     ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, in any
     order of arrival. It is None for a provisional event, accepted while Redis was unavailable.
     ``deadline_ms`` is the latest time at which a provisional event is ordered: SQS may store it
-    after its sender gave up. Older versions of Plaza send none. ``request_id`` and ``sent_ms``,
+    after its sender gave up. None: not limited. ``request_id`` and ``sent_ms``,
     when the queue took the event, are attributes of the message, not of its body.
     """
 

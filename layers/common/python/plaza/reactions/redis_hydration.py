@@ -131,7 +131,6 @@ def hydrate_all(loads: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
                     snapshot.last_version_us,
                     keys.member,
                     idle_ttl_ms(),
-                    lease.node.run_id,
                     snapshot.loaded_us,
                     *(part for pair in snapshot.newest for part in pair),
                 ),

@@ -128,8 +128,7 @@ def _prefixes_of_added(name: str) -> tuple[str, ...]:
         return (MARKED,)
     if name in run_steps.ROLLING:
         return ()
-    is_of_node = name.startswith("redis:") and not name.startswith(MARKED)
-    return ("filter:", "redis:") if is_of_node else ()
+    return ("filter:", "redis:") if name.startswith("redis:") else ()
 
 
 def _send_parts(parts: Sequence[RunPart]) -> None:

@@ -3,11 +3,10 @@
 A comparison registers by name (``run_steps.ROLLING``) and has two parts of each run:
 
     <name>                  its share: continues where the last run stopped
-    redis:changed:<name>    its marks: subjects that changed since the last run
+    changed:<name>          its marks: subjects that changed since the last run
 
-The part ``redis:log`` reads the reaction log from where the last run stopped, adds the marks, and
-then the parts that compare them. Names begin with ``redis:`` because the version before takes such
-a part for a node that is gone, and ends it.
+The part ``log`` reads the reaction log from where the last run stopped, adds the marks, and
+then the parts that compare them.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from plaza.reconciliation.model import (
 )
 from plaza.reconciliation.mysql_rounds import LOG
 
-LOG_PART = "redis:log"
-MARKED = "redis:changed:"
+LOG_PART = "log"
+MARKED = "changed:"
 MIN_STEPS = 100  # of a share: small tables are compared whole in each run
 _EVENTS_PER_STEP = 20_000
 _MARKS_PER_STEP = 500

@@ -4,11 +4,11 @@ A run has these parts:
 
     targets:<type>               a share of all targets: counters, what they count, sorted lists
     users                        a share of all users: the same
-    redis:log, redis:changed:... targets and users that changed (``rounds``)
+    log, changed:...             targets and users that changed (``rounds``)
     targets:shop                 a share of all shops: counters and their reviews
-    redis:votes                  a share of all reviews: votes and slots (its name: ``rounds``)
-    redis:shops, redis:vouchers  a share of all shops and vouchers: places, filters of ids
-    redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
+    votes                        a share of all reviews: votes and slots
+    shops, vouchers              a share of all shops and vouchers: places, filters of ids
+    hours                        hourly likes of posts: of yesterday, and of eight days if they fit
     bells                        a share of all bells: their unread groups and blocks
     groups                       a share of all users with a bell: the rows that their groups count
     redis:<node>                 keys of a node: targets, projections of counters, derived lists
@@ -73,10 +73,10 @@ from plaza.reconciliation.model import (
     compare_counts,
 )
 from plaza.reconciliation.queues import REPAIRS
-from plaza.reconciliation.rounds import LOG_PART, MARKED, MIN_STEPS
+from plaza.reconciliation.rounds import MARKED, MIN_STEPS
 from plaza.shops import inspection as shops
 
-HOURS_PART = "redis:hours"
+HOURS_PART = "hours"
 RECHECK = "recheck"
 SEND_REPAIRS = "repairs"
 MAX_SORT_S = 30.0  # of a step; lists of more than some million rows need `sort-reactions`
@@ -110,9 +110,9 @@ def execute(part: RunPart) -> StepResult:
         return rounds.compare_marked(int(part.position or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
-        case "redis" if part.name == HOURS_PART:
+        case "hours":
             return _compare_hours(part)
-        case "redis" if part.name == LOG_PART:
+        case "log":
             return rounds.mark_changes(int(part.position or 0), ROLLING.values())
         case "redis":
             return _scan_node(of, int(part.position or 0))
@@ -326,14 +326,14 @@ ROLLING: dict[str, RollingComparison] = {
             mysql_counts.find_changed_users,
         ),
         RollingComparison(f"targets:{SHOP}", _compare_shops, mysql_counts.estimate_shops),
-        RollingComparison("redis:votes", _compare_votes, mysql_counts.estimate_reviews),
+        RollingComparison("votes", _compare_votes, mysql_counts.estimate_reviews),
         RollingComparison(
-            "redis:shops",
+            "shops",
             partial(_compare_listed, "shop", shops.read_ids),
             partial(mysql_counts.estimate_ids, "shop"),
         ),
         RollingComparison(
-            "redis:vouchers",
+            "vouchers",
             partial(_compare_listed, "voucher", sales.read_voucher_ids),
             partial(mysql_counts.estimate_ids, "voucher"),
         ),

@@ -3,7 +3,6 @@ of profiles uses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from plaza.infra.mysql import mysql
@@ -55,7 +54,7 @@ IDENTITIES = Logins(
 
 def find(logins: Logins, login: tuple[str, ...]) -> User | None:
     """Return the user of a login, or None. One statement. Raises MysqlDown."""
-    return _select_user(mysql.fetch_all(logins.find, login), login)
+    return next(map(_parse, mysql.fetch_all(logins.find, login)), None)
 
 
 def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nickname: str) -> User:
@@ -65,19 +64,14 @@ def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nicknam
         if cursor.execute(logins.insert, (*login, user_id)):
             cursor.execute("INSERT INTO user (id, nickname) VALUES (%s, %s)", (user_id, nickname))
         cursor.execute(logins.find, login)
-        user = _select_user(cursor.fetchall(), login)
-        if user is None:
-            # "ann ", which an import before 0.4 stored and no user can sign in with, is in the way.
-            cursor.execute(logins.delete, login)
-            return work(cursor)
-        return user
+        [row] = cursor.fetchall()
+        return _parse(row)
 
     return mysql.run_in_transaction(work)
 
 
-def _select_user(rows: Iterable[tuple[Any, ...]], login: tuple[str, ...]) -> User | None:
-    """Return the user whose stored login equals ``login``: ascii_bin ignores spaces at the end."""
-    return next((User(*row[:3]) for row in rows if row[3:] == tuple(login)), None)
+def _parse(row: tuple[Any, ...]) -> User:
+    return User(*row[:3])
 
 
 def link(user_id: int, phone: str) -> tuple[int | None, str | None]:

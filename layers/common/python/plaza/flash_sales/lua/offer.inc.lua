@@ -10,7 +10,7 @@ local function make_offers(state, waitlist, offers, accept_us, returned)
   local now_us = now[1] * 1000000 + now[2]
   if fields[1] ~= 'live' or stock <= 0 or now_us < tonumber(fields[3]) or now_us >= tonumber(fields[4]) then return 0 end
   if waiting == 0 and stock > returned then return 0 end -- the sale was not sold out
-  if fields[5] and fields[5] ~= read_reign() then -- the version before stores none
+  if fields[5] ~= read_reign() then
     redis.call('HSET', state, 'phase', 'loading', 'cursor', 0, 'drain_until_us',
       string.format('%.0f', now_us + 30000000))
     return 0

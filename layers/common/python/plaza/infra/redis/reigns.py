@@ -23,7 +23,7 @@ class Node(NamedTuple):
 
     ``reign`` is its ``master_replid``: each promotion and each restart makes a new one. Of a
     promoted replica, ``predecessor`` is the reign of the master before it. Both were read at
-    ``checked_s`` of this process's monotonic clock. ``run_id`` names the process of the node.
+    ``checked_s`` of this process's monotonic clock.
     ``clock_offset_us`` is a lower bound of the node's TIME minus this process's monotonic clock,
     measured at ``measured_s``.
     """
@@ -31,7 +31,6 @@ class Node(NamedTuple):
     reign: str
     predecessor: str
     checked_s: float
-    run_id: str
     clock_offset_us: int
     measured_s: float
 
@@ -53,16 +52,16 @@ on_reset(known_nodes.clear)
 
 
 def read_node_info(connection: Any) -> None:
-    """Read the run_id, the clock and the reign of a newly connected node. One round trip. Raises
+    """Read the clock and the reign of a newly connected node. One round trip. Raises
     ReadOnlyError for a replica, unless it is one of a cluster."""
-    asked = [("TIME",), ("INFO", "server"), READ_ROLE]
+    asked = [("TIME",), READ_ROLE]
     connection.send_packed_command(connection.pack_commands(asked), check_health=False)
     seconds, microseconds = connection.read_response()
     now_s = clock.monotonic_s()
-    info, role = connection.read_response(), connection.read_response()
+    role = connection.read_response()
     clock_offset_us = int(seconds) * 1_000_000 + int(microseconds) - int(now_s * 1e6)
     name = f"{connection.host}:{connection.port}" if settings().redis_cluster else ""
-    known_nodes[name] = Node("", "", 0.0, _read_field("run_id", info), clock_offset_us, now_s)
+    known_nodes[name] = Node("", "", 0.0, clock_offset_us, now_s)
     observe_role(name, role)
 
 
@@ -89,7 +88,7 @@ def observe_role(name: str, info: str | bytes | Exception) -> None:
         return
     node, is_replica = known_nodes[name], _read_field("role", info) == "slave"
     known_nodes[name] = node._replace(
-        reign="" if is_replica else _read_field("master_replid", info) or node.run_id,
+        reign="" if is_replica else _read_field("master_replid", info),
         predecessor=_read_field("master_replid2", info),
         checked_s=clock.monotonic_s(),
     )

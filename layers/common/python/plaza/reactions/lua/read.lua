@@ -17,8 +17,7 @@
     state    1 on, 0 off or anonymous, '' when it has to be read from MySQL
     rebuild  1 when the caller should request a build of the Bloom filter
     db_version, loaded, changes  the order of this total among all of the target: of two, the later one is greater in
-             the first of the three that differs. loaded, when MySQL took the snapshot of the load, is false in a load
-             by the version before, whose totals have no order
+             the first of the three that differs. loaded is when MySQL took the snapshot of the load
 
   Safe to repeat: it only renews the TTL and stores the time of a requested build. ]]
 --!include bloom
