@@ -219,7 +219,7 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     )
     mysql.write(
         "INSERT INTO passkey (credential_sha256, user_id, credential_id, public_key, sign_count,"
-        " name) VALUES (REPEAT('h', 32), %s, 'c', 'k', 0, 'Laptop')",
+        " may_be_synced, name) VALUES (REPEAT('h', 32), %s, 'c', 'k', 0, 0, 'Laptop')",
         (account.id,),
     )
     mysql.write(

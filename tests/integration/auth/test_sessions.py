@@ -52,8 +52,7 @@ def let_pass(token: str, seconds: int) -> None:
         " created_at = created_at - INTERVAL %s SECOND WHERE token_sha256 = %s",
         (seconds, seconds, sha),
     )
-    cached = redis.execute("GET", session_key(sha))
-    session = redis_sessions.SESSION.read(cached)
+    session = redis_sessions.read(sha)
     if session is not None and session.user_id:
         times = [time_s - seconds for time_s in session[2:5]]
         redis_sessions.store(sha, Session(session.user_id, session.role, *times))

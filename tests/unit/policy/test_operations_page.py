@@ -263,7 +263,7 @@ def test_a_metric_without_an_alarm_exists_and_has_none() -> None:
 
 
 def test_the_page_of_alarms_is_up_to_date() -> None:
-    assert write_coverage(COVERAGE.read_text()) == COVERAGE.read_text(), "`make alarms` writes it"
+    assert write_coverage(COVERAGE.read_text()) == COVERAGE.read_text(), "`make generate` writes it"
 
 
 def test_each_failure_of_each_part_is_seen() -> None:
@@ -303,7 +303,7 @@ def runbook_of(name: str) -> str:
 
 
 def test_the_index_is_up_to_date() -> None:
-    assert write_index(INDEX) == INDEX, "`make alarms` writes it"
+    assert write_index(INDEX) == INDEX, "`make generate` writes it"
 
 
 # Of one alarm for each queue, function or schedule.

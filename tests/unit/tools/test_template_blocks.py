@@ -1,4 +1,4 @@
-"""``make template``: YAML with short tags, blocks, and the queues that functions use."""
+"""``make generate``: YAML with short tags, blocks, and the queues that functions use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_shared_value_is_written_once() -> None:
 
 TEMPLATE = """\
 Resources:
-  # BEGIN queues (make template)
+  # BEGIN queues (make generate)
   Old: 1
   # END queues
   Own: 2

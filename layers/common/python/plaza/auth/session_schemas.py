@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Annotated
+from typing import Annotated, get_args
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
 
 from plaza.auth.sessions import SESSION_ID_PATTERN, Method, OwnSession
 from plaza.infra.http.schemas import ResponseModel, Time
+from plaza.infra.runtime.observability import record_unknown
 
 SessionId = Annotated[
     str, Path(pattern=SESSION_ID_PATTERN, description="Id of a session of the caller.")
@@ -41,19 +42,27 @@ class OwnSessionResponse(ResponseModel):
         str,
         Field(description="`user`, `moderator`, `sales`, `operator` or `admin`: what it admits."),
     ]
-    method: Annotated[Method, Field(description="How it was opened.")]
+    method: Annotated[
+        Method | None,
+        Field(description="How it was opened; null for a way that this version does not know."),
+    ]
     client: Annotated[str | None, Field(description="`User-Agent` of the sign-in.")]
     signed_in_at: Time
     expires_at: Annotated[Time, Field(description="When it ends unless it is used.")]
 
     @classmethod
     def of(cls, session: OwnSession, current: bytes) -> OwnSessionResponse:
-        """Returns ``session`` as the API sends it in the session of the token hash ``current``."""
+        """Returns ``session`` as the API sends it in the session of the token hash ``current``. A
+        method of another version is null."""
+        method: Method | None = session.method
+        if method not in get_args(Method):
+            record_unknown("session.method", session.method)
+            method = None
         return cls(
             id=session.name,
             current=session.token_sha256 == current,
             role=session.role,
-            method=session.method,
+            method=method,
             client=session.client,
             signed_in_at=session.signed_in_at.replace(tzinfo=UTC),
             expires_at=session.expires_at.replace(tzinfo=UTC),
