@@ -307,7 +307,7 @@ def read_mysql_state(
         for kind, target_type, target_id, actor_id, version, state in cursor:
             counted = kind, Target(target_type, target_id)
             (record.on if state else record.off).setdefault(counted, {})[actor_id] = version
-        cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+        cursor.execute("SELECT epoch FROM log_barrier WHERE id = 1")
         record.epoch = sum(epoch for (epoch,) in cursor) * VERSIONS_PER_EPOCH
         cursor.execute(
             f"SELECT target_type, target_id, {', '.join(_COUNTER)} FROM content_counter"  # noqa: S608
@@ -419,13 +419,13 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
         claims = _read_scores(client, redis_keys.claims.values())
         checkin_outbox_index = _read_members(client, redis_keys.checkins.outbox_index)
         orders = read_entries(client, redis_keys.orders)
-        reigns = _read_reigns(client)
+        terms = _read_terms(client)
 
-        def find_reign(key: str) -> str:
-            return reigns[_node_of(client, key)]
+        def find_term(key: str) -> str:
+            return terms[_node_of(client, key)]
 
         return RedisState(
-            hot=_read_hot(client, redis_keys.reactions, find_reign),
+            hot=_read_hot(client, redis_keys.reactions, find_term),
             outbox_index={member for members in outbox_index.values() for member in members},
             users=_read_projections(client, redis_keys.users),
             comments=_read_projections(client, redis_keys.comments),
@@ -434,7 +434,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
             },
             orders=orders,
             sales=read_sales(client, sorted(redis_keys.sales), orders),
-            calendars=read_calendars(client, redis_keys.checkins, find_reign),
+            calendars=read_calendars(client, redis_keys.checkins, find_term),
             checkin_outbox_index={
                 user for users in checkin_outbox_index.values() for user in users
             },
@@ -442,7 +442,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
 
 
 def _read_hot(
-    client: Any, reactions: set[TargetKind], find_reign: Callable[[str], str]
+    client: Any, reactions: set[TargetKind], find_term: Callable[[str], str]
 ) -> dict[TargetKind, TargetState]:
     """Read each target at one instant: its meta is read first and last until both are equal."""
     hot = {}
@@ -457,9 +457,9 @@ def _read_hot(
                 before, *rest = (next(replies) for _ in range(_REPLIES_PER_TARGET))
                 if before != rest.pop():
                     moving[counted] = keys
-                reign = find_reign(keys.meta)
+                term = find_term(keys.meta)
                 if before or rest[0] or rest[3]:
-                    hot[counted] = _read_target(before, rest, reign, counted in moving)
+                    hot[counted] = _read_target(before, rest, term, counted in moving)
                 else:
                     hot.pop(counted, None)
             todo = moving
@@ -479,7 +479,7 @@ def _queue_target_reads(pipe: Any, keys: TargetKeys) -> None:
     pipe.hgetall(keys.meta)
 
 
-def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool) -> TargetState:
+def _read_target(meta: dict[str, str], rest: list[Any], term: str, moving: bool) -> TargetState:
     outbox, recent, bloom, ahead, ahead_ttl_s, due = rest
     hot = TargetState(
         outbox={int(actor): _read_entry(entry) for actor, entry in outbox.items()},
@@ -490,7 +490,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool
         indexed_us=None if due is None else int(due),
         moving=moving,
     )
-    if meta.get("reign") != reign:
+    if meta.get("term") != term:
         return hot
     try:
         meta = unpack_meta(meta)
@@ -526,8 +526,8 @@ def unpack_meta(meta: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _read_reigns(client: Any) -> dict[str, str]:
-    """Return node name -> reign; the name of a single Redis is ''."""
+def _read_terms(client: Any) -> dict[str, str]:
+    """Return node name -> term; the name of a single Redis is ''."""
     if not hasattr(client, "get_primaries"):
         return {"": str(client.info("replication")["master_replid"])}
     return {

@@ -219,7 +219,7 @@ def with_a_reader_of_the_log(world: World) -> Any:
 
 
 def with_a_held_gate(world: World) -> Any:
-    return hanging(world, "SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE")
+    return hanging(world, "SELECT epoch FROM log_barrier WHERE id = 1 LOCK IN SHARE MODE")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from plaza.infra.derived import projections
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import cluster, connections, masters, redis, reigns
+from plaza.infra.redis import cluster, connections, masters, redis, terms
 from plaza.infra.redis.commands import bind
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import Script
@@ -64,7 +64,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from plaza.switches import Switches
 from plaza.switches import refresh as switches_refresh
-from tests.model.masters import REIGN_AGE_S, Masters, hook_masters
+from tests.model.masters import TERM_AGE_S, Masters, hook_masters
 from tests.model.order import Screens, find_read_totals
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
@@ -419,14 +419,14 @@ class Run:
             assert state in states, f"{name} of {actor}: read {state}, it was {states}"
 
     def _check_replica(self, kind: Kind, target: Target) -> None:
-        """Compare a target with the log; one of another reign must not be readable."""
+        """Compare a target with the log; one of another term must not be readable."""
         if check_replica(kind, target):
             self.stats["replicas"] += 1
             self.screens.see_state((kind, target), self.losses)
             return
         with suppress(RedisDown):
             cached = redis_queries.read_all([(kind, target)], None)
-            assert cached == [None], f"{kind.name} {target}: {cached} of another reign"
+            assert cached == [None], f"{kind.name} {target}: {cached} of another term"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
         return sum(on for (k, t, _), on in self.decided.items() if (k, t) == (kind, target))
@@ -455,13 +455,13 @@ class Run:
                     client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
-        self.screens.newest.clear()  # a request under way names the reign before, and reads this
+        self.screens.newest.clear()  # a request under way names the term before, and reads this
         self.stats["rolled back"] += 1
         with _raw() as client:
             client.execute_command("DEBUG", "CHANGE-REPL-ID")
-            reign = str(client.info("replication")["master_replid"])
-        for name, node in reigns.known_nodes.items():
-            reigns.known_nodes[name] = node._replace(reign=reign)
+            term = str(client.info("replication")["master_replid"])
+        for name, node in terms.known_nodes.items():
+            terms.known_nodes[name] = node._replace(term=term)
 
     def jump(self) -> None:
         """Move the clock of Redis by an hour, or back to the processes' clock."""
@@ -482,7 +482,7 @@ class Run:
                 for row in rows:
                     marks = ",".join(["%s"] * len(row))
                     mysql.write(f"INSERT INTO {table} VALUES ({marks})", row)
-            mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+            mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
             self.comments = _count_comments()
             self.is_restoring, self.restored = True, self.scheduler.steps
             self.losses += 1
@@ -538,7 +538,7 @@ class Run:
             failover_recovery.acknowledge_after_failover()
             self.queues.drain()
         self.calm_down()
-        self.scheduler.clock.advance(int(REIGN_AGE_S * 1e6))
+        self.scheduler.clock.advance(int(TERM_AGE_S * 1e6))
         for connection in masters.old:
             for actor in self.rng.sample(ACTORS, 2):
                 process = self.scheduler.spawn(lambda actor=actor: self._read_late(actor))  # type: ignore[misc]
@@ -668,7 +668,7 @@ class Run:
             elif alive:
                 self.scheduler.step()
             elif any(self.queues.messages.values()):
-                if self.masters:  # a sweeper with an old connection may have stored its reign
+                if self.masters:  # a sweeper with an old connection may have stored its term
                     failover_recovery.acknowledge_after_failover()
                 self.queues.drain()
             else:
@@ -696,7 +696,7 @@ class Run:
             )
         backlogs = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
-            f"not quiet after {step} steps, {rounds} rounds: {states}, {reigns.known_nodes},"
+            f"not quiet after {step} steps, {rounds} rounds: {states}, {terms.known_nodes},"
             f" queues {backlogs},"
             f" {[_stack_of(process) for process in self.scheduler.alive]}"
         )
@@ -721,7 +721,7 @@ class Run:
         """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
         entries: dict[str, str] = connections.client().hgetall(keys.meta)
-        is_loaded = entries.get("reign") == masters.find_node(keys.meta).reign
+        is_loaded = entries.get("term") == masters.find_node(keys.meta).term
         return unpack_meta(entries) if is_loaded else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
@@ -933,7 +933,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mysql_rows, "read_state", read_state_late)
     monkeypatch.setattr(redis_hydration, "evict_all", count_drops)
 
-    learn_node = reigns.read_node_info
+    learn_node = terms.read_node_info
 
     def learn_clock_of_model(connection: Any) -> None:
         learn_node(connection)
@@ -941,7 +941,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     if not IS_CLUSTER:
         monkeypatch.setattr(redis, "_send", send_at)
-        monkeypatch.setattr(reigns, "read_node_info", learn_clock_of_model)
+        monkeypatch.setattr(terms, "read_node_info", learn_clock_of_model)
         connections.forget_client()
     if run.trouble.promote and not IS_CLUSTER:
         run.masters = Masters(run.scheduler)
@@ -989,9 +989,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forget_clocks() -> None:
     """Set the clock offset of all nodes to 0: a model has one clock."""
-    for name, node in reigns.known_nodes.items():
+    for name, node in terms.known_nodes.items():
         if node.clock_offset_us:
-            reigns.known_nodes[name] = node._replace(clock_offset_us=0)
+            terms.known_nodes[name] = node._replace(clock_offset_us=0)
 
 
 # ---------------------------------------------------------------- checks when all is applied
@@ -1217,7 +1217,7 @@ def run_seed(
         finally:
             run.scheduler.redis_away = False
             if run.restored is not None:
-                mysql.write("UPDATE log_gate SET epoch = 0")
+                mysql.write("UPDATE log_barrier SET epoch = 0")
         return run.stats
 
 
@@ -1247,7 +1247,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
-        "redis_epoch", "redis_reign", "watermark", "bell", "bell_group",
+        "redis_epoch", "redis_term", "watermark", "bell", "bell_group",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")

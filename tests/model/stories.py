@@ -35,7 +35,7 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS, REBUILDS
-from tests.model.masters import REIGN_AGE_S, Masters
+from tests.model.masters import TERM_AGE_S, Masters
 from tests.model.reactions_model import (
     ACTORS,
     AUTHORS,
@@ -92,7 +92,7 @@ def run_story(
                 except AssertionError as error:
                     raise AssertionError(f"{name} {moment}: {error}") from error
                 finally:
-                    mysql.write("UPDATE log_gate SET epoch = 0")
+                    mysql.write("UPDATE log_barrier SET epoch = 0")
         if not is_played:
             return
 
@@ -168,7 +168,7 @@ def _check_answer(run: Run, on: set[int]) -> None:
         assert not exact or answer == (len(on), actor in on), f"{answer} for {actor}, on: {on}"
 
 
-def _reign_returns(run: Run, moment: int) -> bool:
+def _term_returns(run: Run, moment: int) -> bool:
     """A reaction that was stored, but not replicated, before a failover there and back."""
     masters = _masters_of(run)
     _react(run, 1)
@@ -196,7 +196,7 @@ def _old_connection(run: Run, moment: int) -> bool:
     failover_recovery.acknowledge_after_failover()
     _react(run, 2)
     _save_all(run)
-    run.scheduler.clock.advance(2 * int(REIGN_AGE_S * 1e6))
+    run.scheduler.clock.advance(2 * int(TERM_AGE_S * 1e6))
     _finish(reader)
     _react(run, 3)
     _save_all(run)
@@ -259,7 +259,7 @@ def _deposed_consumer(run: Run, moment: int) -> bool:
 
 
 def _old_sweeper(run: Run, moment: int) -> bool:
-    """A sweeper that is connected to a master from two reigns ago is killed after every other of
+    """A sweeper that is connected to a master from two terms ago is killed after every other of
     its steps, after the sweeper of the present master noticed this one."""
     masters = _begin_replicated(run)
     masters.promote(cut_off=True, keep_connections=True)
@@ -576,7 +576,7 @@ def _slow_read(run: Run, moment: int) -> bool:
 
 
 STORIES: Mapping[str, tuple[Trouble, Story]] = {
-    "a reign returns": (Trouble(promote=1), _reign_returns),
+    "a term returns": (Trouble(promote=1), _term_returns),
     "an old connection": (Trouble(promote=1), _old_connection),
     "two masters": (Trouble(promote=1), _two_masters),
     "a deposed consumer": (Trouble(promote=1), _deposed_consumer),

@@ -245,8 +245,8 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
         with monkeypatch.context() as patch:
             reactions_model.set_up(plaza, patch, seed)
             reactions_model.shorten_gaps(patch)
-            if not IS_CLUSTER:  # a simulated restart changes no reign of the server
-                patch.setattr(stores, "_read_reigns", lambda _: {"": masters.find_node("").reign})
+            if not IS_CLUSTER:  # a simulated restart changes no term of the server
+                patch.setattr(stores, "_read_terms", lambda _: {"": masters.find_node("").term})
             delete_runs()
             run = reactions_model.begin(seed, TROUBLES[trouble], plaza, Reconciled)
             assert isinstance(run, Reconciled)

@@ -12,13 +12,13 @@ GATE = f"{REACTIONS}/test_gate.py"
 HYDRATE = f"{REACTIONS}/test_hydrate.py"
 INSPECTION = f"{REACTIONS}/test_inspection.py"
 LIKERS = f"{REACTIONS}/test_likers.py"
-LOG_GATE = f"{REACTIONS}/test_log_gate.py"
+LOG_BARRIER = f"{REACTIONS}/test_log_barrier.py"
 MY_LISTS = f"{REACTIONS}/test_my_lists.py"
 OUTAGES = f"{REACTIONS}/test_outages.py"
 PERSIST = f"{REACTIONS}/test_persist.py"
 QUERIES = f"{REACTIONS}/test_queries.py"
 RECOVERY = f"{REACTIONS}/test_failover_recovery.py"
-REIGN_GUARD = f"{REACTIONS}/test_reign_guard.py"
+TERM_GUARD = f"{REACTIONS}/test_term_guard.py"
 REQUEST_ROWS = f"{REACTIONS}/test_request_rows.py"
 SWEEP = f"{REACTIONS}/test_sweep.py"
 TOKENS = f"{REACTIONS}/test_order_tokens.py"
@@ -126,7 +126,7 @@ ACKNOWLEDGED = [
     f"{CLAIMS}::test_a_claim_counts_until_the_total_includes_its_follow",
     f"{APPLY}::test_a_target_that_another_consumer_loaded_is_not_dropped",
     f"{APPLY}::test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox",
-    f"{APPLY}::test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again",
+    f"{APPLY}::test_a_commit_deletes_a_target_of_another_term_which_is_loaded_again",
     f"{APPLY}::test_an_eviction_without_a_filter_requests_one",
 ]
 READ = [
@@ -135,7 +135,7 @@ READ = [
     f"{HYDRATE}::test_a_snapshot_with_an_outbox_is_of_one_instant",
     f"{HYDRATE}::test_a_target_with_fewer_rows_than_the_cap_is_complete",
     f"{BLOOM}::test_a_filter_has_the_actors_that_are_on",
-    f"{REIGN_GUARD}::test_a_successor_replaces_only_the_reign_that_it_succeeds",
+    f"{TERM_GUARD}::test_a_successor_replaces_only_the_term_that_it_succeeds",
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
@@ -200,7 +200,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "flash_sales/lua/open.lua": [PHASES, SALES],
     "flash_sales/lua/overdue.lua": [RECOVERY_LIST],
     "flash_sales/lua/recover.lua": [RECOVERY_LIST],
-    "flash_sales/lua/reign.inc.lua": [PHASES, WAITLIST, FAILOVERS],
+    "flash_sales/lua/term.inc.lua": [PHASES, WAITLIST, FAILOVERS],
     "flash_sales/lua/release.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
     "flash_sales/lua/reserve.lua": [SALES, WAITLIST, LIFECYCLE],
     "flash_sales/lua/withdraw.lua": [PHASES, SALES],
@@ -219,7 +219,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "infra/redis/lua/outbox.inc.lua": [SWEEP, RECOVERY],
     "infra/redis/lua/project.lua": [PROJECTIONS, COUNTERS],
     "infra/redis/lua/store_read.lua": [PROJECTIONS, COUNTERS],
-    "reactions/failover_recovery.py": [RECOVERY, REIGN_GUARD],
+    "reactions/failover_recovery.py": [RECOVERY, TERM_GUARD],
     "push/announce.py": [PUSH],
     "push/mysql_store.py": [PUSH],
     "reactions/bell_moves.py": [DECISION, BELLS],
@@ -253,14 +253,14 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/lua/tombstone.lua": [TOMBSTONE],
     "reactions/model.py": [MODEL, PERSIST],
     "reactions/mysql_failover_progress.py": [RECOVERY],
-    "reactions/mysql_log.py": [*STORED, LOG_GATE, REIGN_GUARD, RECOVERY],
+    "reactions/mysql_log.py": [*STORED, LOG_BARRIER, TERM_GUARD, RECOVERY],
     "reactions/mysql_rows.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
     "reactions/mysql_snapshots.py": [*READ, HYDRATE, PERSIST, RECOVERY],
     "reactions/persist.py": [
         DECISION,
         *STORED,
         *ACKNOWLEDGED,
-        REIGN_GUARD,
+        TERM_GUARD,
         FOLLOWS,
         REQUEST_ROWS,
         PERSIST,
@@ -270,7 +270,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
     "reactions/redis_commits.py": [APPLY, PERSIST],
     "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
-    "reactions/reign_guard.py": [REIGN_GUARD, PERSIST, RECOVERY],
+    "reactions/term_guard.py": [TERM_GUARD, PERSIST, RECOVERY],
     "reactions/sweep.py": [SWEEP, OUTAGES],
     "users/mysql_users.py": [ERASURE],
     "webhooks/dispatch_events.py": [WEBHOOKS],
@@ -349,11 +349,11 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "reactions/gate/hidden": [MODERATION],
     "reactions/gate/hidden-from-author": [MODERATION],
     "reactions/gate/hidden-unlike": [MODERATION],
-    "reactions/mysql-log/gate-exclusive": [LOG_GATE],
+    "reactions/mysql-log/barrier-exclusive": [LOG_BARRIER],
     "reactions/mysql-log/known-epoch": [RECOVERY],
-    "reactions/mysql-log/gate-not-locked": [LOG_GATE],
-    "reactions/mysql-log/reigns-without-gate": [LOG_GATE],
-    "reactions/persist/log-gate": [LOG_GATE],
+    "reactions/mysql-log/barrier-not-locked": [LOG_BARRIER],
+    "reactions/mysql-log/terms-without-barrier": [LOG_BARRIER],
+    "reactions/persist/log-gate": [LOG_BARRIER],
     "users/mysql-users/user-last": [
         f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
     ],

@@ -76,7 +76,7 @@ TABLES: Mapping[str, Table] = {
             )
         },
     ),
-    "event_gate": Table("event_log", "one row, without which no transaction appends"),
+    "event_barrier": Table("event_log", "one row, without which no transaction appends"),
     "event_head": Table("event_log", _PROGRESS),
     "event_log": Table(
         "event_log",
@@ -89,7 +89,7 @@ TABLES: Mapping[str, Table] = {
     "event_position": Table("event_log", _PROGRESS),
     "gauge_sample": Table("operations", _UNCOUNTED),
     "idempotency_key": Table("idempotency", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
-    "log_gate": Table("reactions", AUDITED),
+    "log_barrier": Table("reactions", AUDITED),
     "order_outbox": Table(
         "flash_sales", AUDITED, {"buyer_id": User("a message on its way to voucher_order", _ORDER)}
     ),
@@ -127,7 +127,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "redemption": Table("flash_sales", "repeats the uses in voucher_order", {"used_by": _MEMBER}),
     "redis_epoch": Table("reactions", _PROGRESS),
-    "redis_reign": Table("reactions", _PROGRESS),
+    "redis_term": Table("reactions", _PROGRESS),
     "report": Table(
         "moderation",
         _UNCOUNTED,

@@ -315,11 +315,11 @@ def test_a_position_above_the_bell_and_one_of_another_epoch_mark_nothing() -> No
     like(7)
     version = display().state.version
     assert mark_read.mark_read(OWNER, version + 1) == ((version, 1), 0)
-    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+    mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
     try:
         assert mark_read.mark_read(OWNER, version).state.unread == 1
     finally:
-        mysql.write("UPDATE log_gate SET epoch = epoch - 1")
+        mysql.write("UPDATE log_barrier SET epoch = epoch - 1")
 
 
 def test_a_user_without_a_bell_has_an_empty_list() -> None:

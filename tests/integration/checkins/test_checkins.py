@@ -129,8 +129,8 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    reign = masters.find_node(KEYS.head).reign
-    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
+    term = masters.find_node(KEYS.head).term
+    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, term)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
     def check_in_repeatedly() -> None:
@@ -710,7 +710,7 @@ def test_what_the_version_before_hydrated_is_hydrated_once(
 ) -> None:
     insert_run("2026-11-21", 2)
     before = read_month()
-    redis.execute("HDEL", KEYS.head, "reign", "2026-11")
+    redis.execute("HDEL", KEYS.head, "term", "2026-11")
     reads, read = [], mysql_store.read
 
     def count(user_id: int, first: date) -> Any:

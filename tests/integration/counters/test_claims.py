@@ -12,7 +12,7 @@ from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import Claim
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import commands, redis, reigns
+from plaza.infra.redis import commands, redis, terms
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.shards import shard_of
 from plaza.reactions import FOLLOW, Target, persist, react, sweep
@@ -113,9 +113,9 @@ def test_a_claim_after_its_deadline_is_refused(
 ) -> None:
     """Its caller has given up, so nothing would release it."""
     counters.read_users([USER])
-    for name, node in reigns.known_nodes.items():
+    for name, node in terms.known_nodes.items():
         late = node._replace(clock_offset_us=node.clock_offset_us - 10_000_000)
-        monkeypatch.setitem(reigns.known_nodes, name, late)
+        monkeypatch.setitem(terms.known_nodes, name, late)
     with pytest.raises(RedisDown, match="after its deadline"):
         counters.claim(USER, COLUMN, 5, "user:1")
     assert claims() == set()

@@ -87,7 +87,7 @@ def transaction(mysql_url: str) -> Iterator[tuple[Connection[Cursor], Cursor]]:
 
 
 def append(cursor: Cursor, resource_id: int) -> None:
-    append_events.pass_gate(cursor)
+    append_events.pass_barrier(cursor)
     append_events.append(cursor, [EventDraft("comment.created", 7, ("post", 1), resource_id)])
     mysql.flush(cursor)
 
@@ -130,7 +130,7 @@ def test_writers_do_not_wait_for_each_other_and_one_that_hangs_for_a_second_at_m
         other.commit()
         reader = threading.Thread(target=read_events.find_head)
         reader.start()
-        wait_for(lambda: _is_waiting(mysql_url), "the reader waits at the gate")
+        wait_for(lambda: _is_waiting(mysql_url), "the reader waits at the barrier")
         other.begin()
         append(cursor, 3)
         other.commit()

@@ -135,7 +135,7 @@ def test_an_operator_ends_a_transaction_of_another_user(
     )
     other.begin()
     with other.cursor() as cursor:
-        cursor.execute("SELECT CONNECTION_ID(), epoch FROM log_gate FOR UPDATE")
+        cursor.execute("SELECT CONNECTION_ID(), epoch FROM log_barrier FOR UPDATE")
         [(thread_id, _)] = cursor.fetchall()
     with logged_in("OPERATOR", monkeypatch):
         [listed] = mysql_server.list_transactions()

@@ -63,7 +63,7 @@ def replica(plaza: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
         made = Replica(server, client)
         made.follow(master.url)
         assert wait_until(lambda: made.get(KEY) == "1", 10)
-        connections.forget_client()  # a first replica begins another reign
+        connections.forget_client()  # a first replica begins another term
         yield made
         forget()
 

@@ -235,10 +235,10 @@ def test_counts_show_tables_and_readers_of_the_log(plaza: World) -> None:
 
 
 def test_the_epoch_is_raised_and_a_missing_row_is_replaced(plaza: World) -> None:
-    before = mysql.fetch_all("SELECT epoch FROM log_gate")[0][0]
+    before = mysql.fetch_all("SELECT epoch FROM log_barrier")[0][0]
     try:
         assert run("raise-epoch") == {"epoch": before + 1}
-        mysql.write("DELETE FROM log_gate")
+        mysql.write("DELETE FROM log_barrier")
         mysql.write(
             "INSERT INTO reaction_log (target_type, target_id, kind, actor_id, version, state,"
             " change_by, db_version, create_date)"
@@ -247,8 +247,8 @@ def test_the_epoch_is_raised_and_a_missing_row_is_replaced(plaza: World) -> None
         )
         assert run("raise-epoch") == {"epoch": 8}
     finally:
-        mysql.write("DELETE FROM log_gate")
-        mysql.write("INSERT INTO log_gate (id, epoch) VALUES (1, 0)")
+        mysql.write("DELETE FROM log_barrier")
+        mysql.write("INSERT INTO log_barrier (id, epoch) VALUES (1, 0)")
 
 
 def test_the_position_in_the_binlog_is_shown_and_cleared(plaza: World) -> None:

@@ -462,7 +462,7 @@ def test_a_target_loaded_before_a_restart_of_redis_is_not_loaded(
     people: World, audit: Audit
 ) -> None:
     keys = of_post()
-    plaza_redis.execute("HSET", keys.meta, "reign", "another", "base", 77)
+    plaza_redis.execute("HSET", keys.meta, "term", "another", "base", 77)
     report = audit()
     assert (report.clean, report.totals["like"].hot) == (True, 0)
     hydrate([(LIKE, POST)])

@@ -313,7 +313,7 @@ def test_what_was_answered_while_sqs_refused_survives_the_runbook(
     assert level_of(refresh.read()) == ("relieved" if was_set else "normal")
     assert react_is_possible()
     assert mysql.fetch_all("SELECT user_id FROM erasure") == [(LATER,)]
-    assert mysql.fetch_all("SELECT epoch FROM log_gate") == [(1,)]
+    assert mysql.fetch_all("SELECT epoch FROM log_barrier") == [(1,)]
 
 
 def test_a_like_that_was_spilled_before_the_backup_survives_the_runbook(
@@ -381,7 +381,7 @@ def test_a_redis_that_is_not_emptied_keeps_users_that_mysql_lost(
     backup.start()
     monkeypatch.setenv("PLAZA_MYSQL_URL", backup.url)
     forget()
-    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+    mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
     handler("schedule/reconcile")(event("reconcile.schedule"), None)
     plaza.queues.drain()
     subjects = [difference.subject for difference in audit_of(backup.url)().differences]

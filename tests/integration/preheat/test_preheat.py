@@ -199,13 +199,13 @@ def test_a_run_that_sqs_refuses_can_be_started_again(stored: World) -> None:
     assert start_preheat.start_preheat("test")
 
 
-def test_another_reign_starts_a_run_once(
+def test_another_term_starts_a_run_once(
     stored: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert [start_preheat.start_after_change() for _ in range(3)] == [1, 0, 0]
     stored.queues.drain()
     of_shards = masters.read_masters(max_age_s=0)
-    promoted = {shard: master._replace(reign="b" * 40) for shard, master in of_shards.items()}
+    promoted = {shard: master._replace(term="b" * 40) for shard, master in of_shards.items()}
     monkeypatch.setattr(masters, "read_masters", lambda **_: promoted)
     assert [start_preheat.start_after_change() for _ in range(2)] == [1, 0]
     stored.queues.drain()

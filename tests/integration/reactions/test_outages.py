@@ -12,7 +12,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import connections, masters, redis, reigns
+from plaza.infra.redis import connections, masters, redis, terms
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
@@ -233,10 +233,10 @@ def test_the_gate_raises_redis_down_when_every_command_is_late(
     node = masters.find_node(keys().meta)
     behind = node._replace(clock_offset_us=node.clock_offset_us - 60_000_000)
     with monkeypatch.context() as patch:
-        patch.setitem(reigns.known_nodes, name, behind)
+        patch.setitem(terms.known_nodes, name, behind)
         assert gate(7).code == "CHANGED", "with the offset of the first reply"
         patch.setattr(masters, "observe_clock", lambda key, now_us: None)
-        patch.setitem(reigns.known_nodes, name, behind)
+        patch.setitem(terms.known_nodes, name, behind)
         with pytest.raises(RedisDown, match="after its deadline") as refusal:
             gate(8)
     assert refusal.value.may_have_run is False
@@ -280,7 +280,7 @@ def test_a_command_is_refused_after_its_deadline_although_the_clock_went_back(
     ahead = node._replace(clock_offset_us=node.clock_offset_us + 3_600_000_000)
     until_s = clock.monotonic_s() + 0.5
     lead_us = ahead.deadline_us(until_s) - node.deadline_us(until_s)
-    assert lead_us == pytest.approx(reigns.MAX_CLOCK_LEAD_US, abs=100_000)
+    assert lead_us == pytest.approx(terms.MAX_CLOCK_LEAD_US, abs=100_000)
 
 
 def test_the_lead_of_versions_over_the_clock_is_measured(

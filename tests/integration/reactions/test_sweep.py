@@ -409,11 +409,11 @@ def test_the_sweeper_hydrates_a_target_with_a_gap(plaza: World) -> None:
 
 
 def test_the_sweeper_hydrates_a_target_that_had_a_gap_before_a_failover(plaza: World) -> None:
-    """Given a replica with buffered commits of another reign, an empty outbox and no readers."""
+    """Given a replica with buffered commits of another term, an empty outbox and no readers."""
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
     put(total=1, n=1, newest=[(1, 10)])
     apply(3, 3, [(3, 30, True)])
-    redis.execute("HSET", keys().meta, "reign", "before the failover")
+    redis.execute("HSET", keys().meta, "term", "before the failover")
     plaza.let_sweeps_be_due()
     assert sweep.sweep_outbox(grace_us=0) == 0
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 3, 3)

@@ -15,7 +15,7 @@ from local.stack.servers import connect_mysql
 from plaza.counters import mysql_store
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.reactions import COLLECT, Target, mysql_log, persist, reign_guard
+from plaza.reactions import COLLECT, Target, mysql_log, persist, term_guard
 from plaza.reactions.model import ReactionEvent
 from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
@@ -222,7 +222,7 @@ def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     """Store events as a consumer does, without the commit."""
     targets = sorted({event.key.target for event in events})
     mysql_store.run_in_transaction(lambda other: mysql_store.lock_content(other, targets))
-    persist._persist_batch(cursor, events, reign_guard.read_masters())
+    persist._persist_batch(cursor, events, term_guard.read_masters())
     mysql.flush(cursor)
 
 

@@ -228,10 +228,10 @@ def test_a_list_longer_than_redis_keeps_is_compared_above_its_floor(
     assert run(world).differing == 0
 
 
-def test_lists_of_another_reign_are_left_out(world: World) -> None:
+def test_lists_of_another_term_are_left_out(world: World) -> None:
     floors = [m for m in redis.execute("ZRANGE", newest(LIKE), 0, -1) if m.startswith("floor:")]
     redis.execute("ZREM", newest(LIKE), *floors)
-    redis.execute("HSET", HEAD, "reign", "of another node", "streak", 9)
+    redis.execute("HSET", HEAD, "term", "of another node", "streak", 9)
     assert run(world).differing == 0
 
 

@@ -227,7 +227,7 @@ def test_marking_waits_for_a_transaction_with_a_lower_seq(world: World) -> None:
 
     def append_late() -> None:
         def work(cursor: Cursor) -> None:
-            cursor.execute("SELECT id FROM log_gate WHERE id = 1 LOCK IN SHARE MODE")
+            cursor.execute("SELECT id FROM log_barrier WHERE id = 1 LOCK IN SHARE MODE")
             _append(cursor, POSTS[3])
             began.set()
             may_commit.wait(10)

@@ -65,7 +65,8 @@ RETIRED = (
     Retired(r"put_off", "delay"),
     Retired(r"truth", "report, expected_..., recorded"),
     Retired(r"let_go|hand_over", "release, move"),
-    Retired(r"LogGate|\w+_log_gate", "LogLock: the gate decides reactions"),
+    Retired(r"(?!foreign)\w*reign\w*", "term: the mastership under which Redis was loaded"),
+    Retired(r"LogGate|\w*(?:log|event|pass)_gates?\w*", "barrier: the gate decides reactions"),
     Retired(r"ListPlace|WaitlistPlace|read_place", "position"),
 )
 """Whole words of names in Python, Lua, SQL and TypeScript."""

@@ -44,13 +44,13 @@ READERS = {
     ),
     "auth": ({"user"}, "a session has the current role of its user"),
     "bell": (
-        {"content", "content_counter", "log_gate", "reaction", "user_block"},
+        {"content", "content_counter", "log_barrier", "reaction", "user_block"},
         "what is deleted or blocked does not ring; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "counters": ({"content"}, "the counter of a shop begins as a count of its reviews"),
-    "event_log": ({"log_gate", "reaction_log"}, "reactions and follows are events, too"),
+    "event_log": ({"log_barrier", "reaction_log"}, "reactions and follows are events, too"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
@@ -79,7 +79,7 @@ READERS = {
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
     "auth": ({"user"}, "a user is locked while passkeys are enrolled or end"),
-    "event_log": ({"log_gate"}, "a reader of the reaction log waits for its writers"),
+    "event_log": ({"log_barrier"}, "a reader of the reaction log waits for its writers"),
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
     "users": ({"erasure"}, "an account opens again, and its erasure ends, in one transaction"),

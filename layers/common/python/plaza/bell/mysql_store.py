@@ -278,7 +278,7 @@ def read_states(user_ids: Iterable[int]) -> dict[int, BellState]:
     rows = mysql.fetch_all(
         f"""
         SELECT b.user_id, g.epoch, COALESCE(b.position, 0), COALESCE(b.unread, 0)
-        FROM log_gate AS g
+        FROM log_barrier AS g
         LEFT JOIN bell AS b ON b.user_id IN ({sql.render_ids(ids)})
         WHERE g.id = 1
         """
@@ -316,7 +316,7 @@ def read_rung(after: Mapping[int, int], limit: int) -> list[ListedGroup]:
 
 def read_epoch(cursor: Cursor) -> int:
     """Return the first version of the current epoch of MySQL."""
-    cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+    cursor.execute("SELECT epoch FROM log_barrier WHERE id = 1")
     [(epoch,)] = cursor.fetchall()
     return int(epoch) * POSITIONS_PER_EPOCH
 

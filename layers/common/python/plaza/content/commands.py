@@ -161,7 +161,7 @@ def _change(target: Target, work: Callable[[Cursor, Text], Text]) -> Text:
     """Run ``work`` on a locked live text in one transaction, project and return its result."""
 
     def locked(cursor: Cursor) -> Text:
-        _pass_gate(cursor, target.type)
+        _pass_barrier(cursor, target.type)
         stored = mysql_store.lock(cursor, target)
         if stored is None:
             raise queries.missing(target)
@@ -184,7 +184,7 @@ def _write(
     """Insert the text; return None if the attempt's key is already taken. The counter and the bell
     are last, so that their rows are locked for the shortest time."""
     post_author = 0
-    _pass_gate(cursor, draft.type)
+    _pass_barrier(cursor, draft.type)
     if attempt and not idempotency.claim(cursor, draft.author_id, attempt, target):
         return None
     if draft.type == "comment" and draft.parent_id is not None:
@@ -204,10 +204,10 @@ def _write(
     return text
 
 
-def _pass_gate(cursor: Cursor, content_type: str) -> None:
-    """Pass the gate of the event log, which has comments only."""
+def _pass_barrier(cursor: Cursor, content_type: str) -> None:
+    """Pass the barrier of the event log, which has comments only."""
     if content_type == "comment":
-        append_events.pass_gate(cursor)
+        append_events.pass_barrier(cursor)
 
 
 def _append(cursor: Cursor, state: str, text: Text, actor_id: int) -> None:
@@ -232,7 +232,7 @@ def _ring(cursor: Cursor, comment: Text, post_id: int, post_author: int, announc
 
 
 def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
-    _pass_gate(cursor, text.type)
+    _pass_barrier(cursor, text.type)
     if not mysql_store.mark_deleted(cursor, text.target):
         return False
     _append(cursor, "deleted", text, text.author_id)

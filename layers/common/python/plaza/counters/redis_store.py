@@ -24,9 +24,9 @@ from plaza.infra.derived.projections import Projection, key_of
 from plaza.infra.redis import masters, redis
 from plaza.infra.redis.commands import Argument, Call, RunAll
 from plaza.infra.redis.errors import RedisDown
-from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag, shard_of
+from plaza.infra.redis.terms import Node
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
 

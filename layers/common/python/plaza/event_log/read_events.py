@@ -45,9 +45,9 @@ def find_head() -> LogHead:
     head, is_due = mysql_events.read_head()
     if not is_due or not mysql_events.claim_head():
         return head
-    reactions, event_seq = mysql_events.pass_reaction_gate(), mysql_events.pass_event_gate()
+    reactions, event_seq = mysql_events.pass_reaction_barrier(), mysql_events.pass_event_barrier()
     if reactions is None or event_seq is None:
-        record("log_gate_busy", {"log_gates_busy": 1})
+        record("log_barrier_busy", {"log_barriers_busy": 1})
     epoch, reaction_seq = reactions or (head.epoch, head.reaction_seq)
     if epoch != head.epoch and event_seq is None:
         return head  # the seqs of the new epoch are not known

@@ -297,7 +297,7 @@ def counts() -> Result:
 @verb
 def raise_epoch() -> Result:
     """Raise the epoch by one: later versions are above all earlier ones. It inserts a missing row
-    of ``log_gate``."""
+    of ``log_barrier``."""
     return {"epoch": reaction_log.raise_epoch()}
 
 

@@ -1,7 +1,7 @@
 """Runs of Preheat in Redis. Each function is one round trip, and raises RedisDown.
 
 {<shard>}:preheat:run    string  start of the run that is not finished, microseconds since 1970
-{<shard>}:preheat:known  string  masters with their reigns, and the release, of the latest run
+{<shard>}:preheat:known  string  masters with their terms, and the release, of the latest run
 """
 
 from __future__ import annotations

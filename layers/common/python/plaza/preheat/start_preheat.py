@@ -31,8 +31,8 @@ def start_after_change() -> int:
     was deployed; return whether. Two round trips. Raises RedisDown, QueueDown: the next call
     starts it."""
     of_shards = masters.read_masters(max_age_s=0)
-    names = sorted({(master.first_slot, master.reign) for master in of_shards.values()})
-    serving = " ".join(f"{first_slot}:{reign}" for first_slot, reign in names)
+    names = sorted({(master.first_slot, master.term) for master in of_shards.values()})
+    serving = " ".join(f"{first_slot}:{term}" for first_slot, term in names)
     current = f"{serving};{preheat_settings().release}"
     known = redis_store.read_known()
     if known == current:

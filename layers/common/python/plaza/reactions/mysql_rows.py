@@ -24,7 +24,7 @@ from plaza.reactions.model import (
 from plaza.reactions.mysql_sorted_lists import select_rows
 
 VERSIONS_PER_EPOCH = 2**40
-EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
+EPOCH_NOW = f"(SELECT epoch FROM log_barrier WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 _ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.bell_position")
 
 

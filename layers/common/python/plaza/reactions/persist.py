@@ -28,8 +28,8 @@ from plaza.reactions import (
     redis_commits,
     redis_hydration,
     redis_rankings,
-    reign_guard,
     sorted_lists,
+    term_guard,
 )
 from plaza.reactions.bell_moves import BellDecision
 from plaza.reactions.hydration import hydrate, request_rebuild
@@ -52,7 +52,7 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
-from plaza.reactions.reign_guard import MasterDeposed, Masters
+from plaza.reactions.term_guard import MasterDeposed, Masters
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import lookup
 
@@ -135,7 +135,7 @@ def save(events: Sequence[ReactionEvent]) -> None:
     Redis is unavailable too: SQS delivers the batch again.
     """
     save_rate.wait_for_turn(len(events))
-    masters = reign_guard.read_masters()
+    masters = term_guard.read_masters()
     rings = switches_refresh.read().bell_on
     size = EVENTS_PER_TRANSACTION
     # Events of a target are in one transaction, which pays once for its counter and its commit.
@@ -222,7 +222,7 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
     that targets in Redis and feeds get it.
     """
-    masters = reign_guard.read_masters()
+    masters = term_guard.read_masters()
     saved = counters.run_in_transaction(
         lambda cursor: _persist_batch(cursor, events, masters, rings=False)
     )
@@ -334,11 +334,11 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
             ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
         ]
         if rows_of:
-            read = partial(_read_users, message.commits, rows_of, reign_guard.read_masters())
+            read = partial(_read_users, message.commits, rows_of, term_guard.read_masters())
             acknowledge(mysql.run_in_transaction(read))
     keys = sorted({key for message in messages for key in message.keys})
     for start in range(0, len(keys), MAX_ROWS):
-        part, masters = keys[start : start + MAX_ROWS], reign_guard.read_masters()
+        part, masters = keys[start : start + MAX_ROWS], term_guard.read_masters()
         read_current = partial(_read_current, keys=part, masters=masters)
         acknowledge(counters.run_in_transaction(read_current))
 
@@ -383,13 +383,13 @@ def _read(cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
             mysql_rows.select_keys(keys),
         ],
     )
-    epoch, reigns = mysql_log.lock_of(lock)
+    epoch, terms = mysql_log.lock_of(lock)
     return Stored(
         epoch,
         lookup.owners_of(targets, owners),
         counters.locked_of(targets, locked),
         mysql_rows.rows_of(rows),
-        _is_deposed(cursor, reigns, masters, keys),
+        _is_deposed(cursor, terms, masters, keys),
     )
 
 
@@ -429,8 +429,8 @@ def _read_users(
 ) -> PersistedBatch:
     targets = _targets(keys)
     lock, owners = mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK, lookup.select_owners(targets)])
-    epoch, reigns = mysql_log.lock_of(lock)
-    is_deposed = _is_deposed(cursor, reigns, masters, keys)
+    epoch, terms = mysql_log.lock_of(lock)
+    is_deposed = _is_deposed(cursor, terms, masters, keys)
     stored = Stored(epoch, lookup.owners_of(targets, owners), {}, {}, is_deposed)
     return _describe_batch(stored, keys, commits)
 
@@ -479,14 +479,14 @@ def _find_claimed(groups: EventGroups) -> list[tuple[int, str, int]]:
 
 def _is_deposed(
     cursor: Cursor,
-    reigns: Mapping[int, str],
+    terms: Mapping[int, str],
     masters: Masters | None,
     keys: Collection[ReactionKey],
 ) -> bool:
     """Return whether a master of ``keys`` was deposed since ``masters`` were read. No statement;
     one for a slot whose master changed."""
     kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
-    return not reign_guard.pass_guard(cursor, reigns, masters, kinds)
+    return not term_guard.pass_guard(cursor, terms, masters, kinds)
 
 
 def _users_of(owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]) -> list[int]:

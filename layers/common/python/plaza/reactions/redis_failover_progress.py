@@ -11,12 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import redis, reigns
+from plaza.infra.redis import redis, terms
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import SHARDS, tag_of
 from plaza.infra.runtime.settings import settings
-from plaza.reactions.reign_guard import Masters
+from plaza.reactions.term_guard import Masters
 
 RECORD_HEADS = load_script(Path(__file__).with_name("lua") / "record_heads.lua")
 
@@ -43,13 +43,13 @@ def record_heads(masters: Masters, before: int, last: int) -> None:
     """Store heads in all shards whose node is still the one of ``masters``."""
     redis.run_all(
         [
-            Call(RECORD_HEADS, (key,), (before, last, masters[tag_of(key)].reign, _read_reign))
+            Call(RECORD_HEADS, (key,), (before, last, masters[tag_of(key)].term, _read_term))
             for key in _keys()
         ]
     )
 
 
-def _read_reign(node: str) -> tuple[str]:
-    """Return the reign of the node that a command is sent to, "" if it is not known."""
-    known = reigns.known_nodes.get(node)
-    return (known.reign if known else "",)
+def _read_term(node: str) -> tuple[str]:
+    """Return the term of the node that a command is sent to, "" if it is not known."""
+    known = terms.known_nodes.get(node)
+    return (known.term if known else "",)

@@ -1,8 +1,8 @@
 """Roll up the reaction log into votes of reviews and hourly likes of posts.
 
 ``reaction_log.seq`` is the order of insertion, not of commits: an uncommitted row may have a lower
-seq than a committed one. The log lock excludes such rows
-(docs/decisions/0022-read-the-log-behind-a-gate.md).
+seq than a committed one. The log barrier excludes such rows
+(docs/decisions/0022-read-the-log-behind-a-barrier.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 --[[ hydrate: load a target from one snapshot of MySQL; its outbox stays on top.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, base, accepted, db_version, floor, loaded, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: term, mode, base, accepted, db_version, floor, loaded, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of an earlier load, deleted
@@ -12,7 +12,7 @@
   KEYS[10]  {<shard>}:outboxes                 zset: member -> when the oldest entry was accepted
   KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: the sums of rebase
   KEYS[12]  {<shard>}:<target>:existence           string: live, missing or deleted
-  ARGV[1]  reign of this node when the lease was taken
+  ARGV[1]  term of this node when the lease was taken
   ARGV[2]  token of the caller's lease, taken before the snapshot
   ARGV[3]  db_version of the snapshot
   ARGV[4]  total of the counter in the snapshot
@@ -63,7 +63,7 @@ local meta = {
   complete = complete, floor = floor, bloom = 0, filling = 0,
   status = redis.call('GET', existence) == 'deleted' and 'deleted' or 'live',
 }
-redis.call('HSET', meta_key, 'reign', ARGV[1]) -- before the fields that write_meta adds
+redis.call('HSET', meta_key, 'term', ARGV[1]) -- before the fields that write_meta adds
 
 -- apply limits the number of commits in ahead.
 for _, n in ipairs(redis.call('HKEYS', ahead)) do

@@ -1,10 +1,10 @@
 --[[ sweep: find the entries of a target's outbox that are due, one page of it at a time.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, reign, blocked, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, term, blocked, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:outboxes                zset: member -> when the oldest entry was accepted
   KEYS[4]  {<shard>}:<kind>:<target>:sweep   string: swept:began:cursor:oldest
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  member: the target's name in outboxes
   ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
   ARGV[4]  count: approximate number of entries to scan
@@ -32,10 +32,10 @@ local now_us, grace_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV
 
 local meta = read_meta(meta_key, ARGV[1], 'blocked')
 local blocked = meta and tonumber(meta.blocked)
--- A target of another reign may be blocked: unless it is hydrated, its keys never expire.
-local is_of_other_reign = not meta and redis.call('EXISTS', meta_key) == 1
+-- A target of another term may be blocked: unless it is hydrated, its keys never expire.
+local is_of_other_term = not meta and redis.call('EXISTS', meta_key) == 1
 local has_entries = redis.call('EXISTS', outbox) == 1
-if not has_entries and not blocked and not is_of_other_reign then
+if not has_entries and not blocked and not is_of_other_term then
   unindex_outbox(index, member)
   redis.call('UNLINK', sweep)
   return {'SWEPT', '0', '', '', ''}

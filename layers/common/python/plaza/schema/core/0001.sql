@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS sorted_reaction (
 );
 
 -- reactions: a stored event and its change of the counter. Never updated. Transactions do not commit in the
--- order of seq; log_gate makes it safe to read in that order (docs/decisions/0022-read-the-log-behind-a-gate.md).
+-- order of seq; log_barrier makes it safe to read in that order (docs/decisions/0022-read-the-log-behind-a-barrier.md).
 -- The context reaction_log creates, archives and drops the partitions.
 CREATE TABLE IF NOT EXISTS reaction_log (
   target_type VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -74,13 +74,13 @@ CREATE TABLE IF NOT EXISTS reaction_log_sum (
 
 -- reactions: one row. A transaction that appends to the log holds a shared lock on it until the commit; a
 -- reader that needs all rows up to a seq to be committed takes an exclusive lock and releases it at once.
-CREATE TABLE IF NOT EXISTS log_gate (
+CREATE TABLE IF NOT EXISTS log_barrier (
   id    TINYINT NOT NULL,
   epoch INT     NOT NULL DEFAULT 0 COMMENT 'raised by 1 after MySQL is restored to an earlier moment',
   PRIMARY KEY (id)
 );
 
-INSERT IGNORE INTO log_gate (id) VALUES (1);
+INSERT IGNORE INTO log_barrier (id) VALUES (1);
 
 -- reactions: one row, the last epoch read from the Redis Cluster, and the progress of the recovery after a
 -- failover.
@@ -93,11 +93,11 @@ CREATE TABLE IF NOT EXISTS redis_epoch (
   PRIMARY KEY (id)
 );
 
--- reactions: one row a master of Redis, with the name of its reign. A consumer whose master has another name was
+-- reactions: one row a master of Redis, with the name of its term. A consumer whose master has another name was
 -- deposed, or follows one that was; see docs/decisions/0007-detect-lost-and-restored-data.md.
-CREATE TABLE IF NOT EXISTS redis_reign (
+CREATE TABLE IF NOT EXISTS redis_term (
   first_slot SMALLINT UNSIGNED NOT NULL COMMENT 'lowest slot of the shards of the master; 0 for a single Redis',
-  reign      CHAR(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'master_replid of the master',
+  term      CHAR(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'master_replid of the master',
   PRIMARY KEY (first_slot)
 );
 
@@ -144,7 +144,7 @@ CREATE TABLE IF NOT EXISTS user_counter (
 -- -------------------------------------------------------------------------------------------- event log
 
 -- event_log: what happened to a comment, an order or a report. Never updated. Transactions do not commit in the order
--- of seq; event_gate makes it safe to read in that order (docs/decisions/0080-let-servers-read-events.md).
+-- of seq; event_barrier makes it safe to read in that order (docs/decisions/0080-let-servers-read-events.md).
 CREATE TABLE IF NOT EXISTS event_log (
   seq         BIGINT      NOT NULL AUTO_INCREMENT COMMENT 'order of insertion, with gaps',
   kind        VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'comment.created',
@@ -158,19 +158,19 @@ CREATE TABLE IF NOT EXISTS event_log (
   KEY by_time (created_at)
 );
 
--- event_log: one row. As log_gate: a transaction that appends to event_log holds a shared lock on it until the commit.
-CREATE TABLE IF NOT EXISTS event_gate (
+-- event_log: one row. As log_barrier: a transaction that appends to event_log holds a shared lock on it until the commit.
+CREATE TABLE IF NOT EXISTS event_barrier (
   id TINYINT NOT NULL,
   PRIMARY KEY (id)
 );
 
-INSERT IGNORE INTO event_gate (id) VALUES (1);
+INSERT IGNORE INTO event_barrier (id) VALUES (1);
 
 -- event_log: one row, up to which seq all rows of both logs are committed or rolled back. Of all readers one moves it,
 -- each two seconds at most, because it waits for the writers of the logs, and they for it.
 CREATE TABLE IF NOT EXISTS event_head (
   id           TINYINT     NOT NULL,
-  epoch        INT         NOT NULL DEFAULT 0 COMMENT 'of log_gate',
+  epoch        INT         NOT NULL DEFAULT 0 COMMENT 'of log_barrier',
   reaction_seq BIGINT      NOT NULL DEFAULT 0 COMMENT 'of reaction_log',
   event_seq    BIGINT      NOT NULL DEFAULT 0 COMMENT 'of event_log',
   claimed_at   DATETIME(6) NOT NULL DEFAULT '1970-01-01 00:00:00' COMMENT 'when a reader began to move it',

@@ -1,4 +1,4 @@
-"""Reigns and clocks of the nodes that this process is connected to."""
+"""Terms and clocks of the nodes that this process is connected to."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from plaza.infra.runtime.process import on_reset
 from plaza.infra.runtime.settings import settings
 
 MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over this process's
-MAX_REIGN_AGE_S = 1.0  # a reign is read again with the next command after this time
-# Lower case: redis-py parses the reply to INFO, and would read a reign of digits as a number.
+MAX_TERM_AGE_S = 1.0  # a term is read again with the next command after this time
+# Lower case: redis-py parses the reply to INFO, and would read a term of digits as a number.
 READ_ROLE: Command = ("info", "replication")
 
 
 class Node(NamedTuple):
-    """A master that this process is connected to: its reign and its clock.
+    """A master that this process is connected to: its term and its clock.
 
-    ``reign`` is its ``master_replid``: each promotion and each restart makes a new one. Of a
-    promoted replica, ``predecessor`` is the reign of the master before it. Both were read at
+    ``term`` is its ``master_replid``: each promotion and each restart makes a new one. Of a
+    promoted replica, ``predecessor`` is the term of the master before it. Both were read at
     ``checked_s`` of this process's monotonic clock.
     ``clock_offset_us`` is a lower bound of the node's TIME minus this process's monotonic clock,
     measured at ``measured_s``.
     """
 
-    reign: str
+    term: str
     predecessor: str
     checked_s: float
     clock_offset_us: int
@@ -52,7 +52,7 @@ on_reset(known_nodes.clear)
 
 
 def read_node_info(connection: Any) -> None:
-    """Read the clock and the reign of a newly connected node. One round trip. Raises
+    """Read the clock and the term of a newly connected node. One round trip. Raises
     ReadOnlyError for a replica, unless it is one of a cluster."""
     asked = [("TIME",), READ_ROLE]
     connection.send_packed_command(connection.pack_commands(asked), check_health=False)
@@ -76,19 +76,19 @@ def is_role_due(name: str) -> bool:
     """Return whether the next commands to a node have to be sent with ``READ_ROLE`` first."""
     node = known_nodes.get(name)
     return node is not None and (
-        not node.reign or clock.monotonic_s() - node.checked_s >= MAX_REIGN_AGE_S
+        not node.term or clock.monotonic_s() - node.checked_s >= MAX_TERM_AGE_S
     )
 
 
 def observe_role(name: str, info: str | bytes | Exception) -> None:
-    """Use a node's reply to ``READ_ROLE``, unless it is an error. A replica has no reign; in a
+    """Use a node's reply to ``READ_ROLE``, unless it is an error. A replica has no term; in a
     cluster it redirects commands. Raises ReadOnlyError for a single Redis that became one, so that
     the client is closed."""
     if isinstance(info, Exception):  # BUSY: the commands after it get the same error
         return
     node, is_replica = known_nodes[name], _read_field("role", info) == "slave"
     known_nodes[name] = node._replace(
-        reign="" if is_replica else _read_field("master_replid", info),
+        term="" if is_replica else _read_field("master_replid", info),
         predecessor=_read_field("master_replid2", info),
         checked_s=clock.monotonic_s(),
     )

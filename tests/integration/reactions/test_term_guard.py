@@ -1,6 +1,6 @@
-"""A consumer applies its commits only under the reign of the current master (reign_guard).
+"""A consumer applies its commits only under the term of the current master (term_guard).
 
-The masters are simulated; test_reign.py has real servers.
+The masters are simulated; test_term.py has real servers.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.masters import Master
-from plaza.reactions import LIKE, mysql_log, persist, react, reign_guard
+from plaza.reactions import LIKE, mysql_log, persist, react, term_guard
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
-from plaza.reactions.reign_guard import MasterDeposed
+from plaza.reactions.term_guard import MasterDeposed
 from tests.support.consumers import BASE_US, make_event
 from tests.support.plaza import World, decode, read_event
 from tests.support.stores import POST, apply, keys, meta, outbox, put, recent, total
@@ -29,23 +29,23 @@ Connect = Callable[..., None]
 def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
     """Return a function that makes this process believe in a master, or in none."""
 
-    def believe(reign: str | None, predecessor: str = "before", first_slot: int = 0) -> None:
+    def believe(term: str | None, predecessor: str = "before", first_slot: int = 0) -> None:
         def read_masters(max_age_s: float = 1) -> dict[str, Master]:
-            if reign is None:
+            if term is None:
                 raise RedisDown("unavailable in this test")
-            return dict.fromkeys(masters._TAGS, Master(first_slot, reign, predecessor))
+            return dict.fromkeys(masters._TAGS, Master(first_slot, term, predecessor))
 
         monkeypatch.setattr(masters, "read_masters", read_masters)
 
     return believe
 
 
-def store(reign: str, first_slot: int = 0) -> None:
-    reign_guard.store_reigns({"{0": Master(first_slot, reign, "")})
+def store(term: str, first_slot: int = 0) -> None:
+    term_guard.store_terms({"{0": Master(first_slot, term, "")})
 
 
 def stored() -> list[tuple[int, str]]:
-    return list(mysql.fetch_all("SELECT first_slot, reign FROM redis_reign ORDER BY first_slot"))
+    return list(mysql.fetch_all("SELECT first_slot, term FROM redis_term ORDER BY first_slot"))
 
 
 def accept(plaza: World, actor: int) -> list[ReactionEvent]:
@@ -86,9 +86,9 @@ def test_commits_are_applied_to_the_present_master_and_to_its_successor(
 @pytest.mark.parametrize(
     ("in_mysql", "own", "predecessor"),
     [("b", "a", "before"), ("c", "b", "a"), ("b", "a", "c")],
-    ids=["deposed", "one reign was skipped", "promoted again after two others"],
+    ids=["deposed", "one term was skipped", "promoted again after two others"],
 )
-def test_commits_under_another_reign_wait_on_the_queue_of_acknowledgements(
+def test_commits_under_another_term_wait_on_the_queue_of_acknowledgements(
     plaza: World, connect: Connect, in_mysql: str, own: str, predecessor: str
 ) -> None:
     plaza.add(POST)
@@ -143,7 +143,7 @@ def test_without_redis_commits_are_postponed(plaza: World, connect: Connect) -> 
     assert (saved(), len(plaza.queues.messages[ACKNOWLEDGEMENTS])) == ([7], 1)
 
 
-def test_an_import_under_another_reign_is_refused_after_its_commit(
+def test_an_import_under_another_term_is_refused_after_its_commit(
     plaza: World, connect: Connect
 ) -> None:
     plaza.add(POST)
@@ -163,20 +163,20 @@ def test_the_masters_of_an_unknown_slot_are_not_trusted(plaza: World, connect: C
     assert len(plaza.queues.messages[ACKNOWLEDGEMENTS]) == 1
 
 
-def test_a_commit_deletes_a_load_of_another_reign_and_keeps_its_outbox(plaza: World) -> None:
+def test_a_commit_deletes_a_load_of_another_term_and_keeps_its_outbox(plaza: World) -> None:
     put(total=1, n=3, newest=[(7, 10)])
-    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis.execute("HSET", keys().meta, "term", "0" * 40)
     assert apply(4, 2, [(9, 20, True)]).code == "DROPPED"
     assert meta() == {}
     assert recent() == []
     assert apply(4, 2, [(9, 20, True)]).code == "COLD"
 
 
-def test_a_successor_replaces_only_the_reign_that_it_succeeds(plaza: World) -> None:
+def test_a_successor_replaces_only_the_term_that_it_succeeds(plaza: World) -> None:
     store("c")
     for predecessor, expected in (("a", "c"), ("c", "b")):
         mysql.run_in_transaction(
-            partial(mysql_log.succeed_reign, first_slot=0, predecessor=predecessor, reign="b")
+            partial(mysql_log.succeed_term, first_slot=0, predecessor=predecessor, term="b")
         )
         assert stored() == [(0, expected)]
 

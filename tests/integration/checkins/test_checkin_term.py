@@ -1,4 +1,4 @@
-"""Check-ins after failovers: what was hydrated under another reign is not read."""
+"""Check-ins after failovers: what was hydrated under another term is not read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.redis_pair import RedisPair, migrated, pair, proxy
 __all__ = ["migrated", "pair", "proxy"]  # fixtures
 
 USER, OTHER = 7, 8
-MAX_REIGN_AGE_S = 1.0  # of the reign that a process knows
+MAX_TERM_AGE_S = 1.0  # of the term that a process knows
 TODAY = datetime.now(UTC).date()
 YESTERDAY, MONTH = TODAY - timedelta(days=1), TODAY.replace(day=1)
 
@@ -94,7 +94,7 @@ def test_check_in_after_one_that_was_not_replicated_continues_its_streak(
 def test_check_in_on_a_connection_that_outlived_two_failovers_continues_its_streak(
     world: World, pair: RedisPair
 ) -> None:
-    """The reply that shows the reign comes with the script's, which the node has cached."""
+    """The reply that shows the term comes with the script's, which the node has cached."""
     assert redis_store.check_in(OTHER, TODAY, clock.now_us()).state is None
     with pair.lose_unreplicated_writes():
         day_before = YESTERDAY - timedelta(days=1)
@@ -103,7 +103,7 @@ def test_check_in_on_a_connection_that_outlived_two_failovers_continues_its_stre
     pair.resume()
     pair.follow()
     pair.fail_over()
-    assert wait_until(lambda: clock.monotonic_s() - sent_s > MAX_REIGN_AGE_S, 5)
+    assert wait_until(lambda: clock.monotonic_s() - sent_s > MAX_TERM_AGE_S, 5)
     assert redis_store.check_in(USER, TODAY, clock.now_us()).state is None
     assert daily_checkin.check_in(USER).streak == 3
     world.queues.drain()
@@ -140,7 +140,7 @@ def test_check_in_between_two_failovers_is_shown(
     assert (read_days(), read_streak()) == (saved_days(), 2)
 
 
-def test_months_of_one_reign_are_hydrated_once(
+def test_months_of_one_term_are_hydrated_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_store, "read", failing(AssertionError("read again")))

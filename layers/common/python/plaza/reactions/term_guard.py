@@ -1,10 +1,10 @@
-"""The reign guard: the rows of MySQL by which a consumer knows that its master was deposed.
+"""The term guard: the rows of MySQL by which a consumer knows that its master was deposed.
 
-``redis_reign`` has a row for each master of Redis. A transaction reads it with the log lock, under
-the shared lock that it keeps until its commit; the recovery after a failover replaces the rows
-under the exclusive lock, before it reads the log. So each commit is either in the part of the log
-that the recovery reads, or its consumer found another reign than its own master's.
-See docs/decisions/0007-detect-lost-and-restored-data-by-a-reign-and-an-epoch.md.
+``redis_term`` has a row for each master of Redis. A transaction reads it with the log barrier,
+under the shared lock that it keeps until its commit; the recovery after a failover replaces the
+rows under the exclusive lock, before it reads the log. So each commit is either in the part of the
+log that the recovery reads, or its consumer found another term than its own master's. See
+docs/decisions/0007-detect-lost-and-restored-data-by-a-term-and-an-epoch.md.
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ def pass_guard(
     """Return whether commits to ``targets`` may be applied by this process; else its master was
     deposed.
 
-    ``stored``: the rows that the log lock was read with; without any, all may. The successor of a
-    stored master stores its own reign, by one statement. Otherwise no statement.
+    ``stored``: the rows that the log barrier was read with; without any, all may. The successor of
+    a stored master stores its own term, by one statement. Otherwise no statement.
     """
     if masters is None:
         return False
     if not stored:
         return True
     for tag in {tag_of(keys_of(kind.name, target).meta) for kind, target in targets}:
-        first_slot, reign, predecessor = masters[tag]
-        if stored.get(first_slot) == reign:
+        first_slot, term, predecessor = masters[tag]
+        if stored.get(first_slot) == term:
             continue
         if stored.get(first_slot) != predecessor:
             return False
-        mysql_log.succeed_reign(cursor, first_slot, predecessor, reign)
+        mysql_log.succeed_term(cursor, first_slot, predecessor, term)
     return True
 
 
-def store_reigns(masters: Masters) -> None:
-    """Store the reigns of all masters, after all transactions that read the rows before ended.
-    Three statements, six if other reigns were stored. Raises MysqlDown."""
-    mysql_log.replace_reigns({m.first_slot: m.reign for m in masters.values()})
+def store_terms(masters: Masters) -> None:
+    """Store the terms of all masters, after all transactions that read the rows before ended.
+    Three statements, six if other terms were stored. Raises MysqlDown."""
+    mysql_log.replace_terms({m.first_slot: m.term for m in masters.values()})

@@ -1,4 +1,4 @@
-"""The log lock: shared by transactions that append to the log, exclusive for its readers."""
+"""The log barrier: shared by transactions that append to the log, exclusive for its readers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from local.stack.servers import connect_mysql
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import LockTimeout
 from plaza.infra.redis.masters import Master
-from plaza.reactions import mysql_log, persist, reign_guard
+from plaza.reactions import mysql_log, persist, term_guard
 from tests.support.consumers import make_event
 from tests.support.plaza import World
 from tests.support.stores import POST, counter
@@ -34,7 +34,7 @@ def is_locked(other: Connection[Cursor], lock: str = "FOR UPDATE NOWAIT") -> boo
     """Return whether another client does not get the lock of the log."""
     with other.cursor() as cursor:
         try:
-            cursor.execute(f"SELECT id FROM log_gate WHERE id = 1 {lock}")
+            cursor.execute(f"SELECT id FROM log_barrier WHERE id = 1 {lock}")
         except OperationalError:
             return True
     other.rollback()
@@ -65,16 +65,16 @@ def test_a_batch_holds_the_lock_while_it_is_logged(
     assert (locked, counter()) == ([True], 1)
 
 
-def test_reigns_are_not_replaced_while_a_transaction_holds_the_gate(
+def test_terms_are_not_replaced_while_a_transaction_holds_the_barrier(
     other: Connection[Cursor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_log, "LOCK_TIMEOUT_S", 1)
     masters = {"{0": Master(0, "a", "")}
     with other.cursor() as cursor:
-        cursor.execute("SELECT id FROM log_gate WHERE id = 1 LOCK IN SHARE MODE")
+        cursor.execute("SELECT id FROM log_barrier WHERE id = 1 LOCK IN SHARE MODE")
     with pytest.raises(LockTimeout):
-        reign_guard.store_reigns(masters)
-    assert mysql.fetch_all("SELECT reign FROM redis_reign") == []
+        term_guard.store_terms(masters)
+    assert mysql.fetch_all("SELECT term FROM redis_term") == []
     other.rollback()
-    reign_guard.store_reigns(masters)
-    assert mysql.fetch_all("SELECT reign FROM redis_reign") == [("a",)]
+    term_guard.store_terms(masters)
+    assert mysql.fetch_all("SELECT term FROM redis_term") == [("a",)]
