@@ -69,18 +69,20 @@ def test_concurrent_followers_are_counted_once_each(
     anonymous: Client,
     totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    [(star_id, _)], fans = make_users(1), make_users(12)
-    path = f"/users/{star_id}/followers/me"
+    [(celebrity_id, _)], fans = make_users(1), make_users(12)
+    path = f"/users/{celebrity_id}/followers/me"
     with ThreadPoolExecutor(6) as crowd:
         replies = list(crowd.map(lambda fan: fan[1]("PUT", path), fans * 3))
     assert {reply.status for reply in replies} == {200}
     assert sum(reply.json["changed"] for reply in replies) == 12
-    wait_until("all are counted", lambda: totals(star_id) == ((12, 0), (12, 0)))
+    wait_until("all are counted", lambda: totals(celebrity_id) == ((12, 0), (12, 0)))
     expected = sorted(fan_id for fan_id, _ in fans)
     wait_until(  # a list shows what was acknowledged, which follows the commit
         "all are listed",
         lambda: (
-            sorted(map(int, listed(anonymous.plaza.users.list_followers(str(star_id), limit=2))))
+            sorted(
+                map(int, listed(anonymous.plaza.users.list_followers(str(celebrity_id), limit=2)))
+            )
             == expected
         ),
     )

@@ -165,8 +165,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "an entry of the future is due": Mutation(
         "SWEEP",
-        "if grace_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
-        "if grace_us <= 0 then return true end",
+        "if resend_after_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
+        "if resend_after_us <= 0 then return true end",
         ("an entry of the future", "clock back"),
     ),
     "a commit of an old epoch confirms nothing": Mutation(

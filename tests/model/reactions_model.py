@@ -79,7 +79,7 @@ CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 1
 GATE_TIMEOUT_S, HYDRATE_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_000
 PROVISIONAL_ORDER_S = 0.002
 LEASES_MS = (30, 500)  # of real time; a run has one of them
-GRACE_US = 300_000
+RESEND_AFTER_US = 300_000
 HOUR_US = 3_600_000_000
 PAGE_OF_READERS = 3
 STALLED_SHARE = 0.3  # of the processes, after a read that may become old
@@ -270,8 +270,9 @@ class Run:
         request.ended = self.scheduler.steps
         self.stats[request.result] += 1
         self.note(f"{actor} {'+' if want else '-'} {kind.name} {target}: {request.result}")
-        # A slower one may have been saved after the grace, and forgotten, before it was repeated.
-        if time.monotonic() - began_s < GRACE_US / 1e6:
+        # A slower one may have been saved after ``resend_after_s``, and forgotten, before it was
+        # repeated.
+        if time.monotonic() - began_s < RESEND_AFTER_US / 1e6:
             self._check_result(actor, requests)
 
     def _check_result(self, actor: int, requests: Sequence[Request]) -> None:
@@ -360,8 +361,9 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                # The grace is longer than a request: its entry is not sent before its reply.
-                sweep.sweep_outbox(grace_us=GRACE_US)
+                # ``resend_after_us`` is longer than a request: its entry is not sent before its
+                # reply.
+                sweep.sweep_outbox(resend_after_us=RESEND_AFTER_US)
                 if self.masters:
                     failover_recovery.acknowledge_after_failover()
 
@@ -673,7 +675,7 @@ class Run:
                 self.queues.drain()
             else:
                 self.world.let_sweeps_be_due()
-                sweep.sweep_outbox(grace_us=0)
+                sweep.sweep_outbox(resend_after_us=0)
                 if self.masters:
                     failover_recovery.acknowledge_after_failover()
                 if not any(self.queues.messages.values()) and self.is_quiet():

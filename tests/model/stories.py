@@ -40,10 +40,10 @@ from tests.model.reactions_model import (
     ACTORS,
     AUTHORS,
     CAP,
-    GRACE_US,
     HOUR_US,
     MAX_FOLLOWED,
     PAGE_OF_READERS,
+    RESEND_AFTER_US,
     Run,
     Trouble,
     begin_empty,
@@ -156,7 +156,7 @@ def _settle(run: Run) -> None:
         run.queues.drain()
         run.scheduler.clock.advance(2_000_000)
         run.world.let_sweeps_be_due()
-        sweep.sweep_outbox(grace_us=0)
+        sweep.sweep_outbox(resend_after_us=0)
         run.queues.drain()
 
 
@@ -479,7 +479,7 @@ def _lost_commit(run: Run, moment: int) -> bool:
     run.jump()
     run.scheduler.clock.advance(2_000_000)
     if moment == 0:
-        sweep.sweep_outbox(grace_us=GRACE_US)
+        sweep.sweep_outbox(resend_after_us=RESEND_AFTER_US)
         _check_answer(run, {1, 2})
         return True
     _publish_provisional(run, 3)
@@ -509,9 +509,9 @@ def _row_of_the_future(run: Run, moment: int) -> bool:
 
 
 def _check_swept(run: Run, on: set[int]) -> None:
-    """Check that a sweep after the grace sends what MySQL lacks."""
+    """Check that a sweep after ``resend_after_s`` sends what MySQL lacks."""
     run.scheduler.clock.advance(2_000_000)
-    sweep.sweep_outbox(grace_us=GRACE_US)
+    sweep.sweep_outbox(resend_after_us=RESEND_AFTER_US)
     run.queues.drain()
     assert _count_rows(run) == len(on), f"{_count_rows(run)} rows after a sweep, on: {on}"
     _check_answer(run, on)

@@ -223,7 +223,7 @@ class Run:
             self.queues.drain()
             self.world.let_sweeps_be_due()
             published = publish.publish_unsent()
-            swept = sweep.sweep_outbox(grace_us=0)
+            swept = sweep.sweep_outbox(resend_after_us=0)
             is_empty = not any(self.queues.messages.values())
             # A target that misses a commit stays in the index until it is loaded again.
             if published + swept == 0 and is_empty and not find_keys("{*}:outboxes"):
@@ -305,7 +305,7 @@ def test_every_feed_equals_the_feed_by_mysql_after_failures(
             "content",
             "content_counter",
             "user_counter",
-            "star",
+            "celebrity",
         ):
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")

@@ -161,7 +161,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "spilled_message": Table("infra/queues/spill", AUDITED),
     "stale_list": Table("recommendations", _PROGRESS),
-    "star": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
+    "celebrity": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
     "switch_change": Table("switches", _UNCOUNTED, {"changed_by": _OPERATOR}),
     "user": Table("users", _UNCOUNTED, {"id": User(EXPORTED, ERASED)}),
     "user_block": Table(

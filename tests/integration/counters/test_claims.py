@@ -213,7 +213,7 @@ def test_random_follows_never_exceed_the_limit(
             events = events[-12:]
         assert following() <= limit
     plaza.let_sweeps_be_due()
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     plaza.queues.drain()
     on = mysql.fetch_all("SELECT COUNT(*) FROM reaction WHERE actor_id = 7 AND state = 1")[0][0]
     assert counters.read_users([USER])[USER].following_total == following() == on <= limit

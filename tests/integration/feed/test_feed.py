@@ -316,8 +316,8 @@ def test_a_failure_of_redis_is_reported_as_such_without_a_fallback_token(
     forget()
 
 
-def test_missing_posts_of_a_star_are_read_from_mysql(world: World) -> None:
-    mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
+def test_missing_posts_of_a_celebrity_are_read_from_mysql(world: World) -> None:
+    mysql.write("INSERT INTO celebrity (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
     redis.execute("FLUSHALL")
     queries.read_feed(ME, None, 5)
     world.queues.drain()

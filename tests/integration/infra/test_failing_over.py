@@ -276,6 +276,6 @@ def test_a_statement_that_a_demoted_writer_refused_is_repeated_on_a_new_connecti
     execute = Cursor.execute
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pymysql.cursors.Cursor.execute", refuse_once)
-        assert mysql.write("DELETE FROM star") == 0
-    assert attempts.count("DELETE FROM star") == 2
+        assert mysql.write("DELETE FROM celebrity") == 0
+    assert attempts.count("DELETE FROM celebrity") == 2
     forget()

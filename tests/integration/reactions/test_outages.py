@@ -83,7 +83,7 @@ def test_a_like_without_queue_and_mysql_is_provisional_and_saved_by_the_sweeper(
     assert set(outbox()) == {1, 7}
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_outbox(grace_us=0) == 2
+    assert sweep.sweep_outbox(resend_after_us=0) == 2
     plaza.queues.drain()
     assert (outbox(), counter(), total()) == ({}, 2, 2)
 

@@ -51,7 +51,10 @@ READERS = {
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "counters": ({"content"}, "the counter of a shop begins as a count of its reviews"),
     "event_log": ({"log_barrier", "reaction_log"}, "reactions and follows are events, too"),
-    "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
+    "feed": (
+        {"content", "reaction", "user_counter"},
+        "pages join follows with posts and celebrities",
+    ),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),

@@ -33,7 +33,7 @@ class FeedEntry(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A user's inbox, or the newest posts by the user (kept for stars only)."""
+    """A user's inbox, or the newest posts by the user (kept for celebrities only)."""
 
     kind: Literal["inbox", "posts"]
     user_id: ID
@@ -45,7 +45,7 @@ class Timeline(NamedTuple):
 
 class Followee(NamedTuple):
     user_id: int
-    star: bool
+    celebrity: bool
 
 
 class OlderPart(NamedTuple):

@@ -1,4 +1,4 @@
-"""Read the feed: from the inbox and the posts of stars, and below their floors from MySQL."""
+"""Read the feed: from the inbox and the posts of celebrities, and below their floors from MySQL."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def _read_below(
 
 
 def _read_hot(user_id: int, after: ListPosition | None, count: int) -> tuple[int, list[FeedEntry]]:
-    """Return the highest floor of the inbox and its stars, and ``count`` entries above it. At most
-    two round trips. Raises RedisDown."""
+    """Return the highest floor of the inbox and its celebrities, and ``count`` entries above it. At
+    most two round trips. Raises RedisDown."""
     inbox = Timeline(INBOX, user_id)
     pages = dict(zip([inbox], redis_store.read_pages([inbox], after, count), strict=True))
-    if stars := [Timeline(POSTS, star) for star in pages[inbox].stars]:
-        pages |= zip(stars, redis_store.read_pages(stars, after, count), strict=True)
+    if celebrities := [Timeline(POSTS, celebrity) for celebrity in pages[inbox].celebrities]:
+        pages |= zip(celebrities, redis_store.read_pages(celebrities, after, count), strict=True)
     if due := [timeline for timeline, page in pages.items() if page.rebuild_due]:
         request_rebuild(due)
     floor_us = max(page.floor_us for page in pages.values())

@@ -31,7 +31,7 @@ def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 
 
 def sweep_all(
-    targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
+    targets: Sequence[tuple[Kind, Target]], resend_after_us: int, count: int, max_wait_us: int
 ) -> list[SweptTarget]:
     """Return a page of the outbox of each target, about ``count`` entries, with what is due."""
     calls = []
@@ -41,7 +41,7 @@ def sweep_all(
             Call(
                 SWEEP,
                 (keys.meta, keys.outbox, keys.outboxes, keys.sweep),
-                (term_of(keys), keys.member, grace_us, count, max_wait_us),
+                (term_of(keys), keys.member, resend_after_us, count, max_wait_us),
             )
         )
     replies = redis.run_all(calls)

@@ -69,7 +69,7 @@ def _of_inbox(key: str) -> int | None:
     return inbox.user_id if inbox and is_compared else None
 
 
-def _of_star(key: str) -> int | None:
+def _of_celebrity(key: str) -> int | None:
     timeline = feed.owner_of(key)
     return timeline.user_id if timeline and timeline.kind == "posts" else None
 
@@ -93,7 +93,9 @@ LISTS: dict[str, DerivedList] = {
     },
     "bell-cache": DerivedList(bells.owner_of_key, bells.compare, bells.drop_bells),
     "inbox": DerivedList(_of_inbox, feed.compare_inboxes, feed.drop_inboxes),
-    "star-posts": DerivedList(_of_star, feed.compare_star_posts, feed.drop_star_posts),
+    "celebrity-posts": DerivedList(
+        _of_celebrity, feed.compare_celebrity_posts, feed.drop_celebrity_posts
+    ),
     "check-ins": DerivedList(checkins.owner_of_key, checkins.compare, checkins.drop),
     "shop": DerivedList(_of_no_key, shops.compare, shops.repair, owner="shop"),
     "voucher": DerivedList(_of_no_key, sales.compare_filter, sales.add_to_filter, owner="voucher"),

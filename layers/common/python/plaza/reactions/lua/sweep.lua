@@ -6,7 +6,7 @@
   KEYS[4]  {<shard>}:<kind>:<target>:sweep   string: swept:began:cursor:oldest
   ARGV[1]  term of this node
   ARGV[2]  member: the target's name in outboxes
-  ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
+  ARGV[3]  resend_after_us: time that an entry may wait for its consumer, microseconds
   ARGV[4]  count: approximate number of entries to scan
   ARGV[5]  maximum wait until an entry is sent again, microseconds
 
@@ -28,7 +28,7 @@
 --!include outbox
 local meta_key, outbox, index, sweep, member = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[2]
 local time = redis.call('TIME')
-local now_us, grace_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV[3]), tonumber(ARGV[5])
+local now_us, resend_after_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 
 local meta = read_meta(meta_key, ARGV[1], 'blocked')
 local blocked = meta and tonumber(meta.blocked)
@@ -55,7 +55,7 @@ local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
 local result = {code, meta and string.format('%.0f', meta.db_version) or '0', progress, '', ''}
 for i = 1, #page[2], 2 do
   local version = tonumber(string.match(page[2][i + 1], ':(%d+):'))
-  if is_due(version, swept_us, now_us, grace_us, max_wait_us) then
+  if is_due(version, swept_us, now_us, resend_after_us, max_wait_us) then
     result[#result + 1], result[#result + 2] = page[2][i], page[2][i + 1]
   end
   oldest_us = math.min(oldest_us, is_ahead(version, now_us) and indexed_us or version)

@@ -78,10 +78,10 @@ CREATE TABLE IF NOT EXISTS report (
 );
 
 -- feed: an author whose posts are pulled by readers, not pushed to followers. Never deleted.
-CREATE TABLE IF NOT EXISTS star (
+CREATE TABLE IF NOT EXISTS celebrity (
   user_id   BIGINT      NOT NULL,
   since     DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-  announced TINYINT     NOT NULL DEFAULT 0 COMMENT '1: all followers'' inboxes have the star; until then posts are pushed',
+  announced TINYINT     NOT NULL DEFAULT 0 COMMENT '1: all followers'' inboxes have the celebrity; until then posts are pushed',
   PRIMARY KEY (user_id)
 );
 
