@@ -214,7 +214,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def delete_runs() -> None:
     for table in (
         "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
-        "reconciliation_round", "reconciliation_mark",
+        "reconciliation_cycle", "reconciliation_dirty",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
 

@@ -119,9 +119,9 @@ TABLES: Mapping[str, Table] = {
     "reconciliation_finding": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),
-    "reconciliation_mark": Table("reconciliation", _PROGRESS),
+    "reconciliation_dirty": Table("reconciliation", _PROGRESS),
     "reconciliation_part": Table("reconciliation", _PROGRESS),
-    "reconciliation_round": Table("reconciliation", _PROGRESS),
+    "reconciliation_cycle": Table("reconciliation", _PROGRESS),
     "reconciliation_suspect": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),

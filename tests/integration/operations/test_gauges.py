@@ -249,8 +249,8 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
         "outboxes",
         "polls_per_min",
         "reactions_saved_per_min",
-        "round_late_h",
-        "round_progress_pct",
+        "cycle_late_h",
+        "cycle_progress_pct",
         "screens",
         "spilled_messages",
     }

@@ -63,7 +63,7 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     redis.execute("FLUSHALL")
     write_old_post(34, CELEBRITY)
     mysql.write("INSERT INTO celebrity (user_id, announced) VALUES (%s, 1)", (CELEBRITY,))
-    monkeypatch.setattr(derived_lists, "is_in_share", lambda _: True)
+    monkeypatch.setattr(derived_lists, "is_in_quota", lambda _: True)
     rebuild.rebuild([TIMELINES])
     read_all()
     return plaza
@@ -250,4 +250,4 @@ def test_more_users_cost_no_more_round_trips_and_statements(world: World) -> Non
     many = count_cost(world)
     nodes = len(redis.nodes())  # each may have keys of many users, and scans
     assert many[0] <= (few[0] + 2) * nodes
-    assert many[1] <= few[1] + 4, "the marks of what changed"
+    assert many[1] <= few[1] + 4, "the dirty rows"

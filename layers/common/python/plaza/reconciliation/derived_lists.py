@@ -4,7 +4,7 @@ A scan of Redis finds their keys, so each run compares all that Redis has. An in
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list
 drops it: its next reader loads it again. A sale is compared while no order changes it between both
 looks; else it is passed over, and compared when it is settled. Places and filters of shops and
-vouchers are compared by rounds of all ids, and projected again.
+vouchers are compared by cycles of all ids, and projected again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plaza.flash_sales import inspection as sales
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.runtime import clock
 from plaza.reactions import KINDS, Kind, Target, inspection
-from plaza.reconciliation.model import ROUND_S, Subject
+from plaza.reconciliation.model import CYCLE_S, Subject
 from plaza.shops import inspection as shops
 
 _DAY_S = 86_400
@@ -65,7 +65,7 @@ def _of_earliest(kind: Kind, target_type: str) -> DerivedList:
 
 def _of_inbox(key: str) -> int | None:
     inbox = feed.owner_of(key)
-    is_compared = inbox and inbox.kind == "inbox" and is_in_share(inbox.user_id)
+    is_compared = inbox and inbox.kind == "inbox" and is_in_quota(inbox.user_id)
     return inbox.user_id if inbox and is_compared else None
 
 
@@ -75,12 +75,12 @@ def _of_celebrity(key: str) -> int | None:
 
 
 def _of_no_key(_: str) -> None:
-    """A round of all ids compares it, because most keys have many owners."""
+    """A cycle of all ids compares it, because most keys have many owners."""
 
 
-def is_in_share(user_id: int) -> bool:
-    """Return whether a user belongs to the share of this day: each user does in one of 28 days."""
-    days = ROUND_S // _DAY_S
+def is_in_quota(user_id: int) -> bool:
+    """Return whether a user belongs to the quota of this day: each user does in one of 28 days."""
+    days = CYCLE_S // _DAY_S
     return user_id % days == int(clock.now_s() // _DAY_S) % days
 
 

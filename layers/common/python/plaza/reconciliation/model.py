@@ -17,9 +17,9 @@ from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
 
 MAX_DETAIL_CHARS = 400
 MAX_FINDINGS_PER_MESSAGE = 100
-ROUND_S = 28 * 86_400  # in which everything is compared once
+CYCLE_S = 28 * 86_400  # in which everything is compared once
 _DAY_S = 86_400
-MAX_HASTE = 4  # ordinary shares that a run takes at most of a round that is late
+MAX_HASTE = 4  # ordinary quotas that a run takes at most of a cycle that is late
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
@@ -104,8 +104,8 @@ class Tally:
         return self.targets + self.users + self.cached
 
 
-class RoundMove(NamedTuple):
-    """What a step changes of the round ``name``: where it continues, ``''`` at its end; how many
+class CycleMove(NamedTuple):
+    """What a step changes of the cycle ``name``: where it continues, ``''`` at its end; how many
     subjects it compared; whether it has ended."""
 
     name: str
@@ -118,8 +118,8 @@ class RoundMove(NamedTuple):
 class StepResult:
     """The result of a step: its part's new position, what it found, and parts to add to the run.
 
-    ``marks``: (name of a comparison, subject) that changed. ``unmarked``: the comparison whose
-    marks up to the position are dealt with.
+    ``dirty``: (name of a comparison, subject) that changed. ``cleaned``: the comparison whose
+    dirty rows up to the position were compared.
     """
 
     position: str
@@ -128,20 +128,20 @@ class StepResult:
     findings: list[Finding] = default(default_factory=list)
     suspects: list[Suspect] = default(default_factory=list)
     parts: list[str] = default(default_factory=list)
-    round: RoundMove | None = None
-    marks: list[tuple[str, int]] = default(default_factory=list)
-    unmarked: str | None = None
+    cycle: CycleMove | None = None
+    dirty: list[tuple[str, int]] = default(default_factory=list)
+    cleaned: str | None = None
 
 
 class RunPart(NamedTuple):
-    """A part of a run, its position, and what it did so far. ``share``: subjects that it compares
+    """A part of a run, its position, and what it did so far. ``quota``: subjects that it compares
     in this run; None: all."""
 
     run_id: int
     name: str
     position: str
     is_done: bool
-    share: int | None = None
+    quota: int | None = None
     steps: int = 0
     subjects: int = 0
 
@@ -151,11 +151,11 @@ class NewPart(NamedTuple):
 
     name: str
     position: str = ""
-    share: int | None = None
+    quota: int | None = None
 
 
-class Round(NamedTuple):
-    """The open round of a comparison, or of the log.
+class Cycle(NamedTuple):
+    """The open cycle of a comparison, or of the log.
 
     ``open_s``: seconds since it began. ``ended_s``: since the end of the latest complete one, None
     before the first.
@@ -169,7 +169,7 @@ class Round(NamedTuple):
 
 
 class RollingComparison(NamedTuple):
-    """A comparison of subjects with ids: in each run those that changed, and a share of all.
+    """A comparison of subjects with ids: in each run those that changed, and a quota of all.
 
     ``compare_range(after_id)``: compares the next subjects; ``position`` of its result is the last
     id, ``is_last`` whether none follow. ``estimate_left(after_id)``: about how many follow.
@@ -246,17 +246,17 @@ class Comparison(NamedTuple):
     is_conclusive: bool = True
 
 
-def compute_share(compared: int, left: int, open_s: float, interval_s: float) -> int:
-    """Return how many of the ``left`` subjects of a round a run compares, so that the round ends
+def compute_quota(compared: int, left: int, open_s: float, interval_s: float) -> int:
+    """Return how many of the ``left`` subjects of a cycle a run compares, so that the cycle ends
     28 days after it began.
 
-    ``compared``: subjects so far. ``open_s``: age of the round. ``interval_s``: time between runs.
-    A round that is late takes four ordinary shares at most.
+    ``compared``: subjects so far. ``open_s``: age of the cycle. ``interval_s``: time between runs.
+    A cycle that is late takes four ordinary quotas at most.
     """
-    interval_s = min(max(interval_s, _DAY_S), ROUND_S)
-    left_s = ROUND_S - max(open_s, 0)
-    limit = math.ceil(MAX_HASTE * (compared + left) * interval_s / ROUND_S)
-    if left_s <= interval_s:  # the last run of the round: ``left`` may be an underestimate
+    interval_s = min(max(interval_s, _DAY_S), CYCLE_S)
+    left_s = CYCLE_S - max(open_s, 0)
+    limit = math.ceil(MAX_HASTE * (compared + left) * interval_s / CYCLE_S)
+    if left_s <= interval_s:  # the last run of the cycle: ``left`` may be an underestimate
         return limit
     return min(math.ceil(left * interval_s / left_s), limit)
 

@@ -8,10 +8,10 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
-from plaza.reconciliation import mysql_runs, rounds, run_steps
+from plaza.reconciliation import cycles, mysql_runs, run_steps
+from plaza.reconciliation.cycles import CHANGED, LOG_PART
 from plaza.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
 from plaza.reconciliation.queues import COMPARISONS
-from plaza.reconciliation.rounds import LOG_PART, MARKED
 from plaza.reconciliation.run_steps import RECHECK, SEND_REPAIRS
 
 __all__ = [
@@ -37,12 +37,12 @@ def start() -> int:
     MysqlDown, RedisDown, QueueDown.
     """
     run_id, began = mysql_runs.begin(*run_steps.plan())
-    progress = rounds.read_progress()
+    progress = cycles.read_progress()
     record(
         "reconciliation_started",
         {
             "runs_resumed": int(not began),
-            "round_late_h": progress["round_late_h"],
+            "cycle_late_h": progress["cycle_late_h"],
             "changes_age_h": progress["changes_age_h"],
         },
         run=run_id,
@@ -125,7 +125,7 @@ def _prefixes_of_added(name: str) -> tuple[str, ...]:
     if name.startswith("targets:"):
         return ("filter:",)
     if name == LOG_PART:
-        return (MARKED,)
+        return (CHANGED,)
     if name in run_steps.ROLLING:
         return ()
     return ("filter:", "redis:") if name.startswith("redis:") else ()

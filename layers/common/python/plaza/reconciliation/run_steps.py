@@ -2,17 +2,17 @@
 
 A run has these parts:
 
-    targets:<type>               a share of all targets: counters, what they count, sorted lists
-    users                        a share of all users: the same
-    log, changed:...             targets and users that changed (``rounds``)
-    targets:shop                 a share of all shops: counters and their reviews
-    votes                        a share of all reviews: votes and slots
-    shops, vouchers              a share of all shops and vouchers: places, filters of ids
+    targets:<type>               a quota of all targets: counters, what they count, sorted lists
+    users                        a quota of all users: the same
+    log, changed:...             targets and users that changed (``cycles``)
+    targets:shop                 a quota of all shops: counters and their reviews
+    votes                        a quota of all reviews: votes and slots
+    shops, vouchers              a quota of all shops and vouchers: places, filters of ids
     hours                        hourly likes of posts: of yesterday, and of eight days if they fit
-    bells                        a share of all bells: their unread groups and blocks
-    groups                       a share of all users with a bell: the rows that their groups count
+    bells                        a quota of all bells: their unread groups and blocks
+    groups                       a quota of all users with a bell: the rows that their groups count
     redis:<node>                 keys of a node: targets, projections of counters, derived lists
-    filter:<kind>:<type>:<id>    actors of a target in the share that has a Bloom filter
+    filter:<kind>:<type>:<id>    actors of a target in the quota that has a Bloom filter
     recheck                      suspects of the parts above, compared a second time
     repairs                      findings, sent to the queue ``repairs``
 
@@ -34,14 +34,15 @@ from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
 from plaza.reactions.model import CachedTarget
 from plaza.recommendations import post_hours, vote_roll_up
 from plaza.reconciliation import (
+    cycles,
     derived_lists,
     mysql_counts,
-    mysql_rounds,
+    mysql_cycles,
     mysql_runs,
     redis_scan,
-    rounds,
 )
 from plaza.reconciliation.comparison import compare_subjects
+from plaza.reconciliation.cycles import CHANGED, MIN_STEPS
 from plaza.reconciliation.model import (
     BELL_BLOCKS,
     BELL_FRESH,
@@ -73,7 +74,6 @@ from plaza.reconciliation.model import (
     compare_counts,
 )
 from plaza.reconciliation.queues import REPAIRS
-from plaza.reconciliation.rounds import MARKED, MIN_STEPS
 from plaza.shops import inspection as shops
 
 HOURS_PART = "hours"
@@ -91,9 +91,9 @@ _MAX_DENIED = 20
 
 
 def plan() -> tuple[list[NewPart], dict[str, int]]:
-    """Return the parts that a run begins with, and name -> expected subjects of each round.
+    """Return the parts that a run begins with, and name -> expected subjects of each cycle.
     Raises RedisDown, MysqlDown."""
-    parts, expected = rounds.plan(ROLLING.values())
+    parts, expected = cycles.plan(ROLLING.values())
     nodes = redis_scan.read_nodes()
     return [*parts, NewPart(HOURS_PART), *(NewPart(f"redis:{node}") for node in nodes)], expected
 
@@ -105,15 +105,15 @@ def execute(part: RunPart) -> StepResult:
     Raises MysqlDown, RedisDown, QueueDown.
     """
     if comparison := ROLLING.get(part.name):
-        return rounds.advance(part, comparison)
-    if comparison := ROLLING.get(part.name.removeprefix(MARKED)):
-        return rounds.compare_marked(int(part.position or 0), comparison)
+        return cycles.advance(part, comparison)
+    if comparison := ROLLING.get(part.name.removeprefix(CHANGED)):
+        return cycles.compare_dirty(int(part.position or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
         case "hours":
             return _compare_hours(part)
         case "log":
-            return rounds.mark_changes(int(part.position or 0), ROLLING.values())
+            return cycles.find_changes(int(part.position or 0), ROLLING.values())
         case "redis":
             return _scan_node(of, int(part.position or 0))
         case "filter":
@@ -160,7 +160,7 @@ def _list_filters(target_type: str, rows: Counts) -> list[str]:
 
 def _compare_changed_targets(target_type: str, ids: Sequence[int]) -> StepResult:
     sizes = mysql_counts.read_target_sizes(target_type, ids)
-    chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
+    chosen, last_id = cycles.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
     result = StepResult(str(last_id), is_last=False, tally=Tally(changed=len(chosen)))
     if chosen:
         counted = mysql_counts.count_given_targets(target_type, chosen)
@@ -297,7 +297,7 @@ def _compare_listed(
 
 def _compare_changed_users(ids: Sequence[int]) -> StepResult:
     sizes = mysql_counts.read_user_sizes(ids)
-    chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
+    chosen, last_id = cycles.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
     result = StepResult(str(last_id), is_last=False, tally=Tally(changed=len(chosen)))
     if chosen:
         counted = mysql_counts.count_given_users(chosen)
@@ -314,7 +314,7 @@ ROLLING: dict[str, RollingComparison] = {
                 partial(_compare_targets, target_type),
                 partial(mysql_counts.estimate_targets, target_type),
                 partial(_compare_changed_targets, target_type),
-                partial(mysql_rounds.find_changed_targets, target_type),
+                partial(mysql_cycles.find_changed_targets, target_type),
             )
             for target_type in TYPES
         ),

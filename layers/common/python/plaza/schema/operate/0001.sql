@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS reconciliation_part (
   part      VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   position  VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'the cursor',
   is_done   TINYINT      NOT NULL DEFAULT 0,
-  share     BIGINT       NULL COMMENT 'subjects to compare in this run; NULL: all',
+  quota     BIGINT       NULL COMMENT 'subjects to compare in this run; NULL: all',
   steps     INT          NOT NULL DEFAULT 0 COMMENT 'steps so far',
   targets   BIGINT       NOT NULL DEFAULT 0,
   relations BIGINT       NOT NULL DEFAULT 0,
@@ -55,20 +55,20 @@ CREATE TABLE IF NOT EXISTS reconciliation_part (
   PRIMARY KEY (run_id, part)
 );
 
--- reconciliation: where a comparison continues, and the progress of its open round. Of the name "log": the seq up to
--- which events of reaction_log are marked, and when the latest run had marked all of them.
-CREATE TABLE IF NOT EXISTS reconciliation_round (
+-- reconciliation: where a comparison continues, and the progress of its open cycle. Of the name "log": the seq up to
+-- which events of reaction_log have dirty rows, and when the latest run had added all of them.
+CREATE TABLE IF NOT EXISTS reconciliation_cycle (
   name     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of the comparison: users, targets:post',
-  position VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'compared up to here, inclusive; empty: the round has ended',
-  compared BIGINT      NOT NULL DEFAULT 0 COMMENT 'subjects compared in the round',
-  expected BIGINT      NOT NULL DEFAULT 0 COMMENT 'about how many subjects the whole round has; 0 of the log',
+  position VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'compared up to here, inclusive; empty: the cycle has ended',
+  compared BIGINT      NOT NULL DEFAULT 0 COMMENT 'subjects compared in the cycle',
+  expected BIGINT      NOT NULL DEFAULT 0 COMMENT 'about how many subjects the whole cycle has; 0 of the log',
   began_at DATETIME(6) NOT NULL,
-  ended_at DATETIME(6) NULL COMMENT 'end of the latest complete round',
+  ended_at DATETIME(6) NULL COMMENT 'end of the latest complete cycle',
   PRIMARY KEY (name)
 );
 
 -- reconciliation: a subject that changed since it was compared last.
-CREATE TABLE IF NOT EXISTS reconciliation_mark (
+CREATE TABLE IF NOT EXISTS reconciliation_dirty (
   name       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of the comparison',
   subject_id BIGINT      NOT NULL,
   PRIMARY KEY (name, subject_id)

@@ -1,4 +1,4 @@
-"""Rounds: each run compares what changed, and a share of everything that ends in 28 days."""
+"""Cycles: each run compares what changed, and a quota of everything that ends in 28 days."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import FOLLOW, LIKE, Target, react, reaction_log
 from plaza.reconciliation import (
     RunReport,
+    cycles,
     mysql_counts,
-    mysql_rounds,
+    mysql_cycles,
     mysql_runs,
     orchestrator,
-    rounds,
     run_steps,
 )
 from plaza.reconciliation.model import MAX_HASTE, MAX_ID
@@ -27,13 +27,13 @@ from tests.support.reconciliations import run
 from tests.support.stores import add_users
 
 AUTHOR, FAN = 1, 2
-POSTS = range(101, 157)  # two for each day of a round
+POSTS = range(101, 157)  # two for each day of a cycle
 
 
 @pytest.fixture
 def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """56 posts with a like each, all compared once; a step is one post, a share has no minimum."""
-    monkeypatch.setattr(rounds, "MIN_STEPS", 1)
+    """56 posts with a like each, all compared once; a step is one post, a quota has no minimum."""
+    monkeypatch.setattr(cycles, "MIN_STEPS", 1)
     monkeypatch.setattr(mysql_counts, "_MAX_COUNTERS", 1)
     add_users(AUTHOR, FAN, 3)
     for post in POSTS:
@@ -42,7 +42,7 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     plaza.queues.drain()
     mysql.write("UPDATE user_counter SET posts_total = %s WHERE user_id = 1", (len(POSTS),))
     mysql.write(
-        "INSERT INTO reconciliation_round (name, position, began_at) VALUES ('log', %s, NOW(6))",
+        "INSERT INTO reconciliation_cycle (name, position, began_at) VALUES ('log', %s, NOW(6))",
         (reaction_log.read_log_head(),),
     )
     return plaza
@@ -62,7 +62,7 @@ def pass_time(days: int) -> None:
         (days, days),
     )
     mysql.write(
-        "UPDATE reconciliation_round SET began_at = began_at - INTERVAL %s DAY,"
+        "UPDATE reconciliation_cycle SET began_at = began_at - INTERVAL %s DAY,"
         " ended_at = ended_at - INTERVAL %s DAY",
         (days, days),
     )
@@ -81,14 +81,14 @@ def targets_of(report: RunReport) -> list[str]:
 
 
 def position(name: str = "targets:post") -> str:
-    return mysql_rounds.read_rounds()[name].position
+    return mysql_cycles.read_cycles()[name].position
 
 
-def marks() -> list[tuple[str, int]]:
-    return mysql.fetch_all("SELECT name, subject_id FROM reconciliation_mark ORDER BY 1, 2")
+def dirty() -> list[tuple[str, int]]:
+    return mysql.fetch_all("SELECT name, subject_id FROM reconciliation_dirty ORDER BY 1, 2")
 
 
-# ---------------------------------------------------------------- shares
+# ---------------------------------------------------------------- quotas
 
 
 def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
@@ -100,16 +100,16 @@ def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
         if report.differing:
             break
     assert sum(compared) == len(POSTS)
-    assert max(compared) <= 4, "an ordinary share is two posts, an estimate may be wrong by half"
+    assert max(compared) <= 4, "an ordinary quota is two posts, an estimate may be wrong by half"
     assert targets_of(report) == [f"post:{POSTS[-1]}"]
     assert report.repaired == report.differing == 1
-    assert position() == "", "the round has ended"
-    assert mysql_rounds.read_rounds()["targets:post"].ended_s == 0
+    assert position() == "", "the cycle has ended"
+    assert mysql_cycles.read_cycles()["targets:post"].ended_s == 0
 
 
-def test_the_next_round_begins_with_the_run_after_the_last_share(world: World) -> None:
+def test_the_next_round_begins_with_the_run_after_the_last_quota(world: World) -> None:
     mysql.write(
-        "INSERT INTO reconciliation_round (name, position, compared, began_at) VALUES"
+        "INSERT INTO reconciliation_cycle (name, position, compared, began_at) VALUES"
         " ('targets:post', %s, 54, NOW(6) - INTERVAL 28 DAY)",
         (POSTS[-2] - 1,),
     )
@@ -119,20 +119,20 @@ def test_the_next_round_begins_with_the_run_after_the_last_share(world: World) -
     report = run_tomorrow(world)
     assert targets_of(report) == [f"post:{POSTS[0]}"]
     assert int(position()) in POSTS
-    assert mysql_rounds.read_rounds()["targets:post"].open_s < 60
+    assert mysql_cycles.read_cycles()["targets:post"].open_s < 60
 
 
 def test_a_small_table_is_compared_whole_each_night(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "MIN_STEPS", 100)
+    monkeypatch.setattr(cycles, "MIN_STEPS", 100)
     assert [run_tomorrow(world).tally.targets for _ in range(2)] == [len(POSTS)] * 2
 
 
 def test_a_run_whose_parts_have_no_share_compares_everything(world: World) -> None:
-    """A share of NULL is everything."""
+    """A quota of NULL is everything."""
     orchestrator.start()
-    mysql.write("UPDATE reconciliation_part SET share = NULL")
+    mysql.write("UPDATE reconciliation_part SET quota = NULL")
     world.queues.drain()
     assert orchestrator.read_reports()[0].tally.targets == len(POSTS)
 
@@ -151,7 +151,7 @@ def test_a_changed_target_is_compared_wherever_the_round_is(world: World) -> Non
     report = run_tomorrow(world)
     assert targets_of(report) == [f"post:{POSTS[50]}"] * 2, "all its counters are compared"
     assert report.tally.changed == 2, "the post and its author"
-    assert marks() == []
+    assert dirty() == []
     damage(POSTS[50])
     assert targets_of(run_tomorrow(world)) == [], "it is compared once"
 
@@ -161,7 +161,7 @@ def test_users_of_changed_reactions_are_compared(
 ) -> None:
     monkeypatch.setattr(mysql_counts, "_MAX_TEXTS", 1)
     mysql.write(
-        "INSERT INTO reconciliation_round (name, position, began_at) VALUES ('users', %s, NOW(6))",
+        "INSERT INTO reconciliation_cycle (name, position, began_at) VALUES ('users', %s, NOW(6))",
         (MAX_ID - 1,),
     )
     for user_id, column in ((AUTHOR, "likes_received_total"), (FAN, "following_total"),
@@ -177,13 +177,13 @@ def test_users_of_changed_reactions_are_compared(
     report = run(world)
     subjects = {(e.finding.subject.id, e.finding.subject.what) for e in report.examples}
     assert {(AUTHOR, "likes_received"), (FAN, "following"), (3, "followers")} <= subjects
-    assert marks() == []
+    assert dirty() == []
 
 
 def test_a_reaction_that_commits_during_a_run_is_compared_by_the_next(world: World) -> None:
     orchestrator.start()
     damage(POSTS[50])
-    log = mysql_runs.read_part(orchestrator.read_reports()[0].run_id, rounds.LOG_PART)
+    log = mysql_runs.read_part(orchestrator.read_reports()[0].run_id, cycles.LOG_PART)
     assert log is not None
     assert mysql_runs.commit_step(log, run_steps.execute(log))
     react.react(LIKE, Target("post", POSTS[50]), 3, True)
@@ -194,8 +194,8 @@ def test_a_reaction_that_commits_during_a_run_is_compared_by_the_next(world: Wor
 def test_marks_of_many_pages_are_compared_once_each(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "_EVENTS_PER_STEP", 3)
-    monkeypatch.setattr(rounds, "_MARKS_PER_STEP", 4)
+    monkeypatch.setattr(cycles, "_EVENTS_PER_STEP", 3)
+    monkeypatch.setattr(cycles, "_DIRTY_PER_STEP", 4)
     monkeypatch.setattr(mysql_counts, "MAX_RELATIONS", 12)
     for _ in range(2):
         for post in POSTS[10:20]:
@@ -206,11 +206,11 @@ def test_marks_of_many_pages_are_compared_once_each(
         damage(post, "collect_total")
     report = run(world)
     assert sorted(targets_of(report)) == [f"post:{post}" for post in POSTS[10:20]]
-    assert report.tally.changed == 10, "the author has more rows than a step, so the share has it"
-    assert marks() == []
+    assert report.tally.changed == 10, "the author has more rows than a step, so the quota has it"
+    assert dirty() == []
 
 
-def test_a_changed_target_larger_than_a_step_is_left_to_its_share(
+def test_a_changed_target_larger_than_a_step_is_left_to_its_quota(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_counts, "MAX_RELATIONS", 1)
@@ -219,7 +219,7 @@ def test_a_changed_target_larger_than_a_step_is_left_to_its_share(
     world.queues.drain()
     damage(POSTS[31])
     report = run(world)
-    assert (targets_of(report), report.tally.changed, marks()) == ([], 0, [])
+    assert (targets_of(report), report.tally.changed, dirty()) == ([], 0, [])
 
 
 def test_marking_waits_for_a_transaction_with_a_lower_seq(world: World) -> None:
@@ -239,8 +239,8 @@ def test_marking_waits_for_a_transaction_with_a_lower_seq(world: World) -> None:
         mysql.run_in_transaction(lambda cursor: _append(cursor, POSTS[4]))
         after = int(position("log"))
         threading.Timer(0.3, may_commit.set).start()
-        result = rounds.mark_changes(after, run_steps.ROLLING.values())
-    assert {i for name, i in result.marks if name == "targets:post"} == {POSTS[3], POSTS[4]}
+        result = cycles.find_changes(after, run_steps.ROLLING.values())
+    assert {i for name, i in result.dirty if name == "targets:post"} == {POSTS[3], POSTS[4]}
 
 
 def _append(cursor: Cursor, post: int) -> None:
@@ -265,10 +265,10 @@ def _thread(work: object) -> Iterator[None]:
 # ---------------------------------------------------------------- interruptions, clocks
 
 
-def test_a_lost_message_loses_no_marks_and_no_share(
+def test_a_lost_message_loses_no_marks_and_no_quota(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "_EVENTS_PER_STEP", 3)
+    monkeypatch.setattr(cycles, "_EVENTS_PER_STEP", 3)
     monkeypatch.setattr(orchestrator, "MAX_RUN_S", 0)  # a message for each step
     for post in POSTS[10:20]:
         react.react(LIKE, Target("post", post), 3, True)
@@ -286,8 +286,8 @@ def test_a_lost_message_loses_no_marks_and_no_share(
     report = orchestrator.read_report(run_id)
     assert sorted(targets_of(report)) == [f"post:{post}" for post in POSTS[10:20]]
     assert report.tally.changed == 11
-    assert report.tally.targets == 2, "the share"
-    assert marks() == []
+    assert report.tally.targets == 2, "the quota"
+    assert dirty() == []
 
 
 def test_a_round_that_began_in_the_future_begins_now(world: World) -> None:
@@ -295,9 +295,9 @@ def test_a_round_that_began_in_the_future_begins_now(world: World) -> None:
     before = position()
     pass_time(-365)
     run(world)
-    rounds = mysql_rounds.read_rounds()
+    cycles = mysql_cycles.read_cycles()
     assert int(position()) > int(before), "it continues"
-    assert all(-1 <= r.open_s < 60 for r in rounds.values())
+    assert all(-1 <= r.open_s < 60 for r in cycles.values())
 
 
 def test_a_clock_that_jumps_ahead_makes_four_shares_at_most(world: World) -> None:
@@ -305,27 +305,27 @@ def test_a_clock_that_jumps_ahead_makes_four_shares_at_most(world: World) -> Non
     run_tomorrow(world)
     pass_time(365)
     assert 4 <= run(world).tally.targets <= MAX_HASTE * len(POSTS) / 28 + 1
-    assert rounds.read_progress()["round_late_h"] == (366 - 28) * 24
+    assert cycles.read_progress()["cycle_late_h"] == (366 - 28) * 24
     for _ in range(28 // MAX_HASTE):
         run_tomorrow(world)
-    assert rounds.read_progress()["round_late_h"] == 0
+    assert cycles.read_progress()["cycle_late_h"] == 0
 
 
 def test_progress_and_lateness_are_gauges(world: World) -> None:
-    assert rounds.read_progress() == {
-        "round_progress_pct": 100, "round_late_h": 0, "changes_age_h": 0,
+    assert cycles.read_progress() == {
+        "cycle_progress_pct": 100, "cycle_late_h": 0, "changes_age_h": 0,
     }  # fmt: skip
     run(world)
-    first = rounds.read_progress()
-    assert 0 < first["round_progress_pct"] < 20
+    first = cycles.read_progress()
+    assert 0 < first["cycle_progress_pct"] < 20
     pass_time(2)
-    assert rounds.read_progress() == first | {"changes_age_h": 48}
+    assert cycles.read_progress() == first | {"changes_age_h": 48}
     pass_time(28)
-    assert rounds.read_progress() == first | {"changes_age_h": 720, "round_late_h": 48}
+    assert cycles.read_progress() == first | {"changes_age_h": 720, "cycle_late_h": 48}
 
 
 def test_a_log_that_begins_anew_is_read_from_its_head(world: World) -> None:
     """As after MySQL was restored to an earlier moment."""
-    mysql.write("UPDATE reconciliation_round SET position = 10000000 WHERE name = 'log'")
+    mysql.write("UPDATE reconciliation_cycle SET position = 10000000 WHERE name = 'log'")
     run(world)
     assert int(position("log")) == reaction_log.read_log_head()

@@ -1,4 +1,4 @@
-"""Rounds in MySQL: where each comparison continues, what changed, and pages of the reaction log.
+"""Cycles in MySQL: where each comparison continues, what changed, and pages of the reaction log.
 
 All times are MySQL's, so that the clocks of functions do not matter.
 """
@@ -10,22 +10,22 @@ from itertools import pairwise
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.reconciliation.model import Round, RunPart, StepResult
+from plaza.reconciliation.model import Cycle, RunPart, StepResult
 
 LOG = "log"  # the name of the position in the reaction log
 
 
-def read_rounds() -> dict[str, Round]:
-    """Return name -> open round, of all comparisons and of the log. Raises MysqlDown."""
+def read_cycles() -> dict[str, Cycle]:
+    """Return name -> open cycle, of all comparisons and of the log. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
         SELECT name, position, compared, expected,
                TIMESTAMPDIFF(SECOND, began_at, UTC_TIMESTAMP(6)),
                TIMESTAMPDIFF(SECOND, ended_at, UTC_TIMESTAMP(6))
-        FROM reconciliation_round
+        FROM reconciliation_cycle
         """
     )
-    return {name: Round(*numbers) for name, *numbers in rows}
+    return {name: Cycle(*numbers) for name, *numbers in rows}
 
 
 def read_interval_s() -> int:
@@ -43,15 +43,15 @@ def read_interval_s() -> int:
 
 
 def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
-    """Begin the rounds that have ended, and continue the others. ``expected``: name -> about how
-    many subjects the round has.
+    """Begin the cycles that have ended, and continue the others. ``expected``: name -> about how
+    many subjects the cycle has.
 
-    A round that began in the future, because MySQL's clock was set back, begins now. Two
+    A cycle that began in the future, because MySQL's clock was set back, begins now. Two
     statements.
     """
     cursor.executemany(
         """
-        INSERT INTO reconciliation_round (name, expected, began_at)
+        INSERT INTO reconciliation_cycle (name, expected, began_at)
         VALUES (%s, %s, UTC_TIMESTAMP(6))
         ON DUPLICATE KEY UPDATE expected = VALUES(expected)
         """,
@@ -59,7 +59,7 @@ def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
     )
     cursor.execute(
         """
-        UPDATE reconciliation_round
+        UPDATE reconciliation_cycle
         SET compared = IF(position = '', 0, compared), began_at = UTC_TIMESTAMP(6)
         WHERE position = ''
            OR began_at > UTC_TIMESTAMP(6)
@@ -68,50 +68,51 @@ def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
 
 
 def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
-    """Store the marks and the progress of a step, in its transaction. Three statements at most."""
-    if result.round is not None:
+    """Store the dirty rows and the progress of a step, in its transaction. Three statements at
+    most."""
+    if result.cycle is not None:
         cursor.execute(
             """
-            UPDATE reconciliation_round
+            UPDATE reconciliation_cycle
             SET position = %s, compared = compared + %s,
                 ended_at = IF(%s, UTC_TIMESTAMP(6), ended_at)
             WHERE name = %s
             """,
             (
-                result.round.position,
-                result.round.compared,
-                result.round.has_ended,
-                result.round.name,
+                result.cycle.position,
+                result.cycle.compared,
+                result.cycle.has_ended,
+                result.cycle.name,
             ),
         )
-    if result.marks:
+    if result.dirty:
         cursor.executemany(
             """
-            INSERT INTO reconciliation_mark (name, subject_id)
+            INSERT INTO reconciliation_dirty (name, subject_id)
             VALUES (%s, %s)
             ON DUPLICATE KEY UPDATE name = VALUES(name)
             """,
-            sorted(result.marks),
+            sorted(result.dirty),
         )
-    if result.unmarked is not None:
+    if result.cleaned is not None:
         cursor.execute(
             """
-            DELETE FROM reconciliation_mark
+            DELETE FROM reconciliation_dirty
             WHERE name = %s
               AND subject_id > %s
               AND subject_id <= %s
             """,
-            (result.unmarked, int(part.position or 0), int(result.position)),
+            (result.cleaned, int(part.position or 0), int(result.position)),
         )
 
 
-def read_marks(name: str, after_id: int, limit: int) -> list[int]:
+def read_dirty(name: str, after_id: int, limit: int) -> list[int]:
     """Return the next subjects of a comparison that changed, in ascending order. Raises
     MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT subject_id
-        FROM reconciliation_mark
+        FROM reconciliation_dirty
         WHERE name = %s
           AND subject_id > %s
         ORDER BY subject_id LIMIT {limit:d}
