@@ -21,7 +21,7 @@ from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState
 from local.audit.vouchers import find_oversold, find_wrong_sales
 from plaza.counters import USER_COUNTER, ShopCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
-from plaza.counters.redis_store import CLAIM_TTL_MS
+from plaza.counters.redis_store import HOLD_TTL_MS
 from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
@@ -153,7 +153,7 @@ def compare(
         stranded = find_stranded_orders(record.orders, cache.orders, generations, is_quiet)
         others += [Difference(*difference) for difference in stranded]
     if is_quiet:
-        others += [*find_wrong_projections(record, cache), *find_claims(record, cache)]
+        others += [*find_wrong_projections(record, cache), *find_holds(record, cache)]
         others += [
             Difference(*difference)
             for difference in (
@@ -192,7 +192,7 @@ def compare(
         bells=record.bells,
         spilled=record.spilled,
         moving=sum(hot.moving for hot in cache.hot.values()),
-        accepted_differences=list(find_accepted_claims(record, cache)) if is_quiet else [],
+        accepted_differences=list(find_accepted_holds(record, cache)) if is_quiet else [],
     )
 
 
@@ -458,23 +458,21 @@ def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Di
             yield _differs(f"comments of {target}", projected, str(total), version)
 
 
-def find_claims(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Yield claims that were not released although their follow is counted."""
-    for user_id, claims in sorted(cache.claims.items()):
-        counted = [name for name in claims if _has_follow(record, user_id, name)]
+def find_holds(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
+    """Yield holds that were not released although their follow is counted."""
+    for user_id, holds in sorted(cache.holds.items()):
+        counted = [name for name in holds if _has_follow(record, user_id, name)]
         if counted:
-            yield Difference(
-                f"claims of user {user_id}", f"not released: {_format_sample(counted)}"
-            )
+            yield Difference(f"holds of user {user_id}", f"not released: {_format_sample(counted)}")
 
 
-def find_accepted_claims(record: MysqlState, cache: RedisState) -> Iterator[str]:
-    """Yield claims whose follow was not stored, and until when they count (docs/limits.md)."""
-    for user_id, claims in sorted(cache.claims.items()):
-        for name, at_us in claims.items():
+def find_accepted_holds(record: MysqlState, cache: RedisState) -> Iterator[str]:
+    """Yield holds whose follow was not stored, and until when they count (docs/limits.md)."""
+    for user_id, holds in sorted(cache.holds.items()):
+        for name, at_us in holds.items():
             if not _has_follow(record, user_id, name):
-                until = datetime.fromtimestamp((at_us // 1000 + CLAIM_TTL_MS) // 1000, UTC)
-                yield f"claim of user {user_id}: {name}, until {until:%Y-%m-%dT%H:%M:%SZ}"
+                until = datetime.fromtimestamp((at_us // 1000 + HOLD_TTL_MS) // 1000, UTC)
+                yield f"hold of user {user_id}: {name}, until {until:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _has_follow(record: MysqlState, user_id: int, name: str) -> bool:

@@ -37,7 +37,7 @@ _BATCH = 500
 _MAX_READS = 4  # of a target that changes while it is read
 _REPLIES_PER_TARGET = 8
 _REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|outbox|ahead)", re.ASCII)
-_COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
+_COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|holds|comments)", re.ASCII)
 _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):sale", re.ASCII)
 # Changes of counters by the commits after a version, by actor.
@@ -221,7 +221,7 @@ class RedisState:
     """The state of Redis.
 
     ``outbox_index``: entries of all shards, <kind>:<target>. ``users``, and ``comments`` by post:
-    projections of counters. ``claims``: by user, target -> time in
+    projections of counters. ``holds``: by user, target -> time in
     microseconds. ``sales``: by voucher. ``calendars``: by user;
     ``checkin_outbox_index``: user ids.
     """
@@ -230,7 +230,7 @@ class RedisState:
     outbox_index: set[str] = field(default_factory=set)
     users: dict[int, CachedCounter] = field(default_factory=dict)
     comments: dict[int, CachedCounter] = field(default_factory=dict)
-    claims: dict[int, dict[str, int]] = field(default_factory=dict)
+    holds: dict[int, dict[str, int]] = field(default_factory=dict)
     sales: dict[int, SaleState] = field(default_factory=dict)
     orders: list[OrderEntry] = field(default_factory=list)
     calendars: dict[int, Calendar] = field(default_factory=dict)
@@ -254,7 +254,7 @@ class RedisKeys:
     outbox_index: set[str] = field(default_factory=set)
     users: dict[int, str] = field(default_factory=dict)
     comments: dict[int, str] = field(default_factory=dict)
-    claims: dict[int, str] = field(default_factory=dict)
+    holds: dict[int, str] = field(default_factory=dict)
     sales: set[int] = field(default_factory=set)
     orders: OrderKeys = field(default_factory=OrderKeys)
     checkins: CheckinKeys = field(default_factory=CheckinKeys)
@@ -269,7 +269,7 @@ class RedisKeys:
         elif match := _COUNTERS.fullmatch(key):
             keys = {
                 ("user", "counters"): self.users,
-                ("user", "claims"): self.claims,
+                ("user", "holds"): self.holds,
                 ("post", "comments"): self.comments,
             }
             keys.get((match[1], match[3]), {})[int(match[2])] = key
@@ -416,7 +416,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
         for key in client.scan_iter(count=1000):
             redis_keys.add_key(key)
         outbox_index = _read_members(client, redis_keys.outbox_index)
-        claims = _read_scores(client, redis_keys.claims.values())
+        holds = _read_scores(client, redis_keys.holds.values())
         checkin_outbox_index = _read_members(client, redis_keys.checkins.outbox_index)
         orders = read_entries(client, redis_keys.orders)
         terms = _read_terms(client)
@@ -429,8 +429,8 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
             outbox_index={member for members in outbox_index.values() for member in members},
             users=_read_projections(client, redis_keys.users),
             comments=_read_projections(client, redis_keys.comments),
-            claims={
-                user_id: claims[key] for user_id, key in redis_keys.claims.items() if key in claims
+            holds={
+                user_id: holds[key] for user_id, key in redis_keys.holds.items() if key in holds
             },
             orders=orders,
             sales=read_sales(client, sorted(redis_keys.sales), orders),

@@ -183,7 +183,7 @@ def test_a_user_at_the_follow_limit_can_follow_again_after_an_unfollow(
     def follow_cy() -> bool:
         return ada("PUT", f"/users/{cy_id}/followers/me").status == 200
 
-    wait_until("the unfollow has released its claim", follow_cy)
+    wait_until("the unfollow has released its hold", follow_cy)
     wait_until("it is stored", lambda: totals(ada_id) == ((0, 5000), (0, 5000)))
 
 

@@ -139,7 +139,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a repeated follow makes no new one": Mutation(
         "GATE", "ARGV[8] == '1'", "false", ("a repeated follow",)
     ),
-    "an unfollow ends no claim": Mutation("", "", "", ("a slow follow",)),
+    "an unfollow ends no hold": Mutation("", "", "", ("a slow follow",)),
     "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
     "a term's name": Mutation("", "", "", ("a term returns", "masters")),
     "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
@@ -324,7 +324,7 @@ def _release_by_unfollows(patch: pytest.MonkeyPatch) -> None:
             for commit in saved.commits
             for actor_id, version_us, _ in commit.rows
         ]
-        return saved._replace(claimed=rows)
+        return saved._replace(held=rows)
 
     patch.setattr(persist, "_persist_batch", persist_and_release)
 
@@ -403,7 +403,7 @@ _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the deadline of a provisional event": _send_without_deadline,
     "the late answer of a failed send": _answer_failures_at_once,
     "a repeated follow passes the gate": _read_repeated_follows,
-    "an unfollow ends no claim": _release_by_unfollows,
+    "an unfollow ends no hold": _release_by_unfollows,
     "the isolation of a snapshot": _read_snapshots_committed,
     "a term's name": _name_by_process,
     "the name is read again": _read_the_name_once,

@@ -1169,7 +1169,7 @@ def _check_users(run: Run) -> None:
         if not run.trouble.is_lossy:
             assert follows_total <= MAX_FOLLOWED, f"user {user_id} follows too many"
     if not run.trouble.is_lossy and run.trouble.kill == 0:
-        assert find_keys("*:claims") == [], "counted follows have no claims"
+        assert find_keys("*:holds") == [], "counted follows have no holds"
 
 
 # ---------------------------------------------------------------- a run
@@ -1228,8 +1228,8 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(follow_user, "FOLLOW_LIMIT", MAX_FOLLOWED)
     patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
-    # No jump of the clock, by an hour, ends a claim.
-    patch.setattr(redis_store, "CLAIM_TTL_MS", 2 * HOUR_US // 1_000)
+    # No jump of the clock, by an hour, ends a hold.
+    patch.setattr(redis_store, "HOLD_TTL_MS", 2 * HOUR_US // 1_000)
     patch.setattr(hydration, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
     patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))
@@ -1241,7 +1241,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     forget()
     if not IS_CLUSTER:
         for name in (
-            "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "CLAIM",
+            "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "HOLD",
         ):  # fmt: skip
             script = rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
             redis.execute("SCRIPT", "LOAD", script.source)  # the run watches EVALSHA only

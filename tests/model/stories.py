@@ -386,7 +386,7 @@ def _read_followed(actor: int) -> list[int]:
 
 def _slow_follow(run: Run, moment: int) -> bool:
     """An actor follows a user twice, by two devices, and unfollows, while the second follow is
-    between its claim and the gate. Then the actor follows another user."""
+    between its hold and the gate. Then the actor follows another user."""
     actor, first, second = ACTORS[:3]
     follow_user.follow(first, actor)
     run.scheduler.clock.advance(2_000)

@@ -275,7 +275,7 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
                 last = finish(run)
                 assert orchestrator.read_report(last).examples == [], "no drift after the repair"
                 audited = compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
-                wrong = [d for d in audited.differences if "claims" not in d.subject]
+                wrong = [d for d in audited.differences if "holds" not in d.subject]
                 assert wrong == [], "the audit"
                 assert audited.quiet
             except AssertionError as error:

@@ -31,8 +31,8 @@ RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
 
-CLAIMS = "tests/integration/counters/test_claims.py"
-FOLLOW_CLAIMS = "tests/integration/counters/test_follow_claims.py"
+HOLDS = "tests/integration/counters/test_holds.py"
+FOLLOW_HOLDS = "tests/integration/counters/test_follow_holds.py"
 COUNTERS = "tests/integration/counters/test_counters.py"
 FOLLOWS = "tests/integration/follows/test_follows_persist.py"
 
@@ -123,7 +123,7 @@ ACKNOWLEDGED = [
     f"{PERSIST}::test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit",
     f"{PERSIST}::test_only_likes_of_posts_are_ranked",
     f"{PERSIST}::test_all_follows_and_unfollows_of_a_batch_are_published",
-    f"{CLAIMS}::test_a_claim_counts_until_the_total_includes_its_follow",
+    f"{HOLDS}::test_a_hold_counts_until_the_total_includes_its_follow",
     f"{APPLY}::test_a_target_that_another_consumer_loaded_is_not_dropped",
     f"{APPLY}::test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox",
     f"{APPLY}::test_a_commit_deletes_a_target_of_another_term_which_is_loaded_again",
@@ -176,15 +176,15 @@ OF_FILES: dict[str, Sequence[str]] = {
     "auth/server_keys.py": [SERVER_KEYS],
     "auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
     "content/mysql_review_slots.py": [SCORES],
-    "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
-    "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
-    "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
+    "counters/lua/hold.lua": [HOLDS, FOLLOW_HOLDS],
+    "counters/lua/release.lua": [HOLDS, FOLLOW_HOLDS],
+    "counters/lua/cancel_hold.lua": [HOLDS, FOLLOW_HOLDS],
     "counters/mysql_shops.py": [SCORES],
     "counters/mysql_store.py": [COUNTERS, PERSIST],
     "counters/redis_store.py": [
         COUNTERS,
-        CLAIMS,
-        FOLLOW_CLAIMS,
+        HOLDS,
+        FOLLOW_HOLDS,
         "tests/integration/follows/test_follows.py",
     ],
     "event_log/model.py": [EVENTS_OUT],
@@ -310,7 +310,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
         f"{SCORES}::test_two_first_reviews_at_once_are_counted_twice"
     ],
     "counters/mysql-store/correct-adds": [RECONCILIATION],
-    "event-log/mysql-events/later-claim": [CLOCK_JUMPS],
+    "event-log/mysql-events/later-hold": [CLOCK_JUMPS],
     "flash-sales/cancel-order/row-stays": [
         f"{WAITLIST}::test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more"
     ],

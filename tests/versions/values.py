@@ -48,7 +48,7 @@ _ENDS = frozenset({"DEL", "UNLINK", "GETDEL", "FLUSHALL"})
 UNSHARED = {
     r".*:(lease|lock|loading)": "held by one request, which alone ends it",
     r".*:sweep": "new in this version: the one before keeps its progress in meta",
-    r".*:claim:(<token>|#)": "the reply to one request, for its own repeat",
+    r".*:hold:(<token>|#)": "the reply to one request, for its own repeat",
     r".*:(next|build|part)": "a build, which begins and ends in one step here",
     r".*:filling": "a filter that is built in one step here; then it is bloom, which both read",
     r".*:rebuild": "the name of a run, which alone compares it",

@@ -109,7 +109,7 @@ def require_erased(plaza: World, account: Account, audit: Audit) -> None:
     of_user = {key.partition("}:")[2]: key for key in find_keys(f"*user:{user_id}*")}
     of_user.pop(f"user:{user_id}:orders", None)  # the shop's record, as in voucher_order
     for name, key in of_user.items():
-        assert name.rpartition(":")[2] in MARKS or ":claim:" in name, name
+        assert name.rpartition(":")[2] in MARKS or ":hold:" in name, name
         assert 0 < redis.execute("TTL", key) <= 3600, name
         if name.endswith(":older"):
             assert redis.execute("HKEYS", key) == ["generation"], "no part"

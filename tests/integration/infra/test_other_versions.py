@@ -135,14 +135,14 @@ def test_a_value_that_lacks_a_field_is_replaced(name: str) -> None:
     assert str(redis.execute("HGET", key, "value")).rpartition(";")[2] == stored.rpartition(";")[2]
 
 
-def test_a_claim_reads_a_total_that_an_earlier_version_did_not_write() -> None:
+def test_a_hold_reads_a_total_that_an_earlier_version_did_not_write() -> None:
     counters.read_users([ADA])
     change_values("*user:8:counters", lambda totals: totals | {"following_total": None})
-    assert counters.claim(ADA, "following_total", 2, "user:9") is None, "two of two"
+    assert counters.hold(ADA, "following_total", 2, "user:9") is None, "two of two"
     change_values(
         "*user:8:counters", lambda totals: {n: t for n, t in totals.items() if n[:9] != "following"}
     )
-    assert counters.claim(ADA, "following_total", 3, "user:9") is not None
+    assert counters.hold(ADA, "following_total", 3, "user:9") is not None
 
 
 def test_comments_that_cannot_be_read_are_counted_again() -> None:

@@ -167,19 +167,19 @@ def test_bells_are_counted_and_a_wrong_one_is_reported(
     assert difference in str([row.details for row in audit().differences])
 
 
-def test_stale_projections_and_claims_without_a_follow_are_reported(
+def test_stale_projections_and_holds_without_a_follow_are_reported(
     people: World, audit: Audit
 ) -> None:
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 2 WHERE user_id = 1")
     plaza_redis.execute("FLUSHALL")
     counters.read_users([1])
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 1 WHERE user_id = 1")
-    assert counters.claim(2, "following_total", 5000, "user:3")
+    assert counters.hold(2, "following_total", 5000, "user:3")
     report = audit()
     assert [difference.subject for difference in report.differences] == ["counters of user 1"]
     assert (report.drift, report.others) == (0, 1)
     [accepted] = report.accepted_differences
-    assert accepted.startswith("claim of user 2: user:3, until ")
+    assert accepted.startswith("hold of user 2: user:3, until ")
 
 
 # ---------------------------------------------------------------- votes, vouchers, check-ins

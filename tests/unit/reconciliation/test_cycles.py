@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plaza.reconciliation.cycles import choose
-from plaza.reconciliation.model import MAX_HASTE, CYCLE_S, compute_quota
+from plaza.reconciliation.model import CYCLE_S, MAX_HASTE, compute_quota
 
 SUBJECTS = 1_000_000
 DAY_S = 86_400

@@ -77,13 +77,13 @@ EVENTS_PER_TRANSACTION = 1000
 
 class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
-    follows (actor, target, version) whose claims end when these totals are in Redis, the versions
+    follows (actor, target, version) whose holds end when these totals are in Redis, the versions
     of changed rows, whether the master that this process is connected to was deposed, so that it
     must not apply the commits, and the users whose bells may have moved."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
-    claimed: Sequence[tuple[int, str, int]] = ()
+    held: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
     rung: Collection[int] = ()
@@ -258,7 +258,7 @@ def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
 
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
-    and three round trips for users whose totals, claims or bells Redis has. Raises RedisDown,
+    and three round trips for users whose totals, holds or bells Redis has. Raises RedisDown,
     MysqlDown."""
     _complete(saved, _apply(saved))
 
@@ -288,8 +288,8 @@ def _complete(saved: PersistedBatch, applied: _Applied) -> None:
     if cached:
         counters.refresh_projections(sorted(cached))
         bell_queries.refresh_projections(sorted(cached.intersection(saved.rung)))
-    # Last: a claim counts for its follow until the projected total includes it.
-    counters.release(of_follow for of_follow in saved.claimed if of_follow[0] in cached)
+    # Last: a hold counts for its follow until the projected total includes it.
+    counters.release(of_follow for of_follow in saved.held if of_follow[0] in cached)
     lost, cold = [], []
     for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, results, strict=True):
         if rebuild:
@@ -364,7 +364,7 @@ def _persist_batch(
     bells = bell_moves.decide(asked, around, stored.rows, rings=rings)
     _write(cursor, rows, stored, decision, bells)
     return _describe_batch(stored, keys, decision.commits)._replace(
-        claimed=_find_claimed(groups),
+        held=_find_held(groups),
         changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
     )
 
@@ -449,7 +449,7 @@ def _describe_batch(
     stored: Stored, keys: Collection[ReactionKey], commits: Sequence[Commit]
 ) -> PersistedBatch:
     """Describe a batch by its commits alone: the follows of rows that are off are not known."""
-    claimed = [
+    held = [
         (actor_id, str(commit.target), version_us)
         for commit in commits
         if commit.kind.given
@@ -459,14 +459,14 @@ def _describe_batch(
     return PersistedBatch(
         commits,
         _users_of(stored.owners, keys),
-        claimed,
+        held,
         is_deposed=stored.is_deposed,
         rung=bell_moves.after(stored.owners, keys),
     )
 
 
-def _find_claimed(groups: EventGroups) -> list[tuple[int, str, int]]:
-    """Return the follows whose claims end. An unfollow ends no claim: the follow of this claim may
+def _find_held(groups: EventGroups) -> list[tuple[int, str, int]]:
+    """Return the follows whose holds end. An unfollow ends no hold: the follow of this hold may
     be on its way to the gate."""
     return [
         (actor_id, str(Target(target_type, target_id)), version_us)

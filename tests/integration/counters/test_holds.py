@@ -1,4 +1,4 @@
-"""The limit of follows is kept at every step: claim, gate, consumer, projection."""
+"""The limit of follows is kept at every step: hold, gate, consumer, projection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
-from plaza.counters.model import Claim
+from plaza.counters.model import Hold
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import commands, redis, terms
@@ -25,13 +25,13 @@ from tests.support.stores import add_users
 
 USER = 7
 COLUMN = "following_total"
-CLAIMS = f"{{{shard_of(f'user:{USER}')}}}:user:{USER}:claims"
+HOLDS = f"{{{shard_of(f'user:{USER}')}}}:user:{USER}:holds"
 
-COUNTED = CLAIMS.replace("claims", "counted")
+COUNTED = HOLDS.replace("holds", "counted")
 
 
-def claims() -> set[str]:
-    return set(redis.execute("ZRANGE", CLAIMS, 0, -1))
+def holds() -> set[str]:
+    return set(redis.execute("ZRANGE", HOLDS, 0, -1))
 
 
 def following() -> int:
@@ -39,31 +39,31 @@ def following() -> int:
 
 
 def follow(user_id: int, limit: int) -> bool:
-    """Take a claim, then pass the gate; False at the limit."""
+    """Take a hold, then pass the gate; False at the limit."""
     target = Target("user", user_id)
-    claimed = counters.claim(USER, COLUMN, limit, str(target))
-    if claimed is None:
+    held = counters.hold(USER, COLUMN, limit, str(target))
+    if held is None:
         return False
     if not react.react(FOLLOW, target, USER, True).changed:
-        counters.unclaim(USER, str(target), claimed)
+        counters.cancel_hold(USER, str(target), held)
     return True
 
 
 # ---------------------------------------------------------------- totals that are not in Redis
 
 
-def test_a_claim_without_totals_in_redis_is_undecided(plaza: World) -> None:
-    assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
-    assert claims() == set()
+def test_a_hold_without_totals_in_redis_is_undecided(plaza: World) -> None:
+    assert redis_store.hold(USER, COLUMN, 5, "user:1") == (False, None)
+    assert holds() == set()
     counters.refresh_projections([USER])  # leaves a fence, not a total
-    assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
+    assert redis_store.hold(USER, COLUMN, 5, "user:1") == (False, None)
 
 
-def test_a_claim_of_a_total_that_redis_does_not_have_is_undecided(plaza: World) -> None:
+def test_a_hold_of_a_total_that_redis_does_not_have_is_undecided(plaza: World) -> None:
     """Given totals that a version of Plaza without this column stored."""
     redis.execute("HSET", redis_store.user_key(USER), "version", 1, "value", '{"posts_total":1}')
-    assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
-    assert claims() == set()
+    assert redis_store.hold(USER, COLUMN, 5, "user:1") == (False, None)
+    assert holds() == set()
 
 
 def test_missing_totals_are_read_from_mysql_once(
@@ -74,8 +74,8 @@ def test_missing_totals_are_read_from_mysql_once(
     monkeypatch.setattr(
         counters.mysql_store, "read_users", lambda ids: record_call(calls, ids, read(ids))
     )
-    assert counters.claim(USER, COLUMN, 5, "user:1")
-    assert counters.claim(USER, COLUMN, 5, "user:2")
+    assert counters.hold(USER, COLUMN, 5, "user:1")
+    assert counters.hold(USER, COLUMN, 5, "user:2")
     assert calls == [[USER]]
 
 
@@ -96,19 +96,19 @@ def test_totals_that_a_consumer_changed_during_the_read_are_read_again(
         return result
 
     monkeypatch.setattr(counters.mysql_store, "read_users", slow)
-    assert counters.claim(USER, COLUMN, 5, "user:1") is None
+    assert counters.hold(USER, COLUMN, 5, "user:1") is None
     assert len(reads) == 2
 
 
-def test_a_claim_raises_redis_down_when_redis_loses_the_totals(
+def test_a_hold_raises_redis_down_when_redis_loses_the_totals(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_store, "store_read_users", lambda totals, announced: None)
     with pytest.raises(RedisDown):
-        counters.claim(USER, COLUMN, 5, "user:1")
+        counters.hold(USER, COLUMN, 5, "user:1")
 
 
-def test_a_claim_after_its_deadline_is_refused(
+def test_a_hold_after_its_deadline_is_refused(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its caller has given up, so nothing would release it."""
@@ -117,70 +117,70 @@ def test_a_claim_after_its_deadline_is_refused(
         late = node._replace(clock_offset_us=node.clock_offset_us - 10_000_000)
         monkeypatch.setitem(terms.known_nodes, name, late)
     with pytest.raises(RedisDown, match="after its deadline"):
-        counters.claim(USER, COLUMN, 5, "user:1")
-    assert claims() == set()
+        counters.hold(USER, COLUMN, 5, "user:1")
+    assert holds() == set()
 
 
-def test_without_mysql_a_claim_needs_totals_in_redis(plaza: World, mysql_away: Away) -> None:
+def test_without_mysql_a_hold_needs_totals_in_redis(plaza: World, mysql_away: Away) -> None:
     counters.read_users([USER])
     with mysql_away():
-        assert counters.claim(USER, COLUMN, 5, "user:1")
+        assert counters.hold(USER, COLUMN, 5, "user:1")
         with pytest.raises(MysqlDown):
-            counters.claim(8, COLUMN, 5, "user:1")
+            counters.hold(8, COLUMN, 5, "user:1")
 
 
-def test_a_claim_compares_the_limit_with_its_own_column(plaza: World) -> None:
+def test_a_hold_compares_the_limit_with_its_own_column(plaza: World) -> None:
     mysql.write(
         "INSERT INTO user_counter (user_id, following_total, posts_total, version)"
         " VALUES (7, 5, 1, 1)"
     )
-    assert counters.claim(USER, "following_total", 5, "user:1") is None
-    assert counters.claim(USER, "posts_total", 5, "user:1")
+    assert counters.hold(USER, "following_total", 5, "user:1") is None
+    assert counters.hold(USER, "posts_total", 5, "user:1")
 
 
-def claim_call(nonce: str) -> commands.Call:
-    """Return a claim of a slot for user 1, below a limit of 5."""
-    keys = (redis_store.user_key(USER), CLAIMS, CLAIMS.replace("claims", f"claim:{nonce}"))
-    hour_ms, minute_ms = redis_store.CLAIM_TTL_MS, 60_000
-    return commands.Call(redis_store.CLAIM, keys, (COLUMN, 5, "user:1", hour_ms, minute_ms, 2**53))
+def hold_call(nonce: str) -> commands.Call:
+    """Return a hold of a slot for user 1, below a limit of 5."""
+    keys = (redis_store.user_key(USER), HOLDS, HOLDS.replace("holds", f"hold:{nonce}"))
+    hour_ms, minute_ms = redis_store.HOLD_TTL_MS, 60_000
+    return commands.Call(redis_store.HOLD, keys, (COLUMN, 5, "user:1", hour_ms, minute_ms, 2**53))
 
 
-def test_a_repeat_after_its_claim_was_dropped_takes_a_slot_again(plaza: World) -> None:
+def test_a_repeat_after_its_hold_was_dropped_takes_a_slot_again(plaza: World) -> None:
     counters.read_users([USER])
-    [[_, first_us, _]] = redis.run_all([claim_call("a")])
-    assert redis.run_all([claim_call("a")]) == [["CLAIMED", first_us, 0]]
-    counters.unclaim(USER, "user:1", Claim(first_us, 0))
-    assert claims() == set()
-    [[code, again_us, before_us]] = redis.run_all([claim_call("a")])
-    assert (code, again_us > first_us, before_us, claims()) == ("CLAIMED", True, 0, {"user:1"})
+    [[_, first_us, _]] = redis.run_all([hold_call("a")])
+    assert redis.run_all([hold_call("a")]) == [["HELD", first_us, 0]]
+    counters.cancel_hold(USER, "user:1", Hold(first_us, 0))
+    assert holds() == set()
+    [[code, again_us, before_us]] = redis.run_all([hold_call("a")])
+    assert (code, again_us > first_us, before_us, holds()) == ("HELD", True, 0, {"user:1"})
 
 
-def test_claims_and_their_replies_expire(plaza: World) -> None:
-    assert counters.claim(USER, COLUMN, 5, "user:1")
-    [reply] = find_keys("*:claim:*")
+def test_holds_and_their_replies_expire(plaza: World) -> None:
+    assert counters.hold(USER, COLUMN, 5, "user:1")
+    [reply] = find_keys("*:hold:*")
     assert 0 < redis.execute("PTTL", reply) <= 60_000
-    assert 0 < redis.execute("PTTL", CLAIMS) <= redis_store.CLAIM_TTL_MS
+    assert 0 < redis.execute("PTTL", HOLDS) <= redis_store.HOLD_TTL_MS
 
 
-def test_a_late_release_does_not_restore_a_claim_that_was_counted(
+def test_a_late_release_does_not_restore_a_hold_that_was_counted(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)
-    results = [counters.claim(USER, COLUMN, 5, "user:1") for _ in range(3)]
+    results = [counters.hold(USER, COLUMN, 5, "user:1") for _ in range(3)]
     first, second, third = filter(None, results)
     counters.release([(USER, "user:1", second.at_us)])
     counters.release([(USER, "user:1", first.at_us)])
-    assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.CLAIM_TTL_MS
-    counters.unclaim(USER, "user:1", third)
-    assert claims() == set()
+    assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.HOLD_TTL_MS
+    counters.cancel_hold(USER, "user:1", third)
+    assert holds() == set()
 
 
-def test_a_note_about_a_claim_that_was_taken_back_expires(plaza: World) -> None:
-    first = counters.claim(USER, COLUMN, 5, "user:1")
+def test_a_note_about_a_hold_that_was_taken_back_expires(plaza: World) -> None:
+    first = counters.hold(USER, COLUMN, 5, "user:1")
     assert first
-    assert counters.claim(USER, COLUMN, 5, "user:1")
-    counters.unclaim(USER, "user:1", first)
-    assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.CLAIM_TTL_MS
+    assert counters.hold(USER, COLUMN, 5, "user:1")
+    counters.cancel_hold(USER, "user:1", first)
+    assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.HOLD_TTL_MS
 
 
 # ---------------------------------------------------------------- with the consumer
@@ -217,14 +217,14 @@ def test_random_follows_never_exceed_the_limit(
     plaza.queues.drain()
     on = mysql.fetch_all("SELECT COUNT(*) FROM reaction WHERE actor_id = 7 AND state = 1")[0][0]
     assert counters.read_users([USER])[USER].following_total == following() == on <= limit
-    assert claims() <= lost, "a follow that is never stored keeps its claim for an hour"
+    assert holds() <= lost, "a follow that is never stored keeps its hold for an hour"
     for user_id in others:
         follow(user_id, limit)
     plaza.queues.drain()
     assert following() == limit, "all slots can be used"
 
 
-def test_a_claim_counts_until_the_total_includes_its_follow(
+def test_a_hold_counts_until_the_total_includes_its_follow(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 10**6)
@@ -232,13 +232,13 @@ def test_a_claim_counts_until_the_total_includes_its_follow(
     refresh, seen = counters.refresh_projections, []
 
     def refresh_later(users: list[int]) -> None:
-        seen.append(claims())
+        seen.append(holds())
         refresh(users)
 
     monkeypatch.setattr(counters, "refresh_projections", refresh_later)
     assert follow(11, 5)
     persist.save([read_event(body) for body in plaza.queues.take("reactions")])
-    assert (seen, claims()) == ([{"user:11"}], set())
+    assert (seen, holds()) == ([{"user:11"}], set())
 
 
 def test_two_follows_for_the_last_slot_are_one_follow(plaza: World) -> None:
