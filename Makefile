@@ -14,7 +14,7 @@ RUNS ?= 900
 ARGS ?=
 
 ENV ?=
-VERB ?=
+COMMAND ?=
 # directory of the local stack that `make operate` uses
 PLAZA_DIR ?=
 ARCHITECTURE ?= arm64
@@ -223,8 +223,8 @@ smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=stagin
 	@.venv/bin/python -m deploy smoke $(ENV) $(ARGS)
 
 .PHONY: operate
-operate: .venv/.ready ## run a verb of an operator (VERB=set-role ARGS="user_id=7 role=admin"; ENV=staging: in AWS)
-	@.venv/bin/python -m $(if $(ENV),deploy operate $(ENV),local $(if $(PLAZA_DIR),--dir $(PLAZA_DIR)) operate) $(VERB) $(ARGS)
+operate: .venv/.ready ## run a command of an operator (COMMAND=set-role ARGS="user_id=7 role=admin"; ENV=staging: in AWS)
+	@.venv/bin/python -m $(if $(ENV),deploy operate $(ENV),local $(if $(PLAZA_DIR),--dir $(PLAZA_DIR)) operate) $(COMMAND) $(ARGS)
 
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json

@@ -15,8 +15,8 @@ from cli.commands import (
     make_parser,
     run_program,
 )
+from cli.operator_commands import add_operator_command
 from cli.paths import DIRECTORY, CommandError
-from cli.verbs import add_verb
 from local import up
 from local.stack import logs, packages, parts, status, tokens
 from local.stack.stack import Stack, explain_outage
@@ -165,8 +165,10 @@ def build_parser() -> argparse.ArgumentParser:
     for sub in (stop, start):
         sub.add_argument("part", choices=parts.SERVERS)
 
-    sub = add("operate", parts.operate, "run a verb of an operator, as `make operate` does in AWS")
-    add_verb(sub)
+    sub = add(
+        "operate", parts.operate, "run a command of an operator, as `make operate` does in AWS"
+    )
+    add_operator_command(sub)
 
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")

@@ -224,7 +224,7 @@ def with_a_held_gate(world: World) -> Any:
 
 @contextmanager
 def with_a_slow_statement(world: World) -> Iterator[Variables]:
-    """A program reads a table for ever, until the verb ends it."""
+    """A program reads a table for ever, until the command ends it."""
     statement = "SELECT SLEEP(60), nickname FROM user"
     program = f'mysql "$MYSQL_DATABASE" -e "{statement}"'
     script = "\n".join([*describe_environment(world.stack), program])
@@ -350,7 +350,7 @@ def readers_are_served(world: World, outputs: dict[str, str]) -> None:
         level = world.operator("GET", "/ops/switches").json["level"]
         return bool(level == "normal")
 
-    wait_until("Preheat has ended", is_over)
+    wait_until("WarmUp has ended", is_over)
     path = f"/posts/{DEMO_POST}"
     wait_until("readers are served", lambda: world.user(USER)("GET", path).status == 200)
 
@@ -386,7 +386,7 @@ CASES = {
     "orders-late": Case(without_mysql),
     "orders-undecided": Case(with_a_dead_order, (AUDIT, "logs --request")),
     "outbox": Case(without_mysql),
-    "preheat": Case(with_held_readers, (QUEUES,), readers_are_served),
+    "warm-up": Case(with_held_readers, (QUEUES,), readers_are_served),
     "pushes": Case(nothing),
     "queue-behind": Case(without_mysql, (STATUS,)),
     "reaction-log": Case(with_a_reader_of_the_log),
@@ -478,7 +478,7 @@ def test_the_environment_leads_to_the_stores(world: World, tmp_path: Path) -> No
 
 def test_a_wrong_command_says_what_is_wrong(world: World, tmp_path: Path) -> None:
     for command, text in {
-        "local operate no-such-verb": "there is no such verb",
+        "local operate no-such-command": "there is no such command",
         "local operate set-role user_id": "is not name=value",
         "local operate set-role user_id=1x role=admin": "it is no id",
         "local invoke Nothing": "no single part is called Nothing",

@@ -170,10 +170,14 @@ class Harness:
         assert 200 <= answer.status < 300, f"{operation}: {answer}"
         return answer.body
 
-    def operate(self, verb: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a verb of an operator. The status is 0 when its process was killed, 503 after an
+    def operate(self, command: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a command of an operator. The status is 0 when its process was killed, 503 after an
         error."""
-        event = {"verb": verb, "arguments": dict(arguments), "caller": "arn:aws:iam::1:user/ada"}
+        event = {
+            "command": command,
+            "arguments": dict(arguments),
+            "caller": "arn:aws:iam::1:user/ada",
+        }
         try:
             with sending_single_statements():
                 return Answer(200, _handler("ops/operate")(event, CONTEXT))

@@ -22,7 +22,14 @@ from local.stack.processes import wait_until
 from plaza.infra.runtime.process import clear_caches
 from tests.faults.harness import Answer, Harness, Id, Snapshot
 from tests.faults.transport import Call, Fault, Mode
-from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, Verb, populate
+from tests.faults.use_cases import (
+    READER,
+    ClientRequest,
+    OperatorCommand,
+    ScheduledRun,
+    UseCase,
+    populate,
+)
 from tests.support.plaza import FILL
 from tests.support.routes import contract, operations
 
@@ -178,7 +185,7 @@ class Player:
             )
             return Run(first, then, *self._observe_end(may_have_holds=may_have_holds))
 
-    def _retry_until_available(self, ask: ClientRequest | Verb) -> Answer:
+    def _retry_until_available(self, ask: ClientRequest | OperatorCommand) -> Answer:
         """Return the final answer to a client that retries on 503."""
         answer = ask(self.harness)
         for _ in range(_MAX_RETRIES):

@@ -107,8 +107,8 @@ class ScheduledRun:
 
 
 @dataclass(frozen=True)
-class Verb:
-    """A verb of an operator. One that fails is run again."""
+class OperatorCommand:
+    """A command of an operator. One that fails is run again."""
 
     name: str
     user_id: int | None = None
@@ -121,7 +121,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class UseCase:
-    """``covers``: the operation of the contract, the folder of the function, or the verb.
+    """``covers``: the operation of the contract, the folder of the function, or the command.
 
     ``reset`` runs after each restore, for state outside of the snapshot. A request without an
     answer writes all or nothing, except for ``separate`` tables, which have a transaction of their
@@ -129,9 +129,9 @@ class UseCase:
     """
 
     covers: str
-    act: ClientRequest | Deliver | ScheduledRun | Verb
+    act: ClientRequest | Deliver | ScheduledRun | OperatorCommand
     given: Given = lambda harness: None
-    then: Sequence[ClientRequest | Verb] = ()
+    then: Sequence[ClientRequest | OperatorCommand] = ()
     variant: str = ""
     reset: Given = lambda harness: None
     separate: Collection[str] = ()
@@ -899,7 +899,7 @@ CONSUMERS: list[UseCase] = [
     _after("queue/save_reactions", *_REACTIONS),
     _consumer("queue/acknowledge_reactions", _sampled("queue/acknowledge_reactions")),
     _consumer("queue/rebuild_target", _sampled("queue/rebuild_target")),
-    _consumer("queue/preheat", _sampled("queue/preheat")),
+    _consumer("queue/warm_up", _sampled("queue/warm_up")),
     _consumer("queue/prepare_pushes", _subscribed),
     _consumer("queue/send_pushes", _sampled("queue/send_pushes")),
     _consumer("queue/send_webhooks", _sampled("queue/send_webhooks")),
@@ -959,24 +959,24 @@ SCHEDULES: list[UseCase] = [
 ]
 
 
-def _verb(
+def _command(
     name: str,
     given: Given = lambda harness: None,
     separate: Collection[str] = (),
     varying: Collection[str] = (),
     **arguments: Any,
 ) -> UseCase:
-    """Return a use case of a verb that is run twice."""
-    act = Verb(name, **arguments)
+    """Return a use case of a command that is run twice."""
+    act = OperatorCommand(name, **arguments)
     return UseCase(name, act, given, (act,), separate=separate, varying=varying)
 
 
-VERBS: list[UseCase] = [
-    _verb("set-role", user_id=READER, role="operator", varying={"before"}),
-    _verb("make-passkey-code", _appoint_reader, user_id=READER, varying={"code"}),
-    _verb("end-passkeys", _enrolled_with_sessions, user_id=READER, varying={"ended"}),
-    _verb("end-sessions", _sessions, varying={"ended"}),
-    _verb("open-smoke-session", varying={"user_id", "token"}),
+COMMANDS: list[UseCase] = [
+    _command("set-role", user_id=READER, role="operator", varying={"before"}),
+    _command("make-passkey-code", _appoint_reader, user_id=READER, varying={"code"}),
+    _command("end-passkeys", _enrolled_with_sessions, user_id=READER, varying={"ended"}),
+    _command("end-sessions", _sessions, varying={"ended"}),
+    _command("open-smoke-session", varying={"user_id", "token"}),
 ]
 
 _TOUCHES_REDIS = {
@@ -1005,7 +1005,7 @@ def _cold(case: UseCase) -> UseCase:
     return replace(case, given=given, variant="cold")
 
 
-_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES, *VERBS]
+_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES, *COMMANDS]
 USE_CASES: list[UseCase] = [*_WARM, *(_cold(c) for c in _WARM if c.name in _TOUCHES_REDIS)]
 REACH_NO_STORE = {"queue/send_pushes", "queue/send_webhooks", "schedule/refresh_issuers"}
 """Functions that only send HTTP or write a secret: they have no calls that can be faulted."""

@@ -68,9 +68,9 @@ from plaza.switches.schemas import (
 )
 
 if TYPE_CHECKING:
-    from plaza.interventions import sweep_now
+    from plaza.operator_commands import sweep_now
 else:  # few requests need it
-    sweep_now = LazyModule("plaza.interventions.sweep_now")
+    sweep_now = LazyModule("plaza.operator_commands.sweep_now")
 
 app = PlazaResolver(identify, tag="operations")
 

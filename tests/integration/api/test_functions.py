@@ -241,7 +241,7 @@ def test_the_sweep_and_the_migrations_report_what_they_did(plaza: World) -> None
     assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
         "republished": 0,
         "checkins_republished": 0,
-        "preheats_started": 1,
+        "warm_ups_started": 1,
         "acknowledged_again": 0,
     }
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}

@@ -17,8 +17,8 @@ from plaza.auth.sessions import MAX_PASSKEY_SESSION_S, Opening
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
-from plaza.interventions import verbs
-from plaza.interventions.model import Refused
+from plaza.operator_commands import commands
+from plaza.operator_commands.model import Refused
 from plaza.users import cards
 from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
@@ -43,8 +43,8 @@ def let_pass(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(clock, "now_s", lambda: before() + seconds)
 
 
-def run(verb: str, **arguments: Any) -> Any:
-    return verbs.run({"verb": verb, "arguments": arguments, "caller": "arn:test"})
+def run(command: str, **arguments: Any) -> Any:
+    return commands.run({"command": command, "arguments": arguments, "caller": "arn:test"})
 
 
 def make_code(user_id: int = ADA) -> str:

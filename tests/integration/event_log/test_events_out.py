@@ -30,7 +30,7 @@ from plaza.infra.aws.objects import ObjectsDown
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import clock
-from plaza.interventions import verbs
+from plaza.operator_commands import commands
 from plaza.reactions import FOLLOW, Target, mysql_log, persist
 from tests.support import sales
 from tests.support.archives import s3
@@ -246,7 +246,7 @@ def test_a_cursor_is_good_for_eight_days_and_for_one_epoch(
 
 
 def test_a_restored_mysql_ends_all_cursors(begin: EventPosition) -> None:
-    verbs.raise_epoch()
+    commands.raise_epoch()
     with pytest.raises(EventsGone):
         read_events.read_page(begin, 1)
     assert read_events.read_page(None, 1).next.epoch > begin.epoch

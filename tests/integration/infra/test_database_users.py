@@ -13,7 +13,7 @@ from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.runtime.settings import settings
-from plaza.interventions import mysql_server
+from plaza.operator_commands import mysql_server
 from tests.support.plaza import World, forget
 
 LOGINS = {

@@ -18,8 +18,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput, Conflict
-from plaza.interventions import verbs
-from plaza.interventions.model import Refused
+from plaza.operator_commands import commands
+from plaza.operator_commands.model import Refused
 from plaza.reactions import Target, mysql_log, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.webhooks import dispatch_events, model, mysql_webhooks, operate_webhooks, send_events
@@ -540,8 +540,8 @@ def test_the_first_webhooks_that_are_made_at_once_are_limited(
 def test_secrets_are_in_no_message_row_or_log_line(
     plaza: World, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = verbs.run(
-        {"verb": "make-webhook", "arguments": {"url": receiver.url + "?t=hush"}, "caller": "ada"}
+    made = commands.run(
+        {"command": "make-webhook", "arguments": {"url": receiver.url + "?t=hush"}, "caller": "ada"}
     )
     do_like(1)
     dispatch_events.dispatch_due()
@@ -557,9 +557,9 @@ def test_secrets_are_in_no_message_row_or_log_line(
     assert "hush" not in lines
 
 
-def test_operators_run_the_verbs(receiver: Receiver) -> None:
-    def do(verb: str, **arguments: str) -> dict[str, Any]:
-        return verbs.run({"verb": verb, "arguments": arguments, "caller": "ada"})
+def test_operators_run_the_commands(receiver: Receiver) -> None:
+    def do(command: str, **arguments: str) -> dict[str, Any]:
+        return commands.run({"command": command, "arguments": arguments, "caller": "ada"})
 
     made = do("make-webhook", url=receiver.url, types="like.added,comment.created")
     webhook_id = made["webhook_id"]

@@ -476,7 +476,7 @@ def test_the_policy_of_operators_allows_one_function_and_nothing_else() -> None:
     }
 
 
-def test_only_people_invoke_the_function_of_the_verbs() -> None:
+def test_only_people_invoke_the_function_of_the_commands() -> None:
     """No API, schedule, queue or other function does, and it has no URL."""
     own = resources(FUNCTION)["Operate"]
     assert not {"Events", "FunctionUrlConfig", "AutoPublishAlias"} & set(own)

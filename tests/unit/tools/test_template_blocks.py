@@ -112,7 +112,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
             "schedule/sweep_outbox",
             "",
             {
-                *("reactions", "checkins", "acknowledgements", "rebuilds", "preheats"),
+                *("reactions", "checkins", "acknowledgements", "rebuilds", "warm_ups"),
                 *("follows", "pushes"),  # of a loop over names
             },
             {"reactions", "checkins"},

@@ -513,7 +513,7 @@ class OwnSessionResponse(TypedDict):
     id: str
     """Names the session; it is no token."""
     method: Literal["code", "id_token", "passkey", "operate"] | str | None
-    """How it was opened; null for one of an earlier version."""
+    """How it was opened; null for a way that this version does not know."""
     role: str
     """`user`, `moderator`, `sales`, `operator` or `admin`: what it admits."""
     signed_in_at: str
@@ -963,7 +963,7 @@ class SwitchSetResponse(TypedDict):
     read_only: bool
     """No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts."""
     readers_held: NotRequired[bool]
-    """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it."""
+    """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it."""
     reads_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
     sign_ups_stopped: bool
@@ -996,7 +996,7 @@ class SwitchSet(TypedDict):
     read_only: bool
     """No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts."""
     readers_held: NotRequired[bool]
-    """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it."""
+    """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it."""
     reads_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
     sign_ups_stopped: bool

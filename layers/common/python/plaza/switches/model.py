@@ -82,7 +82,7 @@ LEVELS: Mapping[str, Switches] = {
     "warming": Switches(readers_held=True),
 }
 """Level -> its switches, each level stricter than the one before, but for ``warming``, which ends
-when Preheat does. No level changes the switches of one sale, of live numbers or of the bell."""
+when WarmUp does. No level changes the switches of one sale, of live numbers or of the bell."""
 
 
 class SwitchesChanged(Conflict):

@@ -70,7 +70,7 @@ class SwitchSet(RequestModel):
         bool,
         Field(
             description="Reading is a 503 with `Retry-After`, except for admins and of `/health`"
-            " and orders. Preheat ends the level `warming`, which has it."
+            " and orders. WarmUp ends the level `warming`, which has it."
         ),
     ] = False
     comments_stopped: Annotated[bool, Field(description="No new comments.")]

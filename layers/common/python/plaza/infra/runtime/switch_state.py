@@ -20,7 +20,7 @@ MAX_AGE_S = 2.0
 """How old the copy of a process may be when it serves a request."""
 WARMING_UP = "Plaza is warming up; read again soon."
 READERS_RETRY_AFTER_S = 5
-"""``Retry-After`` of held readers: preheating takes half a minute."""
+"""``Retry-After`` of held readers: warming up takes half a minute."""
 
 
 @dataclass(frozen=True, slots=True)

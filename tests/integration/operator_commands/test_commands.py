@@ -1,4 +1,4 @@
-"""The verbs of operators: each does what it says, once, and only for arguments that it knows."""
+"""The commands of operators: each does what it says, once, and only for arguments that it knows."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.settings import settings
-from plaza.interventions import Refused, redis_flush, verbs
-from plaza.interventions.model import MAX_STATEMENT_CHARS, hide_literals
+from plaza.operator_commands import Refused, commands, redis_flush
+from plaza.operator_commands.model import MAX_STATEMENT_CHARS, hide_literals
 from plaza.reactions import LIKE, Target, react, sorted_lists
 from plaza.reactions.redis_rankings import mark_ranking_complete, read_ranking
 from plaza.switches import change_switches, redis_store
@@ -41,10 +41,10 @@ PHONE = "+8613800138000"
 POST = Target("post", 11)
 
 
-def run(verb: str, **arguments: object) -> dict[str, Any]:
-    """Run a verb as the command does: all arguments are texts."""
+def run(command: str, **arguments: object) -> dict[str, Any]:
+    """Run a command as the command does: all arguments are texts."""
     texts = {name: str(value) for name, value in arguments.items()}
-    event = {"verb": verb, "arguments": texts, "caller": CALLER}
+    event = {"command": command, "arguments": texts, "caller": CALLER}
     sent = json.dumps(handler("ops/operate")(event, None), default=str)  # as Lambda does
     result: dict[str, Any] = json.loads(sent)
     return result
@@ -56,20 +56,20 @@ def run(verb: str, **arguments: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("event", "message"),
     [
-        ({"verb": "drop-everything", "caller": CALLER}, "no such verb"),
-        ({"verb": "counts"}, "caller: Field required"),
-        ({"verb": "counts", "caller": PHONE + "\n"}, "caller: String should match"),
-        ({"verb": "counts", "caller": CALLER, "sql": "DROP"}, "sql: Extra inputs"),
-        ({"verb": "set-role", "caller": CALLER, "arguments": {"user_id": "7"}}, "role: Missing"),
+        ({"command": "drop-everything", "caller": CALLER}, "no such command"),
+        ({"command": "counts"}, "caller: Field required"),
+        ({"command": "counts", "caller": PHONE + "\n"}, "caller: String should match"),
+        ({"command": "counts", "caller": CALLER, "sql": "DROP"}, "sql: Extra inputs"),
+        ({"command": "set-role", "caller": CALLER, "arguments": {"user_id": "7"}}, "role: Missing"),
     ],
 )
-def test_an_event_that_is_no_verb_is_refused(event: dict[str, Any], message: str) -> None:
+def test_an_event_that_is_no_command_is_refused(event: dict[str, Any], message: str) -> None:
     with pytest.raises(Refused, match=message):
         handler("ops/operate")(event, None)
 
 
 @pytest.mark.parametrize(
-    ("verb", "arguments"),
+    ("command", "arguments"),
     [
         ("set-role", {"user_id": PHONE, "role": "admin"}),
         ("set-role", {"user_id": 7, "role": PHONE}),
@@ -88,13 +88,13 @@ def test_an_event_that_is_no_verb_is_refused(event: dict[str, Any], message: str
     ],
 )
 def test_other_arguments_are_refused_without_their_values(
-    plaza: World, capsys: pytest.CaptureFixture[str], verb: str, arguments: dict[str, Any]
+    plaza: World, capsys: pytest.CaptureFixture[str], command: str, arguments: dict[str, Any]
 ) -> None:
     with pytest.raises(Refused) as refused:
-        run(verb, **arguments)
-    assert PHONE not in str(refused.value) or verb == "flush-redis"
+        run(command, **arguments)
+    assert PHONE not in str(refused.value) or command == "flush-redis"
     written = capsys.readouterr().out
-    assert PHONE not in written or verb == "flush-redis"
+    assert PHONE not in written or command == "flush-redis"
 
 
 def test_each_run_has_two_lines_with_the_caller(
@@ -104,21 +104,23 @@ def test_each_run_has_two_lines_with_the_caller(
     run("set-role", user_id=7, role="admin")
     with pytest.raises(UserMissing):
         run("set-role", user_id=8, role="admin")
-    handler("ops/operate")({"verb": "counts", "caller": "local:ada"}, None)
+    handler("ops/operate")({"command": "counts", "caller": "local:ada"}, None)
     recorded = [line for line in read_log(capsys) if line.get("event", "").startswith("verb_")]
-    assert [(line["event"], line["verb"], line["caller"]) for line in recorded] == [
-        ("verb_began", "set-role", CALLER),
-        ("verb_ended", "set-role", CALLER),
-        ("verb_began", "set-role", CALLER),
-        ("verb_failed", "set-role", CALLER),
-        ("verb_began", "counts", "local:ada"),
-        ("verb_ended", "counts", "local:ada"),
+    assert [(line["event"], line["command"], line["caller"]) for line in recorded] == [
+        ("command_began", "set-role", CALLER),
+        ("command_ended", "set-role", CALLER),
+        ("command_began", "set-role", CALLER),
+        ("command_failed", "set-role", CALLER),
+        ("command_began", "counts", "local:ada"),
+        ("command_ended", "counts", "local:ada"),
     ]
     assert recorded[0]["arguments"] == {"user_id": 7, "role": "admin"}
 
 
-def test_each_verb_says_what_it_does() -> None:
-    assert all((verb.__doc__ or "").endswith(".") for verb in verbs.list_verbs().values())
+def test_each_command_says_what_it_does() -> None:
+    assert all(
+        (command.__doc__ or "").endswith(".") for command in commands.list_commands().values()
+    )
 
 
 # ---------------------------------------------------------------- users and sessions
@@ -139,7 +141,7 @@ def test_the_admin_of_a_smoke_test_has_a_session_for_some_minutes(plaza: World) 
     session = session_lookup.find_session(opened["token"])
     assert session is not None
     assert (session.user_id, session.role) == (opened["user_id"], "admin")
-    assert session.ends_at_s - session.checked_at_s <= verbs.SMOKE_SESSION_S
+    assert session.ends_at_s - session.checked_at_s <= commands.SMOKE_SESSION_S
     assert session.expires_at_s <= session.ends_at_s
     assert mysql.fetch_all("SELECT phone FROM user_phone") == []
 
@@ -331,7 +333,7 @@ def test_lists_are_sorted_until_none_is_left(plaza: World, monkeypatch: pytest.M
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 1)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in (1, 2, 3)])
     with monkeypatch.context() as patch:
-        patch.setattr(verbs, "_MAX_SORT_S", 0.0)
+        patch.setattr(commands, "_MAX_SORT_S", 0.0)
         left = run("sort-reactions")
         assert left["sorted"] == 0
         assert run("sort-reactions", after=left["after"])["after"] == left["after"]
@@ -382,7 +384,7 @@ def test_rankings_are_dropped(plaza: World) -> None:
 # ---------------------------------------------------------------- outages
 
 
-def test_verbs_of_redis_work_without_mysql(plaza: World, mysql_away: Away) -> None:
+def test_commands_of_redis_work_without_mysql(plaza: World, mysql_away: Away) -> None:
     change_switches.set_level(0, "relieved", "a test", operator_id=1)
     with mysql_away():
         assert run("show-switches")["mysql"] is None
@@ -392,7 +394,7 @@ def test_verbs_of_redis_work_without_mysql(plaza: World, mysql_away: Away) -> No
             run("list-transactions")
 
 
-def test_verbs_of_mysql_work_without_redis(plaza: World, redis_away: Away) -> None:
+def test_commands_of_mysql_work_without_redis(plaza: World, redis_away: Away) -> None:
     with redis_away():
         assert run("list-transactions") == {"transactions": []}
         assert run("clear-binlog-position") == {"cleared": 0}

@@ -1,4 +1,4 @@
-"""The consumer of Preheat: sales, rankings, then the hottest targets with their lists and shops.
+"""The consumer of WarmUp: sales, rankings, then the hottest targets with their lists and shops.
 
 A step works for about 20 s at a bounded rate, and sends what is left as the next step. So MySQL and
 Redis serve others meanwhile, and a run ends in half a minute unless they are slow.
@@ -13,14 +13,14 @@ from plaza.flash_sales import recover_orders
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
-from plaza.preheat import redis_store
-from plaza.preheat.queues import MAX_TARGETS, PREHEATS, PreheatStep
 from plaza.reactions import KINDS, Kind, Target, hydration, reaction_log
 from plaza.recommendations import post_rankings, recommend
 from plaza.shops import queries as shop_queries
 from plaza.switches import SwitchesChanged, change_switches, level_of
+from plaza.warm_up import redis_store
+from plaza.warm_up.queues import MAX_TARGETS, WARM_UPS, WarmUpStep
 
-__all__ = ["PREHEATS", "warm_stores"]
+__all__ = ["WARM_UPS", "warm_stores"]
 
 MAX_RUN_S = 20
 TARGETS_PER_S = 200
@@ -28,8 +28,8 @@ _PAGE = 100
 _HOLDING = "warming"
 
 
-@PREHEATS.consumer
-def warm_stores(steps: Sequence[PreheatStep]) -> None:
+@WARM_UPS.consumer
+def warm_stores(steps: Sequence[WarmUpStep]) -> None:
     """Run each step, unless another run was begun since. Safe to repeat.
 
     The last step lets readers go on if they are held. Raises MysqlDown, RedisDown, QueueDown: the
@@ -40,21 +40,21 @@ def warm_stores(steps: Sequence[PreheatStep]) -> None:
             _run(step)
 
 
-def _run(step: PreheatStep) -> None:
+def _run(step: WarmUpStep) -> None:
     match step.stage:
         case "sales":
             sales = recover_orders.prepare_sales(MAX_RUN_S)
-            record("preheat_advanced", {"sales_preheated": sales})
-            PREHEATS.send(PreheatStep(step.run_us, "rankings"))
+            record("warm_up_advanced", {"sales_warmed": sales})
+            WARM_UPS.send(WarmUpStep(step.run_us, "rankings"))
         case "rankings":
             post_rankings.refresh_rankings()
             hottest = reaction_log.read_hottest_targets(MAX_TARGETS)
             known = [(KINDS[kind], target) for kind, target in hottest if kind in KINDS]
-            PREHEATS.send(PreheatStep(step.run_us, "targets", known))
+            WARM_UPS.send(WarmUpStep(step.run_us, "targets", known))
         case "targets":
             left = _warm_targets(step.targets)
             if left:
-                PREHEATS.send(PreheatStep(step.run_us, "targets", left))
+                WARM_UPS.send(WarmUpStep(step.run_us, "targets", left))
             else:
                 _end(step.run_us)
 
@@ -72,7 +72,7 @@ def _warm_targets(targets: Sequence[tuple[Kind, Target]]) -> Sequence[tuple[Kind
             shop_queries.read_many(shop_ids)
         warmed, shops = warmed + len(page), shops + len(shop_ids)
         clock.sleep(max(0.0, len(page) / TARGETS_PER_S - (clock.monotonic_s() - began_s)))
-    record("preheat_advanced", {"targets_preheated": warmed, "shops_preheated": shops})
+    record("warm_up_advanced", {"targets_warmed": warmed, "shops_warmed": shops})
     return targets[warmed:]
 
 
@@ -82,8 +82,8 @@ def _end(run_us: int) -> None:
     if level_of(newest.switches) == _HOLDING:
         with suppress(SwitchesChanged):  # an operator chose another level meanwhile
             change_switches.set_level(
-                newest.version, "normal", "Preheat has ended.", newest.changed_by
+                newest.version, "normal", "WarmUp has ended.", newest.changed_by
             )
     redis_store.end_run()
     took_s = round((clock.now_us() - run_us) / 1e6, 1)
-    record("preheat_ended", {"preheat_s": took_s})
+    record("warm_up_ended", {"warm_up_s": took_s})

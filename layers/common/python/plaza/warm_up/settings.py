@@ -1,4 +1,4 @@
-"""The settings of Preheat."""
+"""The settings of WarmUp."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 from plaza.infra.runtime.settings import declare
 
 
-class PreheatSettings(NamedTuple):
+class WarmUpSettings(NamedTuple):
     """``release``: the version of the layer, which changes with each deploy of other code."""
 
     release: str
 
 
-preheat_settings = declare(PreheatSettings, release=lambda env: env.get("PLAZA_RELEASE", ""))
+warm_up_settings = declare(WarmUpSettings, release=lambda env: env.get("PLAZA_RELEASE", ""))

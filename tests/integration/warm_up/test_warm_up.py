@@ -1,4 +1,4 @@
-"""Preheat on real stores: what it loads, at which rate, who starts it, and whom it lets go on."""
+"""WarmUp on real stores: what it loads, at which rate, who starts it, and whom it lets go on."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
-from plaza.preheat import redis_store, start_preheat, warm_stores
-from plaza.preheat.queues import PREHEATS, PreheatStep
-from plaza.preheat.settings import PreheatSettings
 from plaza.reactions import COLLECT, LIKE, Kind, Target, persist, reaction_log
 from plaza.reactions.redis_keys import keys_of
 from plaza.recommendations import redis_store as list_store
 from plaza.shops import redis_store as shop_store
 from plaza.switches import change_switches
 from plaza.switches.model import level_of
+from plaza.warm_up import redis_store, start_warm_up, warm_stores
+from plaza.warm_up.queues import WARM_UPS, WarmUpStep
+from plaza.warm_up.settings import WarmUpSettings
 from tests.integration.conftest import Away
 from tests.support import sales
 from tests.support.consumers import BASE_US, make_event
@@ -84,7 +84,7 @@ def test_the_hottest_targets_of_the_log_are_read_in_order(stored: World) -> None
 def test_a_run_loads_targets_rankings_lists_shops_and_sales(stored: World) -> None:
     voucher = sales.offer(stock=3)
     empty()
-    assert start_preheat.start_preheat("test")
+    assert start_warm_up.start_warm_up("test")
     stored.queues.drain()
     assert [loaded(LIKE, POST), loaded(LIKE, REVIEW), loaded(COLLECT, OTHER)] == [True] * 3
     assert not loaded(COLLECT, POST), "without an event in the log"
@@ -92,7 +92,7 @@ def test_a_run_loads_targets_rankings_lists_shops_and_sales(stored: World) -> No
     assert redis.execute("EXISTS", shop_store.page_key(SHOP)) == 1
     assert voucher.id in redis_sales.find_sales([voucher.id])
     assert find_keys("*:ranking:week:built_at")
-    assert find_keys("*:preheat:run") == []
+    assert find_keys("*:warm_up:run") == []
 
 
 def test_targets_are_loaded_at_a_rate_and_in_steps(
@@ -102,10 +102,10 @@ def test_targets_are_loaded_at_a_rate_and_in_steps(
     monkeypatch.setattr(warm_stores, "MAX_RUN_S", 0)
     run_us = clock.now_us()
     targets = [(LIKE, POST), (LIKE, REVIEW)]
-    warm_stores.warm_stores([PreheatStep(run_us, "targets", targets)])
+    warm_stores.warm_stores([WarmUpStep(run_us, "targets", targets)])
     assert pauses_s == []
     monkeypatch.setattr(warm_stores, "MAX_RUN_S", 20)
-    warm_stores.warm_stores([PreheatStep(run_us, "targets", targets)])
+    warm_stores.warm_stores([WarmUpStep(run_us, "targets", targets)])
     assert len(pauses_s) == 2
     assert sum(pauses_s) <= 2 / warm_stores.TARGETS_PER_S
     assert loaded(LIKE, REVIEW)
@@ -113,21 +113,21 @@ def test_targets_are_loaded_at_a_rate_and_in_steps(
 
 def test_what_is_left_is_the_next_step(stored: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_stores, "MAX_RUN_S", 0)
-    step = PreheatStep(clock.now_us(), "targets", ((LIKE, POST),))
+    step = WarmUpStep(clock.now_us(), "targets", ((LIKE, POST),))
     warm_stores.warm_stores([step])
-    [sent] = stored.queues.take(PREHEATS)
-    assert decode(PREHEATS, sent) == step
+    [sent] = stored.queues.take(WARM_UPS)
+    assert decode(WARM_UPS, sent) == step
 
 
 def test_a_run_lets_held_readers_go_on_when_it_ends(stored: World) -> None:
     hold()
     run_us = clock.now_us()
-    warm_stores.warm_stores([PreheatStep(run_us)])
+    warm_stores.warm_stores([WarmUpStep(run_us)])
     assert level() == "warming"
     stored.queues.drain()
     assert level() == "normal"
     [(reason,)] = mysql.fetch_all("SELECT reason FROM switch_change ORDER BY version DESC LIMIT 1")
-    assert reason == "Preheat has ended."
+    assert reason == "WarmUp has ended."
 
 
 def test_held_readers_find_a_warm_redis(stored: World) -> None:
@@ -141,7 +141,7 @@ def test_held_readers_find_a_warm_redis(stored: World) -> None:
     hold()
     waiting = ask("GET", path, user=None)
     assert (waiting.status, waiting.headers["retry-after"]) == (503, "5")
-    start_preheat.start_preheat("test")
+    start_warm_up.start_warm_up("test")
     stored.queues.drain()
     with counting_work() as warm:
         assert ask("GET", path, user=None).status == 200
@@ -151,17 +151,17 @@ def test_held_readers_find_a_warm_redis(stored: World) -> None:
 def test_a_deploy_of_other_code_starts_a_run(
     stored: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert start_preheat.start_after_change() == 1
+    assert start_warm_up.start_after_change() == 1
     stored.queues.drain()
-    monkeypatch.setattr(start_preheat, "preheat_settings", lambda: PreheatSettings("layer:2"))
-    assert [start_preheat.start_after_change() for _ in range(2)] == [1, 0]
-    causes = [line["cause"] for line in read_log(capsys, "preheat_started")]
+    monkeypatch.setattr(start_warm_up, "warm_up_settings", lambda: WarmUpSettings("layer:2"))
+    assert [start_warm_up.start_after_change() for _ in range(2)] == [1, 0]
+    causes = [line["cause"] for line in read_log(capsys, "warm_up_started")]
     assert causes == ["failover", "deploy"]
 
 
 def test_a_run_changes_no_other_level(stored: World) -> None:
     change_switches.set_level(0, "relieved", "The evening.", ADMIN)
-    start_preheat.start_preheat("test")
+    start_warm_up.start_warm_up("test")
     stored.queues.drain()
     assert level() == "relieved"
 
@@ -169,23 +169,23 @@ def test_a_run_changes_no_other_level(stored: World) -> None:
 def test_readers_are_held_while_mysql_is_away(stored: World, mysql_away: Away) -> None:
     hold()
     with mysql_away(), pytest.raises(Exception, match="MySQL"):
-        warm_stores.warm_stores([PreheatStep(clock.now_us())])
+        warm_stores.warm_stores([WarmUpStep(clock.now_us())])
     assert level() == "warming"
 
 
 def test_one_run_is_in_progress(stored: World) -> None:
-    assert start_preheat.start_preheat("test")
-    assert not start_preheat.start_preheat("test")
-    [step] = stored.queues.take(PREHEATS)
+    assert start_warm_up.start_warm_up("test")
+    assert not start_warm_up.start_warm_up("test")
+    [step] = stored.queues.take(WARM_UPS)
     redis_store.end_run()
-    assert start_preheat.start_preheat("test")
-    stored.queues.take(PREHEATS)
-    warm_stores.warm_stores([decode(PREHEATS, step)])
-    assert stored.queues.take(PREHEATS) == [], "another run was begun since"
+    assert start_warm_up.start_warm_up("test")
+    stored.queues.take(WARM_UPS)
+    warm_stores.warm_stores([decode(WARM_UPS, step)])
+    assert stored.queues.take(WARM_UPS) == [], "another run was begun since"
 
 
 def test_a_run_goes_on_when_redis_lost_its_key(stored: World) -> None:
-    start_preheat.start_preheat("test")
+    start_warm_up.start_warm_up("test")
     empty()
     stored.queues.drain()
     assert loaded(LIKE, POST)
@@ -194,30 +194,30 @@ def test_a_run_goes_on_when_redis_lost_its_key(stored: World) -> None:
 def test_a_run_that_sqs_refuses_can_be_started_again(stored: World) -> None:
     stored.queues.away = True
     with pytest.raises(QueueDown):
-        start_preheat.start_preheat("test")
+        start_warm_up.start_warm_up("test")
     stored.queues.away = False
-    assert start_preheat.start_preheat("test")
+    assert start_warm_up.start_warm_up("test")
 
 
 def test_another_term_starts_a_run_once(
     stored: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert [start_preheat.start_after_change() for _ in range(3)] == [1, 0, 0]
+    assert [start_warm_up.start_after_change() for _ in range(3)] == [1, 0, 0]
     stored.queues.drain()
     of_shards = masters.read_masters(max_age_s=0)
     promoted = {shard: master._replace(term="b" * 40) for shard, master in of_shards.items()}
     monkeypatch.setattr(masters, "read_masters", lambda **_: promoted)
-    assert [start_preheat.start_after_change() for _ in range(2)] == [1, 0]
+    assert [start_warm_up.start_after_change() for _ in range(2)] == [1, 0]
     stored.queues.drain()
     empty()
-    assert start_preheat.start_after_change() == 1, "Redis lost its data"
-    causes = [line["cause"] for line in read_log(capsys, "preheat_started")]
+    assert start_warm_up.start_after_change() == 1, "Redis lost its data"
+    causes = [line["cause"] for line in read_log(capsys, "warm_up_started")]
     assert causes == ["failover"] * 3
 
 
 def test_a_failover_that_sqs_does_not_take_is_found_by_the_next_run(stored: World) -> None:
     stored.queues.away = True
     with pytest.raises(QueueDown):
-        start_preheat.start_after_change()
+        start_warm_up.start_after_change()
     stored.queues.away = False
-    assert start_preheat.start_after_change() == 1
+    assert start_warm_up.start_after_change() == 1

@@ -12,7 +12,7 @@ from pymysql.err import MySQLError
 
 from plaza.infra.mysql import driver, mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.interventions.model import Refused, hide_literals
+from plaza.operator_commands.model import Refused, hide_literals
 
 MAX_LISTED = 100
 _OPEN = """

@@ -1,4 +1,4 @@
-"""The queue of the steps of Preheat."""
+"""The queue of the steps of WarmUp."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Stage = Literal["sales", "rankings", "targets"]
 
 
 @dataclass(frozen=True, slots=True)
-class PreheatStep:
+class WarmUpStep:
     """A step of the run ``run_us``, named by its start: a stage, and of ``targets`` those that are
     left; none yet: the hottest ones are read."""
 
@@ -27,27 +27,27 @@ class PreheatStep:
     targets: Sequence[tuple[Kind, Target]] = ()
 
 
-class _PreheatBody(Struct, frozen=True, omit_defaults=True):
+class _WarmUpBody(Struct, frozen=True, omit_defaults=True):
     run: VERSION
     stage: Stage = "sales"
     targets: Annotated[Sequence[tuple[str, str, ID]], Meta(max_length=MAX_TARGETS)] = ()
 
 
-def _pack(step: PreheatStep) -> _PreheatBody:
-    return _PreheatBody(
+def _pack(step: WarmUpStep) -> _WarmUpBody:
+    return _WarmUpBody(
         step.run_us, step.stage, tuple((kind.name, *target) for kind, target in step.targets)
     )
 
 
-def _unpack(body: _PreheatBody) -> PreheatStep:
+def _unpack(body: _WarmUpBody) -> WarmUpStep:
     for kind, target_type, _ in body.targets:
         require_kind(kind, target_type)
     targets = tuple((KINDS[kind], Target(of, target_id)) for kind, of, target_id in body.targets)
-    return PreheatStep(body.run, body.stage, targets)
+    return WarmUpStep(body.run, body.stage, targets)
 
 
-PREHEATS: Queue[PreheatStep] = Queue(
-    message_codec("preheats", _PreheatBody, _unpack, _pack),
+WARM_UPS: Queue[WarmUpStep] = Queue(
+    message_codec("warm_ups", _WarmUpBody, _unpack, _pack),
     batch_size=1,
     max_concurrency=2,
     retention_days=4,

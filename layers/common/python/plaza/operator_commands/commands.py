@@ -1,7 +1,7 @@
-"""The verbs that an operator may run in an environment, by name, with typed arguments.
+"""The commands that an operator may run in an environment, by name, with typed arguments.
 
-A verb is a function here; its keyword arguments are in the request, converted and checked by
-pydantic. A request with an unknown verb or argument is refused. Two lines of each run have the
+A command is a function here; its keyword arguments are in the request, converted and checked by
+pydantic. A request with an unknown command or argument is refused. Two lines of each run have the
 caller and the arguments, none of which is a text that could be a phone number or a token.
 """
 
@@ -26,15 +26,15 @@ from plaza.infra.http.requests import MAX_ID
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, logger, record
 from plaza.infra.runtime.settings import settings
-from plaza.interventions import mysql_server, redis_flush, sweep_now
-from plaza.interventions.model import Refused
 from plaza.operations import queue_admin
-from plaza.preheat import start_preheat
+from plaza.operator_commands import mysql_server, redis_flush, sweep_now
+from plaza.operator_commands.model import Refused
 from plaza.reactions import gauges, rankings, reaction_log, sorted_lists
 from plaza.recommendations import watermarks
 from plaza.switches import change_switches
 from plaza.users import roles, sign_up
 from plaza.users.roles import Role
+from plaza.warm_up import start_warm_up
 from plaza.webhooks import operate_webhooks as webhooks
 from plaza.webhooks.model import MAX_URL_CHARS
 
@@ -55,29 +55,29 @@ def _check_digits(value: object) -> object:
 
 Id = Annotated[int, BeforeValidator(_check_digits), Field(gt=0, le=MAX_ID)]
 Result = dict[str, Any]
-Verb = Callable[..., Result]
+OperatorCommand = Callable[..., Result]
 
 
-class VerbRequest(BaseModel):
+class CommandRequest(BaseModel):
     """The event of the function Operate. ``caller``: who runs it, as the command says."""
 
     model_config = ConfigDict(extra="forbid")
 
-    verb: Annotated[str, Field(pattern=r"^[a-z-]{1,40}$")]
+    command: Annotated[str, Field(pattern=r"^[a-z-]{1,40}$")]
     arguments: dict[str, Any] = {}
     caller: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+=,.@:/-]{1,250}$")]
 
 
 def run(event: Mapping[str, Any]) -> Result:
-    """Run the verb of an event; return its result. Raises Refused for what is no verb or has other
-    arguments, and what the verb raises."""
+    """Run the command of an event; return its result. Raises Refused for what is no command or has
+    other arguments, and what the command raises."""
     try:
-        request = VerbRequest.model_validate(event)
+        request = CommandRequest.model_validate(event)
         logger.append_keys(caller=request.caller)
-        known = list_verbs()
-        if request.verb not in known:
-            raise Refused(f"there is no such verb; there are {', '.join(known)}")
-        return known[request.verb](**request.arguments)
+        known = list_commands()
+        if request.command not in known:
+            raise Refused(f"there is no such command; there are {', '.join(known)}")
+        return known[request.command](**request.arguments)
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         texts = [f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in problems]
@@ -86,42 +86,42 @@ def run(event: Mapping[str, Any]) -> Result:
         logger.remove_keys(["caller"])
 
 
-def verb(function: Verb) -> Verb:
-    """Make a verb of a function: its arguments are checked, and its runs are recorded."""
-    name = name_verb(function)
+def command(function: OperatorCommand) -> OperatorCommand:
+    """Make a command of a function: its arguments are checked, and its runs are recorded."""
+    name = name_command(function)
 
     @validate_call
     @wraps(function)
     def run_recorded(**arguments: Any) -> Result:
         known = {name: value for name, value in arguments.items() if name not in _NOT_LOGGED}
-        record("verb_began", verb=name, arguments=known)
+        record("command_began", command=name, arguments=known)
         try:
             result = function(**arguments)
         except Exception as error:
-            record("verb_failed", verb=name, **error_fields(error))
+            record("command_failed", command=name, **error_fields(error))
             raise
-        record("verb_ended", verb=name)
+        record("command_ended", command=name)
         return result
 
     return run_recorded
 
 
-def name_verb(function: Verb) -> str:
-    """Return the name of a verb: ``set-role`` for ``set_role``."""
+def name_command(function: OperatorCommand) -> str:
+    """Return the name of a command: ``set-role`` for ``set_role``."""
     return function.__name__.replace("_", "-")
 
 
 # ---------------------------------------------------------------------- users and sessions
 
 
-@verb
+@command
 def set_role(*, user_id: Id, role: Role) -> Result:
     """Set the role of a user, such as the first admin's. Sessions of a passkey have it within a
     minute, others never."""
     return {"user_id": user_id, "role": role, "before": roles.set_role(user_id, role)}
 
 
-@verb
+@command
 def make_passkey_code(*, user_id: Id) -> Result:
     """Make a code with which a user with a role enrolls a passkey within an hour, once, in the
     console; it is shown this once."""
@@ -131,20 +131,20 @@ def make_passkey_code(*, user_id: Id) -> Result:
     return {"user_id": user_id, "code": code, "expires_in_s": expires_in_s}
 
 
-@verb
+@command
 def end_passkeys(*, user_id: Id) -> Result:
     """End all passkeys and all sessions of a user, such as one whose device was lost."""
     return {"user_id": user_id, "ended": operate_passkeys.end_passkeys(user_id, OPERATOR)}
 
 
-@verb
+@command
 def release_phone(*, user_id: Id) -> Result:
     """Take the phone of a user away, such as a number that has a new owner, whose next sign-in
     creates another user. Sessions stay."""
     return {"user_id": user_id, "released": sign_up.release_phone(user_id, operator_id=OPERATOR)}
 
 
-@verb
+@command
 def open_smoke_session() -> Result:
     """Create an admin without a phone for `make smoke`, which deletes the account; return a token
     that ends after 15 minutes."""
@@ -152,14 +152,14 @@ def open_smoke_session() -> Result:
     return {"user_id": user_id, "token": new_session.open_session(user_id, SMOKE_SESSION_S)}
 
 
-@verb
+@command
 def end_sessions() -> Result:
     """End the sessions of all users. Repeat it until it has finished."""
     ended, finished = session_end.end_every_session(_MAX_SESSIONS_S)
     return {"ended": ended, "finished": finished}
 
 
-@verb
+@command
 def erase_now(*, user_id: Id) -> Result:
     """Erase a user, or run the next pass of an erasure at once."""
     return {"user_id": user_id, "state": erasures.erase_now(user_id).state}
@@ -176,7 +176,7 @@ def _split(types: str) -> list[str]:
     return [word for word in types.split(",") if word]
 
 
-@verb
+@command
 def make_webhook(*, url: _Url, types: _Types = "") -> Result:
     """Make a webhook that gets events from now on, of types such as like.added,comment.created or
     of all; its secret is shown this once."""
@@ -184,13 +184,13 @@ def make_webhook(*, url: _Url, types: _Types = "") -> Result:
     return {"webhook_id": str(webhook_id), "secret": secret}
 
 
-@verb
+@command
 def list_webhooks() -> Result:
     """List the webhooks: their states, and why events are not received."""
     return {"webhooks": webhooks.list_webhooks()}
 
 
-@verb
+@command
 def change_webhook(
     *, webhook_id: Id, url: _Url | None = None, types: _Types | None = None
 ) -> Result:
@@ -200,21 +200,21 @@ def change_webhook(
     return {"webhook_id": str(webhook_id)}
 
 
-@verb
+@command
 def end_webhook(*, webhook_id: Id) -> Result:
     """End a webhook for ever."""
     webhooks.end_webhook(webhook_id, operator_id=OPERATOR)
     return {"webhook_id": str(webhook_id)}
 
 
-@verb
+@command
 def rotate_webhook_secret(*, webhook_id: Id) -> Result:
     """Make another secret of a webhook; the one before signs for a day more."""
     secret = webhooks.rotate_secret(webhook_id, operator_id=OPERATOR)
     return {"webhook_id": str(webhook_id), "secret": secret}
 
 
-@verb
+@command
 def replay_webhook(*, webhook_id: Id, since: _Time) -> Result:
     """Send all events since a time again, of the last eight days."""
     try:
@@ -225,7 +225,7 @@ def replay_webhook(*, webhook_id: Id, since: _Time) -> Result:
     return {"webhook_id": str(webhook_id), "since": f"{begin:%Y-%m-%dT%H:%M:%SZ}"}
 
 
-@verb
+@command
 def enable_webhook(*, webhook_id: Id) -> Result:
     """Enable a webhook that was disabled; it goes on where it stopped."""
     webhooks.enable_webhook(webhook_id, operator_id=OPERATOR)
@@ -235,7 +235,7 @@ def enable_webhook(*, webhook_id: Id) -> Result:
 # ---------------------------------------------------------------------- keys of servers
 
 
-@verb
+@command
 def make_server_key(
     *,
     name: Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,31}$")],
@@ -252,14 +252,14 @@ def make_server_key(
     return {"key_id": key_id, "key": key}
 
 
-@verb
+@command
 def end_server_key(*, key_id: Annotated[str, Field(pattern=f"^{KEY_ID_PATTERN}$")]) -> Result:
     """End a key of a server. It is refused within a minute."""
     operate_server_keys.end_server_key(key_id, operator_id=OPERATOR)
     return {"key_id": key_id, "ended": True}
 
 
-@verb
+@command
 def list_server_keys() -> Result:
     """List the keys of servers: scopes, rates, and when each was used last."""
     return {"keys": operate_server_keys.list_server_keys()}
@@ -268,40 +268,40 @@ def list_server_keys() -> Result:
 # ---------------------------------------------------------------------- MySQL
 
 
-@verb
+@command
 def list_transactions() -> Result:
     """List the open transactions of MySQL, the oldest first."""
     return {"transactions": mysql_server.list_transactions()}
 
 
-@verb
+@command
 def end_transaction(*, thread_id: Id) -> Result:
     """Close the connection of an open transaction, which is rolled back."""
     mysql_server.end_transaction(thread_id)
     return {"thread_id": thread_id, "ended": True}
 
 
-@verb
+@command
 def explain(*, thread_id: Id) -> Result:
     """Show the plan of the statement that a connection is running."""
     return {"plan": mysql_server.explain(thread_id)}
 
 
-@verb
+@command
 def counts() -> Result:
     """Show the sizes of all tables, as MySQL estimates them, and the readers of the reaction
     log."""
     return {"tables": mysql_server.read_sizes(), "watermarks": watermarks.read_watermarks()}
 
 
-@verb
+@command
 def raise_epoch() -> Result:
     """Raise the epoch by one: later versions are above all earlier ones. It inserts a missing row
     of ``log_barrier``."""
     return {"epoch": reaction_log.raise_epoch()}
 
 
-@verb
+@command
 def sort_reactions(
     *,
     after: Annotated[str, Field(pattern=r"^[a-z]{1,16}:[0-9]{1,19}:[0-9]{1,19}$")] | None = None,
@@ -312,20 +312,20 @@ def sort_reactions(
     if after is not None:
         target_type, after_id, actor_id = after.split(":")
         if target_type not in sorted_lists.TARGET_TYPES:
-            raise Refused("after: it is no position that this verb returned")
+            raise Refused("after: it is no position that this command returned")
         begin = sorted_lists.SortPosition(target_type, int(after_id), int(actor_id))
     deadline = Deadline.in_s(_MAX_SORT_S)
     count, left = sorted_lists.sort_all(begin, deadline)
     return {"sorted": count, "after": None if left is None else ":".join(map(str, left))}
 
 
-@verb
+@command
 def show_binlog() -> Result:
     """Show the binlogs that MySQL has, and the position of FollowBinlog."""
     return {"logs": position.list_logs(), "positions": position.list_positions()}
 
 
-@verb
+@command
 def clear_binlog_position() -> Result:
     """Skip the binlog: it is read from its end on, and all shops are written to Redis again."""
     return {"cleared": position.forget_positions()}
@@ -334,20 +334,20 @@ def clear_binlog_position() -> Result:
 # ---------------------------------------------------------------------- Redis
 
 
-@verb
+@command
 def sweep(*, everything: bool = False) -> Result:
     """Send entries of outboxes again. Everything: also what was sent a moment ago."""
     return sweep_now.sweep_now(everything, operator_id=OPERATOR)._asdict()
 
 
-@verb
+@command
 def recover_orders(*, everything: bool = False) -> Result:
     """Send or decide overdue orders. Everything: decide all that are pending."""
     after_s = 0 if everything else None
     return {"recovered": orders.recover_orders(after_s, after_s)}
 
 
-@verb
+@command
 def flush_redis(*, environment: str, force: bool = False) -> Result:
     """Empty the Redis of the environment whose name is repeated, when no outbox has entries.
     Force: also with entries. Repeat it until it has finished."""
@@ -363,13 +363,13 @@ def flush_redis(*, environment: str, force: bool = False) -> Result:
     return redis_flush.flush()._asdict()
 
 
-@verb
-def preheat() -> Result:
-    """Start Preheat, which loads what readers will ask for, and ends the level `warming`."""
-    return {"started": start_preheat.start_preheat(OPERATOR)}
+@command
+def warm_up() -> Result:
+    """Start WarmUp, which loads what readers will ask for, and ends the level `warming`."""
+    return {"started": start_warm_up.start_warm_up(OPERATOR)}
 
 
-@verb
+@command
 def show_switches() -> Result:
     """Show the switches in Redis and in MySQL, as documents for set-switches."""
     stored, newest = change_switches.show()
@@ -377,7 +377,7 @@ def show_switches() -> Result:
     return {"redis": stored, "mysql": document, "version": version}
 
 
-@verb
+@command
 def set_switches(
     *,
     user_id: Id,
@@ -393,19 +393,19 @@ def set_switches(
     return {"version": change.version}
 
 
-@verb
+@command
 def show_sale(*, voucher_id: Id) -> Result:
     """Show the state of a sale in Redis, and the sizes of its other keys."""
     return inspection.show_sale(voucher_id)
 
 
-@verb
+@command
 def close_sale(*, voucher_id: Id) -> Result:
     """Drop the state of a sale that has ended; it is closed with the numbers of MySQL."""
     return {"voucher_id": voucher_id, "existed": inspection.close_sale(voucher_id)}
 
 
-@verb
+@command
 def drop_rankings() -> Result:
     """Drop all rankings of posts; RefreshRankings builds them again."""
     return {"dropped": rankings.drop_rankings()}
@@ -414,7 +414,7 @@ def drop_rankings() -> Result:
 # ---------------------------------------------------------------------- queues
 
 
-@verb
+@command
 def purge_dead_letter(
     *,
     queue: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")],
@@ -424,8 +424,8 @@ def purge_dead_letter(
     return queue_admin.purge(queue, OPERATOR, [message_id])._asdict()
 
 
-def list_verbs() -> dict[str, Verb]:
-    """Return all verbs by name. What they call decides what the role of the function allows."""
+def list_commands() -> dict[str, OperatorCommand]:
+    """Return all commands by name. What they call decides what the role of the function allows."""
     known = (
         set_role,
         make_passkey_code,
@@ -455,7 +455,7 @@ def list_verbs() -> dict[str, Verb]:
         sweep,
         recover_orders,
         flush_redis,
-        preheat,
+        warm_up,
         show_switches,
         set_switches,
         show_sale,
@@ -463,4 +463,4 @@ def list_verbs() -> dict[str, Verb]:
         drop_rankings,
         purge_dead_letter,
     )
-    return {name_verb(function): function for function in known}
+    return {name_command(function): function for function in known}

@@ -1,4 +1,4 @@
-"""Why a verb is refused, and what is hidden of a statement. No I/O."""
+"""Why a command is refused, and what is hidden of a statement. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LITERAL = re.compile(
 
 
 class Refused(PlazaError):
-    """A verb was not run: the text says why, without values of its arguments."""
+    """A command was not run: the text says why, without values of its arguments."""
 
 
 def hide_literals(statement: str) -> str:

@@ -1,7 +1,7 @@
-"""Runs of Preheat in Redis. Each function is one round trip, and raises RedisDown.
+"""Runs of WarmUp in Redis. Each function is one round trip, and raises RedisDown.
 
-{<shard>}:preheat:run    string  start of the run that is not finished, microseconds since 1970
-{<shard>}:preheat:known  string  masters with their terms, and the release, of the latest run
+{<shard>}:warm_up:run    string  start of the run that is not finished, microseconds since 1970
+{<shard>}:warm_up:known  string  masters with their terms, and the release, of the latest run
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from plaza.infra.derived.projections import key_of
 from plaza.infra.redis import redis
 
 RUN_TTL_S = 4 * 3_600  # as long as a step waits for a store
-RUN_KEY, KNOWN_KEY = key_of("preheat", "run"), key_of("preheat", "known")
+RUN_KEY, KNOWN_KEY = key_of("warm_up", "run"), key_of("warm_up", "known")
 
 
 def begin_run(run_us: int) -> bool:
