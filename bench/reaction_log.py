@@ -131,7 +131,7 @@ def _fill(count: int, day: str) -> None:
         "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
         " SELECT 'post', target_id, COUNT(*), 1 FROM reaction GROUP BY target_id"
     )
-    mysql.write("INSERT INTO watermark (name, seq) SELECT 'votes', MAX(seq) FROM reaction_log")
+    mysql.write("INSERT INTO watermark (name, seq) SELECT 'likes', MAX(seq) FROM reaction_log")
 
 
 def _recount(in_mysql: int, archived: int) -> None:

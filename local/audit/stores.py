@@ -69,12 +69,12 @@ _LOGGED_TOTALS = """
     WHERE run = newest_run AND (db_version = newest OR lowest <> highest OR lowest <> expected)"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
-    <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
-_VOTES_DIFFER = """
-    SELECT 'votes', content_type, content_id, votes, COALESCE(like_total, 0)
+    <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'likes')"""
+_REVIEW_LIKES_DIFFER = """
+    SELECT 'review_likes', content_type, content_id, likes, COALESCE(like_total, 0)
     FROM content LEFT JOIN content_counter
     ON target_type = content_type AND target_id = content_id
-    WHERE content_type = 'review' AND votes <> COALESCE(like_total, 0)"""
+    WHERE content_type = 'review' AND likes <> COALESCE(like_total, 0)"""
 # post_hour has all likes of posts younger than 160 h, unless a like's version is before the post.
 _HOURS_DIFFER = """
     SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
@@ -112,7 +112,7 @@ class MysqlState:
     is in MySQL. ``authors``: of content, deleted or not; ``posts`` by author and ``comments`` by
     post: numbers of live content. ``reviews`` and ``shops``: numbers and scores of live reviews by
     shop, and the counters of both. ``log``: number of distinct events. ``rolled_up_differences``:
-    votes of reviews and hours of posts that are not their likes, checked only if the whole log is
+    likes of reviews and hours of posts that are not their likes, checked only if the whole log is
     rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
     ``bells``: their sums; ``bell_differences``: bells that are not what their rows say.
     """
@@ -341,7 +341,7 @@ def read_mysql_state(
         cursor.execute("SELECT shop_id, reviews_total, score_total FROM shop_counter")
         record.shops = {shop_id: ShopCounter(*totals) for shop_id, *totals in cursor}
         cursor.execute(
-            f"{_VOTES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
+            f"{_REVIEW_LIKES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
         )
         for name, content_type, content_id, rolled_up, likes in cursor:
             of = f"{name} of {content_type}:{content_id}"

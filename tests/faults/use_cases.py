@@ -479,7 +479,7 @@ def _liked(harness: Harness) -> None:
 
 def _rolled_up(harness: Harness) -> None:
     _liked(harness)
-    harness.run_schedule("schedule/roll_up_votes")
+    harness.run_schedule("schedule/roll_up_likes")
 
 
 def _recommendation_asked(harness: Harness) -> None:
@@ -933,7 +933,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/erase_accounts": _erasure_requested,
         "schedule/refresh_issuers": lambda harness: None,
         "schedule/publish_unsent": _refused_messages(_WRITE),
-        "schedule/roll_up_votes": _liked,
+        "schedule/roll_up_likes": _liked,
         "schedule/refresh_recommendations": _rolled_up,
         "schedule/refresh_rankings": _rolled_up,
         "schedule/recover_orders": _lost_messages(

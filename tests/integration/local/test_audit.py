@@ -35,7 +35,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.react import react
 from plaza.reactions.redis_keys import TargetKeys
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import like_roll_up
 from plaza.reconciliation import orchestrator
 from tests.support import stores
 from tests.support.audits import Audit
@@ -182,7 +182,7 @@ def test_stale_projections_and_holds_without_a_follow_are_reported(
     assert accepted.startswith("hold of user 2: user:3, until ")
 
 
-# ---------------------------------------------------------------- votes, vouchers, check-ins
+# ---------------------------------------------------------------- likes, vouchers, check-ins
 
 
 @pytest.fixture
@@ -195,11 +195,11 @@ def busy(people: World) -> World:
     voucher = offer(stock=3)
     place_order.place_order(voucher.id, 2)
     people.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     return people
 
 
-def test_votes_orders_and_checkins_written_by_plaza_are_clean(busy: World, audit: Audit) -> None:
+def test_likes_orders_and_checkins_written_by_plaza_are_clean(busy: World, audit: Audit) -> None:
     report = audit()
     assert (report.clean, report.differences) == (True, [])
     assert (report.vouchers, report.sold, report.checkins) == (1, 1, 2)
@@ -212,7 +212,7 @@ def subjects(report: AuditReport) -> list[str]:
 @pytest.mark.parametrize(
     ("statement", "of"),
     [
-        ("UPDATE content SET votes = 3 WHERE content_type = 'review'", ["votes"]),
+        ("UPDATE content SET likes = 3 WHERE content_type = 'review'", ["review_likes"]),
         ("UPDATE post_hour SET net = net + 1", ["hours"]),
         ("DELETE FROM post_hour", ["hours"]),
         ("UPDATE voucher SET stock = 1", ["voucher", "voucher"]),
@@ -225,7 +225,7 @@ def subjects(report: AuditReport) -> list[str]:
         ),
     ],
 )
-def test_a_changed_vote_voucher_or_checkin_row_is_reported(
+def test_a_changed_like_voucher_or_checkin_row_is_reported(
     busy: World, audit: Audit, statement: str, of: list[str]
 ) -> None:
     mysql.write(statement)
@@ -234,12 +234,12 @@ def test_a_changed_vote_voucher_or_checkin_row_is_reported(
     assert not report.clean
 
 
-def test_votes_before_their_roll_up_are_not_reported(busy: World, audit: Audit) -> None:
+def test_likes_before_their_roll_up_are_not_reported(busy: World, audit: Audit) -> None:
     react(LIKE, REVIEW, 4, True)
     react(LIKE, POST, 4, True)
     busy.queues.drain()
     assert audit().clean
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert audit().clean
 
 

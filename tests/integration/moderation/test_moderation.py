@@ -13,7 +13,7 @@ from plaza.follows import follow
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, hydration, react, redis_hydration
-from plaza.recommendations import post_rankings, recommend, vote_roll_up
+from plaza.recommendations import like_roll_up, post_rankings, recommend
 from plaza.recommendations.model import RecommendedPosition
 from plaza.targets import Visibility
 from tests.support.content_api import (
@@ -270,7 +270,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
     for post_id in posts:
         react.react(LIKE, Target("post", int(post_id)), 9, True)
     plaza.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     paths = [("/feed", "api/feed")] + [
         (f"/posts/ranking?window={window}", "api/recommendations") for window in ("all", "day")

@@ -309,7 +309,7 @@ def test_equal_events_have_equal_archives(s3: Any) -> None:
 def test_a_day_above_a_watermark_is_kept(s3: Any) -> None:
     persist.save([log_event(1, at(10)), log_event(2, at(0))])
     assert maintain().dropped == 0, "there is no watermark"
-    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
+    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('likes', 0), ('other', 0)")
     result = maintain()
     assert (days_in_mysql(), result.behind > 0) == ([10, 0], True)
     roll_up()

@@ -35,7 +35,7 @@ from plaza.reactions import (
     sorted_lists,
 )
 from plaza.reactions.model import Count, ReactionKey
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import like_roll_up
 from plaza.reconciliation import (
     mysql_counts,
     mysql_runs,
@@ -85,7 +85,7 @@ def crowd(set_up: SetUp, plaza: World) -> World:
         react.react(LIKE, REVIEW, user_id + 1, True)
         react.react(FOLLOW, Target("user", AUTHOR), user_id, True)
     plaza.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     counters.read_users(range(1, 12))
     counters.read_comments([POST.id, OTHER_POST.id])
     return plaza
@@ -124,7 +124,7 @@ def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Audit) -> None:
     )
     assert report.is_resolved
     assert report.tally.relations == 10 + 2 + 2 + 2 + 2
-    assert report.tally.targets == 5, "two posts, a review and its votes, a followed user"
+    assert report.tally.targets == 5, "two posts, a review and its likes, a followed user"
     assert report.tally.users == 3, "an author and two followers"
     assert report.tally.cached == 5 + 11 + 2, "reactions, users, comments"
     assert report.tally.skipped == 0
@@ -403,9 +403,9 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("counter", "likes_received", "user:1"),
         },
     ),
-    "votes of a review are wrong": (
-        sql("UPDATE content SET votes = 5 WHERE content_type = 'review'"),
-        {("votes", "votes", "review:9")},
+    "likes of a review are wrong": (
+        sql("UPDATE content SET likes = 5 WHERE content_type = 'review'"),
+        {("review_likes", "review_likes", "review:9")},
     ),
     "an event was not acknowledged": (
         store_without_acknowledging,
@@ -743,27 +743,27 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
     assert queries.read_counts([(LIKE, POST)], None) == ([Count(10, False)], True)
 
 
-def test_a_repair_corrects_the_votes_of_a_review(crowd: World) -> None:
+def test_a_repair_corrects_the_likes_of_a_review(crowd: World) -> None:
     mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
-    mysql.write("UPDATE content SET parent_id = 5, votes = 7 WHERE content_type = 'review'")
+    mysql.write("UPDATE content SET parent_id = 5, likes = 7 WHERE content_type = 'review'")
     run(crowd)
-    votes = "SELECT votes FROM content WHERE content_type = 'review'"
-    assert mysql.fetch_all(votes) == [(2,)]
+    likes = "SELECT likes FROM content WHERE content_type = 'review'"
+    assert mysql.fetch_all(likes) == [(2,)]
     assert [shop for (shop,) in mysql.fetch_all("SELECT shop_id FROM stale_list")] == [5]
 
 
-def test_votes_whose_events_are_not_rolled_up_are_no_drift(crowd: World) -> None:
+def test_likes_whose_events_are_not_rolled_up_are_no_drift(crowd: World) -> None:
     react.react(LIKE, REVIEW, 8, True)
     crowd.queues.drain()
     assert run(crowd).differing == 0
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert run(crowd).differing == 0
 
 
-def test_votes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
+def test_likes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
     crowd.add(Target("review", 10), author_id=2)
-    mysql.write("UPDATE content SET votes = 5 WHERE content_id = 10")
-    assert findings_of(run(crowd)) == {("votes", "votes", "review:10")}
+    mysql.write("UPDATE content SET likes = 5 WHERE content_id = 10")
+    assert findings_of(run(crowd)) == {("review_likes", "review_likes", "review:10")}
     assert run(crowd).differing == 0
 
 
@@ -917,7 +917,7 @@ def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     assert (status, items["id"], items["reasons"]) == (
         200,
         begun["id"],
-        {"counter": 1, "total": 1, "votes": 1},
+        {"counter": 1, "total": 1, "review_likes": 1},
     )
     assert (items["differences"], items["repaired"], items["relations"]) == (3, 3, 18)
     assert items["ended_at"].endswith("Z")

@@ -124,7 +124,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
             set(),
         ),
         ("schedule/finalize_vouchers", "", set(), {"orders"}),
-        ("schedule/roll_up_votes", "", set(), set()),
+        ("schedule/roll_up_likes", "", set(), set()),
         ("ops/migrate", "", set(), set()),
     ],
 )

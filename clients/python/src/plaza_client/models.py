@@ -803,7 +803,7 @@ class ScoreComponentResponse(TypedDict):
     half: int
     """The value that gives half of the points, a setting."""
     name: str
-    """`votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received)."""
+    """`likes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received)."""
     points: int
     """Of 1,000,000, rounded down: value / (value + half), of `age` half / (value + half)."""
     value: int

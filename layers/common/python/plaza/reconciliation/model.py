@@ -44,7 +44,7 @@ BELL_POSITION = "bell-position"  # a bell is behind one of its groups
 SLOT = "slot"  # the slot of a review is missing, or has outlived the review
 BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
 HOURS = "hours"  # hourly likes of a post are not the sums of the log
-VOTES = "votes"  # the votes of a review are not its likes, all of which are rolled up
+REVIEW_LIKES = "review_likes"  # the copied likes of a review differ from its counter, all of which are rolled up
 LIST = "list"  # a list in Redis is not what MySQL has
 
 CHECK_STATE = "state"  # a target's state or a counter's projection
@@ -57,7 +57,7 @@ Counts = Mapping[tuple[int, str], int]
 
 class Subject(NamedTuple):
     """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
-    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` or
+    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``likes`` or
     ``slot`` of a review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of
     the target's owner; a name of ``derived_lists.LISTS``."""
 

@@ -20,7 +20,7 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings, sorted_lists
 from plaza.reactions.model import CachedTarget, PostLikes
-from plaza.recommendations import post_hours, vote_roll_up
+from plaza.recommendations import like_roll_up, post_hours
 from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
@@ -32,11 +32,11 @@ from plaza.reconciliation.model import (
     COUNTER,
     HOURS,
     LIST,
+    REVIEW_LIKES,
     SHOP,
     SLOT,
     SORTED,
     UNREADABLE,
-    VOTES,
     Finding,
     RepairFindings,
     parse_version,
@@ -84,13 +84,13 @@ def _repair(finding_ids: Collection[int]) -> None:
     of_shops = [f for f in findings.values() if f.subject.type == SHOP and f.reason != LIST]
     shop_ids = sorted({f.subject.id for f in of_shops})
     corrected_shops = _repair_shops(shop_ids) if shop_ids else 0
-    of_votes = [f for f in findings.values() if f.reason == VOTES]
-    vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])
+    of_review_likes = [f for f in findings.values() if f.reason == REVIEW_LIKES]
+    like_roll_up.sync_review_likes([f.subject.id for f in of_review_likes])
     of_slots = [f for f in findings.values() if f.reason == SLOT]
     texts.repair_slots([f.subject.id for f in of_slots])
     of_hours = [f for f in findings.values() if f.reason == HOURS]
     post_hours.correct([f.subject.id for f in of_hours])
-    apart = {*of_bells, *of_lists, *of_votes, *of_slots, *of_hours}
+    apart = {*of_bells, *of_lists, *of_review_likes, *of_slots, *of_hours}
     unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
@@ -104,7 +104,7 @@ def _repair(finding_ids: Collection[int]) -> None:
         lambda cursor: _correct(cursor, unrepaired, *min_versions)
     )
     reviews = [target.id for target in corrected.content if target.type == "review"]
-    vote_roll_up.sync_review_votes(reviews)
+    like_roll_up.sync_review_likes(reviews)
     _update_redis(unrepaired, pairs, corrected)
     repaired = mysql_runs.mark_repaired(findings)
     record(

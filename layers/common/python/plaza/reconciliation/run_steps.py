@@ -6,7 +6,7 @@ A run has these parts:
     users                        a quota of all users: the same
     log, changed:...             targets and users that changed (``cycles``)
     targets:shop                 a quota of all shops: counters and their reviews
-    votes                        a quota of all reviews: votes and slots
+    review_likes                 a quota of all reviews: copied likes and slots
     shops, vouchers              a quota of all shops and vouchers: places, filters of ids
     hours                        hourly likes of posts: of yesterday, and of eight days if they fit
     bells                        a quota of all bells: their unread groups and blocks
@@ -32,7 +32,7 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
 from plaza.reactions.model import CachedTarget
-from plaza.recommendations import post_hours, vote_roll_up
+from plaza.recommendations import like_roll_up, post_hours
 from plaza.reconciliation import (
     cycles,
     derived_lists,
@@ -56,11 +56,11 @@ from plaza.reconciliation.model import (
     LIST,
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
+    REVIEW_LIKES,
     SHOP,
     SLOT,
     SORTED,
     TYPES,
-    VOTES,
     Counts,
     Finding,
     NewPart,
@@ -190,17 +190,21 @@ def _compare_users(after_id: int) -> StepResult:
     )
 
 
-def _compare_votes(after_id: int) -> StepResult:
+def _compare_review_likes(after_id: int) -> StepResult:
     last_id = mysql_counts.find_review_range_end(after_id)
-    count, wrong = vote_roll_up.compare_votes(after_id, last_id)
+    count, wrong = like_roll_up.compare_review_likes(after_id, last_id)
     slots = texts.find_wrong_slots(after_id, last_id)
     return StepResult(
         position=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=count),
         findings=[
-            Finding(VOTES, Subject("votes", "review", review_id), f"votes {votes}, likes {likes}")
-            for review_id, (votes, likes) in wrong.items()
+            Finding(
+                REVIEW_LIKES,
+                Subject("review_likes", "review", review_id),
+                f"copied {copied}, likes {likes}",
+            )
+            for review_id, (copied, likes) in wrong.items()
         ]
         + [
             Finding(SLOT, Subject("slot", "review", review_id), difference)
@@ -326,7 +330,7 @@ ROLLING: dict[str, RollingComparison] = {
             mysql_counts.find_changed_users,
         ),
         RollingComparison(f"targets:{SHOP}", _compare_shops, mysql_counts.estimate_shops),
-        RollingComparison("votes", _compare_votes, mysql_counts.estimate_reviews),
+        RollingComparison("review_likes", _compare_review_likes, mysql_counts.estimate_reviews),
         RollingComparison(
             "shops",
             partial(_compare_listed, "shop", shops.read_ids),

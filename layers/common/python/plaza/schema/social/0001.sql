@@ -12,7 +12,7 @@ CREATE TABLE IF NOT EXISTS content (
   body          TEXT         CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
   images        TEXT         CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL COMMENT 'JSON: at most 9 URLs',
   score         TINYINT      NULL COMMENT 'of a review: 1 to 5',
-  votes         BIGINT       NOT NULL DEFAULT 0 COMMENT 'of a review: its likes, rolled up by recommendations',
+  likes         BIGINT       NOT NULL DEFAULT 0 COMMENT 'of a review: its likes, rolled up by recommendations',
   bell_position BIGINT       NULL DEFAULT 0 COMMENT 'of a comment: position of its ring; NULL: the refresh decides',
   version       BIGINT       NOT NULL DEFAULT 1 COMMENT 'number of changes of the text and of its hidden state',
   request_id    VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NULL,
@@ -25,7 +25,7 @@ CREATE TABLE IF NOT EXISTS content (
   PRIMARY KEY (content_type, content_id),
   KEY by_author (content_type, author_id, deleted_at, created_at, content_id),
   KEY by_parent (content_type, parent_id, deleted_at, created_at, content_id),
-  KEY by_votes (content_type, parent_id, deleted_at, votes, content_id)
+  KEY by_likes (content_type, parent_id, deleted_at, likes, content_id)
 );
 
 -- content: a delta of a post's comment counter that a refresh adds later, because the counter was locked when

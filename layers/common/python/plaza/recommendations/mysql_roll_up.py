@@ -1,4 +1,4 @@
-"""Roll up the reaction log into votes of reviews and hourly likes of posts.
+"""Roll up the reaction log into likes of reviews and hourly likes of posts.
 
 ``reaction_log.seq`` is the order of insertion, not of commits: an uncommitted row may have a lower
 seq than a committed one. The log barrier excludes such rows
@@ -15,9 +15,9 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions.reaction_log import find_log_page_end
 
 HOUR_US = 3_600_000_000
-_NAME = "votes"
+_NAME = "likes"
 _SQL = Path(__file__).with_name("sql")
-_ROLL_UP_REVIEW_VOTES = sql.load_sql(_SQL / "roll_up_review_votes.sql")
+_ROLL_UP_REVIEW_LIKES = sql.load_sql(_SQL / "roll_up_review_likes.sql")
 _MARK_LISTS_STALE = sql.load_sql(_SQL / "mark_lists_stale.sql")
 _ROLL_UP_POST_HOURS = sql.load_sql(_SQL / "roll_up_post_hours.sql")
 
@@ -51,7 +51,7 @@ def _roll_up_page(cursor: Cursor, head: int, size: int, first_hour: int) -> Roll
         return RolledUpRange(begin, begin)
     end = find_log_page_end(cursor, begin, head, size)
     page = {"begin": begin, "end": end}
-    mysql.send(cursor, _ROLL_UP_REVIEW_VOTES, page)
+    mysql.send(cursor, _ROLL_UP_REVIEW_LIKES, page)
     mysql.send(cursor, _MARK_LISTS_STALE, page)
     hours = page | {"hour_us": HOUR_US, "first_hour": first_hour}
     mysql.send(cursor, _ROLL_UP_POST_HOURS, hours)
@@ -81,8 +81,8 @@ def lock_watermark(cursor: Cursor) -> int:
     return int(seq)
 
 
-def sync_review_votes(review_ids: list[int]) -> None:
-    """Copy corrected counters to the votes of reviews, and mark the lists of their shops as stale.
+def sync_review_likes(review_ids: list[int]) -> None:
+    """Copy corrected counters to the likes of reviews, and mark the lists of their shops as stale.
     One transaction of two statements. Raises MysqlDown."""
     numbers = sql.render_ids(review_ids)
 
@@ -90,16 +90,16 @@ def sync_review_votes(review_ids: list[int]) -> None:
         # INSERT rather than UPDATE, as in the roll-up: it does not lock the rows that it reads.
         cursor.execute(
             f"""
-            INSERT INTO content (content_type, content_id, author_id, votes)
+            INSERT INTO content (content_type, content_id, author_id, likes)
             SELECT c.content_type, c.content_id, c.author_id, COALESCE(k.like_total, 0)
             FROM content AS c
             LEFT JOIN content_counter AS k ON k.target_type = 'review'
                 AND k.target_id = c.content_id
             WHERE c.content_type = 'review'
               AND c.content_id IN ({numbers})
-              AND c.votes <> COALESCE(k.like_total, 0)
+              AND c.likes <> COALESCE(k.like_total, 0)
             ORDER BY c.content_id
-            ON DUPLICATE KEY UPDATE votes = VALUES(votes)
+            ON DUPLICATE KEY UPDATE likes = VALUES(likes)
             """
         )
         cursor.execute(
@@ -120,8 +120,8 @@ def sync_review_votes(review_ids: list[int]) -> None:
         mysql.run_in_transaction(work)
 
 
-def compare_votes(after_id: int, last_id: int) -> tuple[int, dict[int, tuple[int, int]]]:
-    """Return the number of reviews in a range of ids, and review -> (votes, likes) of those where
+def compare_review_likes(after_id: int, last_id: int) -> tuple[int, dict[int, tuple[int, int]]]:
+    """Return the number of reviews in a range of ids, and review -> (copied, likes) of those where
     both differ, although the roll-up has read all their events. One statement. Raises MysqlDown."""
     within = f"content_type = 'review' AND content_id BETWEEN {after_id + 1:d} AND {last_id:d}"
     [(_, count, _), *rows] = mysql.fetch_all(
@@ -130,12 +130,12 @@ def compare_votes(after_id: int, last_id: int) -> tuple[int, dict[int, tuple[int
         FROM content FORCE INDEX (PRIMARY)
         WHERE {within}
         UNION ALL
-        SELECT c.content_id, c.votes, COALESCE(k.like_total, 0)
+        SELECT c.content_id, c.likes, COALESCE(k.like_total, 0)
         FROM content AS c FORCE INDEX (PRIMARY)
         LEFT JOIN content_counter AS k ON k.target_type = 'review'
             AND k.target_id = c.content_id
         WHERE {within}
-          AND c.votes <> COALESCE(k.like_total, 0)
+          AND c.likes <> COALESCE(k.like_total, 0)
           AND NOT EXISTS (
               SELECT 1
               FROM reaction_log AS l FORCE INDEX (PRIMARY)
@@ -147,7 +147,7 @@ def compare_votes(after_id: int, last_id: int) -> tuple[int, dict[int, tuple[int
         ORDER BY review
         """
     )
-    return int(count), {review_id: (int(votes), int(likes)) for review_id, votes, likes in rows}
+    return int(count), {review_id: (int(copied), int(likes)) for review_id, copied, likes in rows}
 
 
 def delete_hours(first_hour: int, limit: int) -> int:

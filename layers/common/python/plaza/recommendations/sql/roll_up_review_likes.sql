@@ -1,10 +1,10 @@
--- Copy the like counters of the reviews with events in a page of the log to their votes.
+-- Copy the like counters of the reviews with events in a page of the log to their likes.
 --
 -- INSERT ... SELECT does not lock the rows that it reads, as UPDATE would, and so cannot deadlock
 -- with consumers that store reactions. Reviews are written in the order of their ids.
 --
 -- begin, end: the page, by seq; all of its rows are committed
-INSERT INTO content (content_type, content_id, author_id, votes)
+INSERT INTO content (content_type, content_id, author_id, likes)
 SELECT c.content_type, c.content_id, c.author_id, k.like_total
 FROM (
     SELECT DISTINCT target_id
@@ -20,6 +20,6 @@ STRAIGHT_JOIN content AS c
 STRAIGHT_JOIN content_counter AS k
     ON  k.target_type = 'review'
     AND k.target_id = c.content_id
-WHERE c.votes <> k.like_total
+WHERE c.likes <> k.like_total
 ORDER BY c.content_id
-ON DUPLICATE KEY UPDATE votes = VALUES(votes)
+ON DUPLICATE KEY UPDATE likes = VALUES(likes)

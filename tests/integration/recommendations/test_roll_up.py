@@ -17,7 +17,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.reactions import COLLECT, Target, mysql_log, persist, term_guard
 from plaza.reactions.model import ReactionEvent
-from plaza.recommendations import mysql_votes, vote_roll_up
+from plaza.recommendations import like_roll_up, mysql_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
     HOUR_US,
@@ -30,8 +30,8 @@ from tests.support.likes_log import (
     like,
     post,
     review,
+    review_likes,
     totals,
-    votes,
 )
 from tests.support.plaza import World
 from tests.support.stores import wait_for
@@ -40,7 +40,7 @@ MS_US = 1_000
 
 
 def watermark() -> int:
-    rows = mysql.fetch_all("SELECT seq FROM watermark WHERE name = 'votes'")
+    rows = mysql.fetch_all("SELECT seq FROM watermark WHERE name = 'likes'")
     return rows[0][0] if rows else 0
 
 
@@ -53,13 +53,13 @@ def seqs() -> list[int]:
 
 
 def small_pages(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(vote_roll_up, "ROWS_PER_PAGE", size)
+    monkeypatch.setattr(like_roll_up, "ROWS_PER_PAGE", size)
 
 
 # ---------------------------------------------------------------- one run
 
 
-def test_a_roll_up_updates_votes_and_marks_shops_stale(plaza: World) -> None:
+def test_a_roll_up_updates_likes_and_marks_shops_stale(plaza: World) -> None:
     add_reviews(5, 51, 52)
     add_reviews(6, 61)
     plaza.add(Target("comment", 1), post(1))
@@ -73,8 +73,8 @@ def test_a_roll_up_updates_votes_and_marks_shops_stale(plaza: World) -> None:
             like(post(1), 1, kind=COLLECT),
         ]
     )
-    vote_roll_up.roll_up_votes()
-    assert votes() == {51: 2, 52: 0, 61: 0}
+    like_roll_up.roll_up_likes()
+    assert review_likes() == {51: 2, 52: 0, 61: 0}
     assert stale().keys() == {5}
     assert stale()[5] in seqs()
     assert hours() == {}
@@ -95,7 +95,7 @@ def test_an_hour_of_a_post_is_likes_minus_unlikes(plaza: World) -> None:
             like(post(2), 4, at=begin - HOUR_US),
         ]
     )
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert hours() == {(hour - 1, 1): 1, (hour, 1): 1, (hour - 1, 2): 1}
 
 
@@ -105,49 +105,51 @@ def test_repeated_likes_of_one_actor_count_once(plaza: World) -> None:
     persist.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20)])
     persist.save([like(post(1), 2, at=n) for n in range(2)])
     persist.save([like(post(1), 3, on=False, provisional=True)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert sum(hours().values()) == 2
     persist.save([like(post(1), 1, at=n * MS_US, provisional=True) for n in range(20, 25)])
     persist.save([like(post(1), 1, on=False, at=30 * MS_US, provisional=True)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert sum(hours().values()) == 1
 
 
 def test_a_late_like_before_its_unlike_changes_no_hour(plaza: World) -> None:
     plaza.add(post(1))
     persist.save([like(post(1), 1, on=False, at=9)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert hours() == {}
     persist.save([like(post(1), 1, on=True, at=-HOUR_US)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert hours() == hours_in_log() == {}
 
 
 def test_a_run_without_new_events_changes_nothing(plaza: World) -> None:
     add_reviews(5, 51)
-    assert vote_roll_up.roll_up_votes() == 0
+    assert like_roll_up.roll_up_likes() == 0
     persist.save([like(review(51), 1)])
-    assert vote_roll_up.roll_up_votes() == watermark()
+    assert like_roll_up.roll_up_likes() == watermark()
     mysql.write("DELETE FROM stale_list")
-    mysql.write("UPDATE content SET votes = 77")
-    vote_roll_up.roll_up_votes()
-    assert (votes(), stale()) == ({51: 77}, {}), "events below the watermark are not read again"
+    mysql.write("UPDATE content SET likes = 77")
+    like_roll_up.roll_up_likes()
+    assert (review_likes(), stale()) == ({51: 77}, {}), (
+        "events below the watermark are not read again"
+    )
 
 
 def test_old_hours_are_deleted_and_late_events_do_not_restore_them(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(post(1))
-    monkeypatch.setattr(vote_roll_up, "_ROWS_PER_DELETE", 2)
+    monkeypatch.setattr(like_roll_up, "_ROWS_PER_DELETE", 2)
     hour = early_in_an_hour()
     begin = hour * HOUR_US - NOW_US
     mysql.write(
         "INSERT INTO post_hour (hour, post_id, net) VALUES "
-        + ",".join(f"({hour - vote_roll_up.RETENTION_HOURS - n}, {n}, 1)" for n in range(6))
+        + ",".join(f"({hour - like_roll_up.RETENTION_HOURS - n}, {n}, 1)" for n in range(6))
     )
     persist.save([like(post(1), n, at=begin - days * 24 * HOUR_US) for n, days in ((1, 9), (2, 7))])
-    vote_roll_up.roll_up_votes()
-    assert hours() == {(hour - vote_roll_up.RETENTION_HOURS, 0): 1, (hour - 168, 1): 1}
+    like_roll_up.roll_up_likes()
+    assert hours() == {(hour - like_roll_up.RETENTION_HOURS, 0): 1, (hour - 168, 1): 1}
 
 
 def test_a_run_stops_when_its_time_is_over_and_the_next_continues(
@@ -156,12 +158,12 @@ def test_a_run_stops_when_its_time_is_over_and_the_next_continues(
     add_reviews(5, 51)
     persist.save([like(review(51), actor) for actor in range(10)])
     small_pages(monkeypatch, 4)
-    monkeypatch.setattr(vote_roll_up, "MAX_RUN_S", 0)
-    ends = [vote_roll_up.roll_up_votes() for _ in range(3)]
+    monkeypatch.setattr(like_roll_up, "MAX_RUN_S", 0)
+    ends = [like_roll_up.roll_up_likes() for _ in range(3)]
     assert ends[0] < ends[1] < ends[2] or ends[2] == seqs()[-1]
-    monkeypatch.setattr(vote_roll_up, "MAX_RUN_S", 60)
-    assert vote_roll_up.roll_up_votes() == seqs()[-1]
-    assert votes() == {51: 10}
+    monkeypatch.setattr(like_roll_up, "MAX_RUN_S", 60)
+    assert like_roll_up.roll_up_likes() == seqs()[-1]
+    assert review_likes() == {51: 10}
 
 
 def test_a_page_of_any_size_takes_the_same_number_of_statements(plaza: World) -> None:
@@ -173,7 +175,7 @@ def test_a_page_of_any_size_takes_the_same_number_of_statements(plaza: World) ->
             [like((review, post)[n % 2](n % 100 + 1), round_ * 10_000 + n + 1) for n in range(size)]
         )
         before = statements()
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
         costs.append(statements() - before - 1)
     assert len(set(costs)) == 1, costs
     assert costs[0] <= 15, "head 1, the gate 4, a page 9, old hours 1"
@@ -184,7 +186,7 @@ def test_a_page_of_the_log_is_read_by_index(plaza: World) -> None:
     plaza.add(*map(post, range(1, 21)))
     for begin in range(0, 20_000, 1_000):
         persist.save([like((review, post)[n % 2](n % 20 + 1), begin + n + 1) for n in range(1_000)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     persist.save([like(review(1), 50_000), like(post(1), 50_000)])
 
     def rows_read() -> int:
@@ -192,7 +194,7 @@ def test_a_page_of_the_log_is_read_by_index(plaza: World) -> None:
         return sum(int(count) for name, count in rows if not name.endswith("deleted"))
 
     before = rows_read()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert rows_read() - before < 200
 
 
@@ -240,14 +242,14 @@ def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
         fail_instead_of_waiting(monkeypatch)
         if gated:
             with pytest.raises(MysqlDown):
-                vote_roll_up.roll_up_votes()
+                like_roll_up.roll_up_likes()
             assert watermark() == 0, "the run fails instead of skipping the event"
         else:
-            vote_roll_up.roll_up_votes()
+            like_roll_up.roll_up_likes()
         commit(slow)
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert totals() == {51: 1, 52: 1}
-    assert votes() == (totals() if gated else {51: 0, 52: 1})
+    assert review_likes() == (totals() if gated else {51: 0, 52: 1})
 
 
 def test_a_roll_up_waits_for_open_appends_only(plaza: World, mysql_url: str) -> None:
@@ -255,13 +257,13 @@ def test_a_roll_up_waits_for_open_appends_only(plaza: World, mysql_url: str) -> 
     with open_transaction(mysql_url) as slow, ThreadPoolExecutor() as pool:
         save_uncommitted(slow, [like(review(51), 1)])
         persist.save([like(review(52), 1)])
-        roll_up = pool.submit(vote_roll_up.roll_up_votes)
+        roll_up = pool.submit(like_roll_up.roll_up_likes)
         with open_transaction(mysql_url) as other:
             wait_for(lambda: lock_waits(other) == 1, "the roll-up waits for the slow append")
         assert not roll_up.done()
         commit(slow)
         roll_up.result(timeout=20)
-    assert votes() == {51: 1, 52: 1, 53: 0}
+    assert review_likes() == {51: 1, 52: 1, 53: 0}
 
 
 def lock_waits(cursor: Cursor) -> int:
@@ -279,12 +281,12 @@ def test_an_event_appended_during_a_roll_up_is_for_the_next_one(
     mysql_log.wait_for_log_writers()
     with open_transaction(mysql_url) as late:
         save_uncommitted(late, [like(review(52), 1)])
-        assert mysql_votes.roll_up_page(head, 100, 0).end == head
+        assert mysql_roll_up.roll_up_page(head, 100, 0).end == head
         commit(late)
-    assert mysql_votes.roll_up_page(head, 100, 0).end == head
-    assert votes() == {51: 1, 52: 0}
-    vote_roll_up.roll_up_votes()
-    assert votes() == {51: 1, 52: 1}
+    assert mysql_roll_up.roll_up_page(head, 100, 0).end == head
+    assert review_likes() == {51: 1, 52: 0}
+    like_roll_up.roll_up_likes()
+    assert review_likes() == {51: 1, 52: 1}
 
 
 def test_a_rolled_back_append_leaves_only_a_gap(plaza: World, mysql_url: str) -> None:
@@ -292,8 +294,8 @@ def test_a_rolled_back_append_leaves_only_a_gap(plaza: World, mysql_url: str) ->
     with open_transaction(mysql_url) as failed:
         save_uncommitted(failed, [like(review(51), actor) for actor in range(1, 51)])
     persist.save([like(review(51), 1), like(review(51), 2)])
-    vote_roll_up.roll_up_votes()
-    assert votes() == {51: 2}
+    like_roll_up.roll_up_likes()
+    assert review_likes() == {51: 2}
 
 
 # ---------------------------------------------------------------- overlapping and failing runs
@@ -306,14 +308,14 @@ def test_concurrent_runs_roll_up_each_event_once(plaza: World, mysql_url: str, f
     persist.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
     head = mysql_log.read_log_head()
     with open_transaction(mysql_url) as item, ThreadPoolExecutor() as pool:
-        one_rolled = mysql_votes._roll_up_page(item, head, 10, 0)
-        other = pool.submit(vote_roll_up.roll_up_votes)
+        one_rolled = mysql_roll_up._roll_up_page(item, head, 10, 0)
+        other = pool.submit(like_roll_up.roll_up_likes)
         with open_transaction(mysql_url) as observer:
             wait_for(lambda: lock_waits(observer) == 1, "the second run waits for the first")
         commit(item) if first == "commits" else item.connection.rollback()
         assert other.result(timeout=20) == head
     assert one_rolled.end < head
-    assert (votes(), sum(hours().values())) == ({51: 10}, 10)
+    assert (review_likes(), sum(hours().values())) == ({51: 10}, 10)
     assert hours() == hours_in_log()
     assert watermark() == head
 
@@ -324,8 +326,8 @@ def test_a_run_behind_the_watermark_changes_nothing(plaza: World) -> None:
     persist.save([like(post(1), 1)])
     late_head = mysql_log.read_log_head()
     persist.save([like(post(1), 2), like(review(51), 2)])
-    end_seq = vote_roll_up.roll_up_votes()
-    assert mysql_votes.roll_up_page(late_head, 100, 0) == (end_seq, end_seq)
+    end_seq = like_roll_up.roll_up_likes()
+    assert mysql_roll_up.roll_up_page(late_head, 100, 0) == (end_seq, end_seq)
     assert watermark() == end_seq
     assert hours() == hours_in_log()
 
@@ -343,10 +345,10 @@ def test_a_crash_after_any_statement_leaves_no_partial_page(
     small_pages(monkeypatch, 13)
     events = [like(t(n), actor) for t in (review, post) for n in range(1, 11) for actor in (1, 2)]
     persist.save(events)
-    roll_up_page = mysql_votes._roll_up_page
+    roll_up_page = mysql_roll_up._roll_up_page
     pages = []
 
-    def roll_up_until_killed(cursor: Cursor, *args: int) -> mysql_votes.RolledUpRange:
+    def roll_up_until_killed(cursor: Cursor, *args: int) -> mysql_roll_up.RolledUpRange:
         """End the process after ``step`` statements of the second page."""
         pages.append(1)
         if len(pages) != 2:
@@ -364,14 +366,14 @@ def test_a_crash_after_any_statement_leaves_no_partial_page(
         roll_up_page(cursor, *args)
         raise Killed
 
-    monkeypatch.setattr(mysql_votes, "_roll_up_page", roll_up_until_killed)
+    monkeypatch.setattr(mysql_roll_up, "_roll_up_page", roll_up_until_killed)
     with pytest.raises(Killed):
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
     assert watermark() < seqs()[-1]
-    vote_roll_up.roll_up_votes()
-    assert votes() == totals()
+    like_roll_up.roll_up_likes()
+    assert review_likes() == totals()
     assert hours() == hours_in_log()
-    assert set(votes().values()) == set(hours().values()) == {2}
+    assert set(review_likes().values()) == set(hours().values()) == {2}
 
 
 # ---------------------------------------------------------------- random histories
@@ -392,7 +394,7 @@ def random_events(rng: random.Random, count: int) -> list[ReactionEvent]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_votes_equal_totals_and_hours_equal_the_log_after_random_histories(
+def test_likes_equal_totals_and_hours_equal_the_log_after_random_histories(
     plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Given repeated and late batches, slow and failed writers, failed runs, small pages."""
@@ -415,16 +417,16 @@ def test_votes_equal_totals_and_hours_equal_the_log_after_random_histories(
                 with open_transaction(mysql_url) as slow:
                     save_uncommitted(slow, batch)
                     with pytest.raises(MysqlDown):
-                        vote_roll_up.roll_up_votes()
+                        like_roll_up.roll_up_likes()
                     if outcome == "slow":
                         commit(slow)
         if rng.random() < 0.6:
-            vote_roll_up.roll_up_votes()
+            like_roll_up.roll_up_likes()
             runs += 1
-            assert votes() == totals()
+            assert review_likes() == totals()
             assert hours() == hours_in_log()
-    vote_roll_up.roll_up_votes()
-    assert votes() == totals()
+    like_roll_up.roll_up_likes()
+    assert review_likes() == totals()
     assert hours() == hours_in_log()
     assert find_wrong_changes() == []
     assert runs
@@ -457,20 +459,20 @@ def test_the_work_for_an_event_does_not_grow_with_the_history_of_its_actor(
         toggles = range(start, start + 100)
         persist.save([like(post(1), 1, on=n % 2 == 0, at=n) for n in toggles])
         persist.save([like(review(51), 1, on=n % 2 == 0, at=n) for n in toggles])
-        work.append(count_rows_read(vote_roll_up.roll_up_votes))
+        work.append(count_rows_read(like_roll_up.roll_up_likes))
     assert max(work[10:]) <= 1.1 * max(work[:3])
     assert max(work) < 200 * 10, "a few rows for each of 200 events"
-    assert (hours(), votes()) == ({}, {51: 0})
+    assert (hours(), review_likes()) == ({}, {51: 0})
     persist.save([like(t, 1, at=2_000) for t in (post(1), review(51))])
-    vote_roll_up.roll_up_votes()
-    assert (list(hours().values()), votes()) == ([1], {51: 1})
+    like_roll_up.roll_up_likes()
+    assert (list(hours().values()), review_likes()) == ([1], {51: 1})
 
     late = [like(t, 1, on=False, at=-n) for t in (post(1), review(51)) for n in range(1, 100)]
     repeated = [like(t, 1, on=n % 2 == 0, at=n) for t in (post(1), review(51)) for n in range(99)]
     persist.save(late + repeated)
     persist.save([*repeated, like(review(51), 1, at=2000)])
-    vote_roll_up.roll_up_votes()
-    assert (list(hours().values()), votes()) == ([1], {51: 1}), (
+    like_roll_up.roll_up_likes()
+    assert (list(hours().values()), review_likes()) == ([1], {51: 1}), (
         "late and repeated events change nothing"
     )
     assert hours() == hours_in_log()
@@ -500,13 +502,13 @@ def test_runs_during_consumption_lose_nothing_and_cause_no_deadlock(
         for process in consumers:
             go(process)
         while any(process.poll() is None for process in consumers):
-            vote_roll_up.roll_up_votes()
+            like_roll_up.roll_up_likes()
             runs += 1
         for process in consumers:
             end(process)
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert runs > 3, "the runs overlap the consumers"
     assert deadlocks() == before
-    assert votes() == totals() == dict.fromkeys(range(1, 11), 200)
+    assert review_likes() == totals() == dict.fromkeys(range(1, 11), 200)
     assert hours() == hours_in_log()
     assert sum(hours().values()) == 2_000
