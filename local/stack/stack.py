@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from cli.paths import DIRECTORY, TEMPLATE, CommandError
-from local.stack import aws, deployment, kept, packages, servers
+from local.stack import aws, baseline, deployment, kept, packages, servers
 from local.stack.deployment import Deployed
 from local.stack.kept import Kept
 from local.stack.ports import claim_port, free_port
@@ -403,6 +403,7 @@ class Stack:
             self.lambda_url = f"http://127.0.0.1:{lambda_port}"
             self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
+            baseline.require_new_redis(self.redis_url, cluster=self.redis_cluster)
             self.invoke("Migrate", {})
             self._switch_on()
         if self._has_data:

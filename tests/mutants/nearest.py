@@ -310,7 +310,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
         f"{SCORES}::test_two_first_reviews_at_once_are_counted_twice"
     ],
     "counters/mysql-store/correct-adds": [RECONCILIATION],
-    "event-log/mysql-events/later-hold": [CLOCK_JUMPS],
+    "event-log/mysql-events/later-claim": [CLOCK_JUMPS],
     "flash-sales/cancel-order/row-stays": [
         f"{WAITLIST}::test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more"
     ],

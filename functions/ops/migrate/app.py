@@ -6,7 +6,6 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.infra.aws import custom_resource
 from plaza.infra.mysql.migrations import apply_migrations
-from plaza.infra.redis.baseline import require_new_redis
 from plaza.infra.runtime.observability import logger, metrics, record
 
 
@@ -18,7 +17,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _migrate() -> dict[str, Any]:
-    require_new_redis()
     applied = apply_migrations()
     record("migrations_applied", applied=applied)
     return {"applied": applied}

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from pymysql.err import DataError
 
+from cli.paths import CommandError
+from local.stack.baseline import require_new_redis
 from local.stack.servers import connect_mysql
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.migrations import (
@@ -17,8 +19,8 @@ from plaza.infra.mysql.migrations import (
     apply_migrations,
 )
 from plaza.infra.redis import redis
-from plaza.infra.redis.baseline import RedisTooOld, require_new_redis
 from tests.support.plaza import World
+from tests.support.servers import IS_CLUSTER
 
 TABLES = (
     "content",
@@ -160,11 +162,11 @@ def test_a_database_of_a_version_before_the_baseline_is_refused(folder: Path) ->
         mysql.write("DELETE FROM schema_migration WHERE name = '0001_schema'")
 
 
-def test_a_redis_of_a_version_before_the_baseline_is_refused(plaza: World) -> None:
-    require_new_redis()
+def test_a_redis_of_a_version_before_the_baseline_is_refused(plaza: World, redis_url: str) -> None:
+    require_new_redis(redis_url, cluster=IS_CLUSTER)
     redis.execute("HSET", "{0}:log_heads", "last", 1)
-    with pytest.raises(RedisTooOld, match="run `make fresh`"):
-        require_new_redis()
+    with pytest.raises(CommandError, match="run `make fresh`"):
+        require_new_redis(redis_url, cluster=IS_CLUSTER)
 
 
 def test_concurrent_deploys_are_refused(

@@ -65,7 +65,7 @@ RETIRED = (
     Retired(r"put_off", "delay"),
     Retired(r"truth", "report, expected_..., recorded"),
     Retired(r"let_go|hand_over", "release, move"),
-    Retired(r"(?!foreign)\w*reign\w*", "term: the mastership under which Redis was loaded"),
+    Retired(r"(?!\w*foreign)\w*reign\w*", "term: the mastership under which Redis was loaded"),
     Retired(r"LogGate|\w*(?:log|event|pass)_gates?\w*", "barrier: the gate decides reactions"),
     Retired(r"ListPlace|WaitlistPlace|read_place", "position"),
 )

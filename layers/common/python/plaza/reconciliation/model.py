@@ -44,7 +44,7 @@ BELL_POSITION = "bell-position"  # a bell is behind one of its groups
 SLOT = "slot"  # the slot of a review is missing, or has outlived the review
 BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
 HOURS = "hours"  # hourly likes of a post are not the sums of the log
-REVIEW_LIKES = "review_likes"  # the copied likes of a review differ from its counter, all of which are rolled up
+REVIEW_LIKES = "review_likes"  # likes of a review that were rolled up are not its likes
 LIST = "list"  # a list in Redis is not what MySQL has
 
 CHECK_STATE = "state"  # a target's state or a counter's projection
