@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from local.audit.bells import BellCount
 from local.audit.checkins import find_wrong_calendars
 from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
+from local.audit.unread import UnreadCount
 from local.audit.vouchers import find_oversold, find_wrong_sales
 from plaza.counters import USER_COUNTER, ShopCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
@@ -49,7 +49,7 @@ class AuditReport:
     rows; ``others``: number of other differences. ``queued``, ``spilled`` and ``dead``: messages by
     queue. ``moving``: targets that changed during each read and were not compared. ``totals``: by
     kind of reaction; ``counters``: of comments and of users, by name. ``sold`` units and
-    ``checkins`` days are counted in MySQL, as are ``bells``.
+    ``checkins`` days are counted in MySQL, as are ``unread counters``.
     """
 
     targets: int
@@ -68,7 +68,7 @@ class AuditReport:
     vouchers: int = 0
     sold: int = 0
     checkins: int = 0
-    bells: BellCount = field(default_factory=BellCount)
+    unread_counters: UnreadCount = field(default_factory=UnreadCount)
     spilled: Mapping[str, int] = field(default_factory=dict)
     moving: int = 0
     accepted_differences: Sequence[str] = ()
@@ -112,7 +112,7 @@ class AuditReport:
             "vouchers": self.vouchers,
             "sold": self.sold,
             "checkins": self.checkins,
-            "bells": self.bells._asdict(),
+            "unread counters": self.unread_counters._asdict(),
             "differences": [str(difference) for difference in self.differences[:20]],
             "accepted_differences": self.accepted_differences[:20],
         }
@@ -131,7 +131,7 @@ def compare(
         *find_wrong_comments(record),
         *find_wrong_shops(record),
         *record.rolled_up_differences,
-        *record.bell_differences,
+        *record.unread_differences,
         *(Difference(*difference) for difference in find_oversold(record.vouchers)),
         *(Difference(*difference) for difference in find_reused_ids(record.orders, cache.orders)),
     ]
@@ -189,7 +189,7 @@ def compare(
         vouchers=len(record.vouchers),
         sold=sum(voucher.sold for voucher in record.vouchers.values()),
         checkins=sum(map(len, record.days.values())),
-        bells=record.bells,
+        unread_counters=record.unread_counters,
         spilled=record.spilled,
         moving=sum(hot.moving for hot in cache.hot.values()),
         accepted_differences=list(find_accepted_holds(record, cache)) if is_quiet else [],

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import SSCursor
 
-from local.audit.bells import BellCount, count_bells, find_wrong_bells
 from local.audit.checkins import Calendar, CheckinKeys, read_calendars, read_days
 from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
+from local.audit.unread import UnreadCount, count_unread, find_wrong_unread
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
 from plaza.counters import ContentCounter, ShopCounter, UserCounter
@@ -114,7 +114,8 @@ class MysqlState:
     shop, and the counters of both. ``log``: number of distinct events. ``rolled_up_differences``:
     likes of reviews and hours of posts that are not their likes, checked only if the whole log is
     rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
-    ``bells``: their sums; ``bell_differences``: bells that are not what their rows say.
+    ``unread counters``: their sums; ``unread_differences``: unread counters that are not what their
+    rows say.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -137,8 +138,8 @@ class MysqlState:
     vouchers: dict[int, VoucherRow] = field(default_factory=dict)
     orders: OrderRecord = field(default_factory=OrderRecord)
     days: dict[int, set[date]] = field(default_factory=dict)
-    bells: BellCount = field(default_factory=BellCount)
-    bell_differences: list[Difference] = field(default_factory=list)
+    unread_counters: UnreadCount = field(default_factory=UnreadCount)
+    unread_differences: list[Difference] = field(default_factory=list)
 
     def total(self, target: Target, column: str) -> int:
         """Return a total of a target, 0 without a counter."""
@@ -353,8 +354,8 @@ def read_mysql_state(
         record.vouchers = read_vouchers(cursor)
         record.orders = read_orders(cursor)
         record.days = read_days(cursor)
-        record.bells = count_bells(cursor)
-        record.bell_differences = [Difference(*wrong) for wrong in find_wrong_bells(cursor)]
+        record.unread_counters = count_unread(cursor)
+        record.unread_differences = [Difference(*wrong) for wrong in find_wrong_unread(cursor)]
         cursor.execute("ROLLBACK")
     return record
 

@@ -425,15 +425,15 @@ class Stack:
         kept.write_private(self.directory / "stack.json", state)
 
     def _switch_on(self) -> None:
-        """Let what is new ring, and totals have tokens: a stack of one machine has no functions of
-        an older version. What an operator changed since stays."""
+        """Let what is new notification, and totals have tokens: a stack of one machine has no
+        functions of an older version. What an operator changed since stays."""
         with servers.connect_mysql(self.mysql_url) as connection, connection.cursor() as cursor:
             cursor.execute(
                 "INSERT IGNORE INTO switch_change"
                 " (version, document, reason, changed_by, changed_at)"
                 " SELECT 1, %s, 'A new stack has one version.', 0, UTC_TIMESTAMP(6) FROM DUAL"
                 " WHERE NOT EXISTS (SELECT 1 FROM switch_change)",
-                (json.dumps({"bell_on": True, "live": True}),),
+                (json.dumps({"notifications_on": True, "live": True}),),
             )
             connection.commit()
 

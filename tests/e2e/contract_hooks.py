@@ -73,7 +73,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/waitlists": (7,),
     "/shops/{shop_id}/sales": (7,),
     "/shops/{shop_id}/vouchers": (7,),
-    "/users/me/bell/groups": (10**15, "like", "post", 7),
+    "/users/me/notifications": (10**15, "like", "post", 7),
     "/users/me/shops": (7,),
     "/shops/{shop_id}/reviews/recommended": (7, 0),
     "/shop-types/{type_id}/shops": (7,),

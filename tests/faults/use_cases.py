@@ -261,17 +261,17 @@ def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
 
 
 def _notified(harness: Harness) -> None:
-    """Let a like ring, and display the list of the author."""
+    """Let a like notify, and display the list of the author."""
     shown = harness.expect_success("GET /ops/switches", ADMIN, role="admin")
     body = {
         "version": shown["version"],
-        "switches": {**shown["switches"], "bell_on": True},
+        "switches": {**shown["switches"], "notifications_on": True},
         "reason": "A test.",
     }
     harness.expect_success("PUT /ops/switches", ADMIN, body, role="admin")
     harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
     harness.run_until_quiet()
-    harness.ids["at"] = harness.expect_success("GET /users/me/bell/groups", AUTHOR)["at"]
+    harness.ids["at"] = harness.expect_success("GET /users/me/notifications", AUTHOR)["at"]
 
 
 def _push_subscription(harness: Harness) -> None:
@@ -503,7 +503,7 @@ def _expired(harness: Harness) -> None:
 
 
 def _subscribed(harness: Harness) -> None:
-    """Let something of the author ring, which a browser is to get, and end another browser."""
+    """Let something of the author notify, which a browser is to get, and end another browser."""
     for name in ("phone", "laptop"):
         harness.sql(
             "INSERT INTO push_subscription (user_id, endpoint_hash, endpoint, public_key,"
@@ -512,7 +512,7 @@ def _subscribed(harness: Harness) -> None:
             name,
             name,
         )
-    harness.sql("INSERT INTO push_recipient (user_id, pushed_position) VALUES (%s, 0)", AUTHOR)
+    harness.sql("INSERT INTO push_recipient (user_id, pushed_sequence) VALUES (%s, 0)", AUTHOR)
     _notified(harness)
     ended = hashlib.sha256(b"laptop").hexdigest()
     bodies = [{"users": [AUTHOR]}, {"ended": [[AUTHOR, ended]]}]
@@ -755,7 +755,7 @@ ROUTES: list[UseCase] = [
     _deletion("DELETE /comments/{comment_id}"),
     _deletion("DELETE /reviews/{review_id}"),
     _route(
-        "PUT /users/me/bell/read",
+        "PUT /users/me/notifications/read",
         caller=AUTHOR,
         body=lambda harness: {"at": harness.ids["at"]},
         given=_notified,

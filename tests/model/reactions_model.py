@@ -17,10 +17,6 @@ from greenlet import getcurrent, greenlet
 
 from local.audit.stores import unpack_meta
 from plaza import counters, follows
-from plaza.bell import list_groups, mark_read
-from plaza.bell import mysql_store as bell_mysql
-from plaza.bell import queries as bell_queries
-from plaza.bell import redis_store as bell_redis
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
 from plaza.infra.derived import projections
@@ -64,15 +60,19 @@ from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from plaza.switches import Switches
 from plaza.switches import refresh as switches_refresh
+from plaza.unread import list_groups, mark_read
+from plaza.unread import mysql_store as unread_mysql
+from plaza.unread import queries as unread_queries
+from plaza.unread import redis_store as unread_redis
 from tests.model.masters import TERM_AGE_S, Masters, hook_masters
 from tests.model.order import Screens, find_read_totals
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
-from tests.support.bells import check_bells
 from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_event
 from tests.support.servers import IS_CLUSTER
 from tests.support.stores import add_users
+from tests.support.unread import check_unread
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 1
 # On the model's clock. A cluster has the real clock: longer, so that a busy machine is not late.
@@ -109,7 +109,14 @@ STORES = (
 )
 
 # What a backup has and a restore replaces. The log is before its projections.
-RESTORED = ("reaction", "reaction_log", "content_counter", "user_counter", "bell", "bell_group")
+RESTORED = (
+    "reaction",
+    "reaction_log",
+    "content_counter",
+    "user_counter",
+    "unread_counter",
+    "notification_group",
+)
 # Errors of a consumer after which SQS delivers its messages again; the second one, when a restore
 # takes the counter that it has just created.
 DELIVERED_AGAIN = (Unavailable, mysql_store.MissingCounters)
@@ -383,7 +390,7 @@ class Run:
                 assert len(set(actors)) == len(actors), f"a list has an actor twice: {listed}"
                 queries.list_reacted(LIKE, actor, None, 5)
                 counters.read_users([actor, *FOLLOWED])
-                bell_queries.read_bell(self.rng.choice(AUTHORS))
+                unread_queries.read_unread(self.rng.choice(AUTHORS))
 
         self.scheduler.spawn(work)
 
@@ -1039,7 +1046,7 @@ def check_quiet(run: Run) -> None:
             run.screens.check_settled((kind, target), count, len(on))
     _check_user_lists()
     _check_users(run)
-    _check_bells(run)
+    _check_unread(run)
     comments = _count_comments()
     assert run.comments <= comments <= run.comments_begun, "each comment is counted once"
 
@@ -1126,23 +1133,25 @@ def _check_user_lists() -> None:
             assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
 
 
-def _check_bells(run: Run) -> None:
-    """Check that each bell says what its rows say, that all that is on has rung, and that Redis has
-    the bells of MySQL."""
-    check_bells()
+def _check_unread(run: Run) -> None:
+    """Check that each unread counter says what its rows say, that all that is on has notified, and
+    that Redis has the unread counters of MySQL."""
+    check_unread()
     if run.restored is None:
         silent = mysql.fetch_all(
             "SELECT r.target_id, r.kind, r.actor_id FROM reaction r LEFT JOIN content c"
             " ON c.content_type = r.target_type AND c.content_id = r.target_id"
-            " WHERE r.state = 1 AND r.kind <> 'collect' AND r.bell_position = 0"
+            " WHERE r.state = 1 AND r.kind <> 'collect' AND r.notified_sequence = 0"
             " AND r.actor_id <> COALESCE(c.author_id, r.target_id)"
             " AND (c.content_id IS NOT NULL OR r.target_type = 'user')"
         )
-        assert not silent, f"on, and never rang: {silent}"
+        assert not silent, f"on, and never notified: {silent}"
     if not run.trouble.rollback and not run.masters and run.restored is None:
-        stored = bell_mysql.read_states(ACTORS)
-        for user_id, state in bell_redis.read_bells(ACTORS).items():
-            assert state == stored[user_id], f"bell of {user_id}: {state}, not {stored[user_id]}"
+        stored = unread_mysql.read_states(ACTORS)
+        for user_id, state in unread_redis.read_all(ACTORS).items():
+            assert state == stored[user_id], (
+                f"unread counter of {user_id}: {state}, not {stored[user_id]}"
+            )
 
 
 def _check_users(run: Run) -> None:
@@ -1232,7 +1241,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_store, "HOLD_TTL_MS", 2 * HOUR_US // 1_000)
     patch.setattr(hydration, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
-    patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))
+    patch.setattr(switches_refresh, "read", lambda: Switches(notifications_on=True))
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     patch.setattr(failover_recovery, "MIN_INTERVAL_S", 0)
@@ -1249,7 +1258,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
-        "redis_epoch", "redis_term", "watermark", "bell", "bell_group",
+        "redis_epoch", "redis_term", "watermark", "unread_counter", "notification_group",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")

@@ -26,7 +26,7 @@ TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
 DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
-BELLS = "tests/integration/bell/test_bell.py"
+UNREAD = "tests/integration/unread/test_unread.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
@@ -76,8 +76,8 @@ REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
 SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
 PADDED = f"{RECORDS}::test_an_identity_of_a_version_before_is_not_taken_for_another"
 LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
-BELL = "tests/integration/bell/test_bell.py"
-BELL_REPAIR = "tests/integration/bell/test_bell_repair.py"
+UNREAD = "tests/integration/unread/test_unread.py"
+UNREAD_REPAIR = "tests/integration/unread/test_unread_repair.py"
 EVENTS_OUT = "tests/integration/event_log/test_events_out.py"
 PUSH = "tests/integration/push/test_push.py"
 SCORES = "tests/integration/content/test_shop_scores.py"
@@ -161,11 +161,11 @@ OF_FILES: dict[str, Sequence[str]] = {
     "users/zones.py": [ZONES, CHECKIN_RULES],
     "accounts/erase.py": [RETURNED, ERASURE],
     "auth/mysql_server_keys.py": [SERVER_KEYS],
-    "bell/inspection.py": [BELL_REPAIR],
-    "bell/mark_read.py": [BELL],
-    "bell/model.py": [BELL],
-    "bell/mysql_recount.py": [BELL_REPAIR],
-    "bell/redis_store.py": [BELL],
+    "unread/inspection.py": [UNREAD_REPAIR],
+    "unread/mark_read.py": [UNREAD],
+    "unread/model.py": [UNREAD],
+    "unread/mysql_recount.py": [UNREAD_REPAIR],
+    "unread/redis_store.py": [UNREAD],
     "checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
     "checkins/mysql_store.py": [CHECKINS],
     "auth/id_tokens.py": ["tests/unit/auth/test_id_tokens.py"],
@@ -222,7 +222,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/failover_recovery.py": [RECOVERY, TERM_GUARD],
     "push/announce.py": [PUSH],
     "push/mysql_store.py": [PUSH],
-    "reactions/bell_moves.py": [DECISION, BELLS],
+    "reactions/notification_moves.py": [DECISION, UNREAD],
     "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
@@ -286,19 +286,21 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "auth/mysql-server-keys/too-many": [
         f"{SERVER_KEYS}::test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid"
     ],
-    "bell/inspection/not-compared": [
-        f"{BELL_REPAIR}::test_a_wrong_bell_in_redis_is_found_and_dropped"
+    "unread/inspection/not-compared": [
+        f"{UNREAD_REPAIR}::test_a_wrong_unread_in_redis_is_found_and_dropped"
     ],
-    "bell/mark-read/later-version": [
-        f"{BELL}::test_a_position_above_the_bell_and_one_of_another_epoch_mark_nothing"
+    "unread/mark-read/later-version": [
+        f"{UNREAD}::test_a_position_above_the_unread_and_one_of_another_epoch_mark_nothing"
     ],
-    "bell/mark-read/not-left": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
-    "bell/mark-read/unbounded-count": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
-    "bell/model/overtaken-not-counted": [
-        f"{BELL}::test_an_older_mark_of_another_device_reads_what_it_displayed"
+    "unread/mark-read/not-left": [f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"],
+    "unread/mark-read/unbounded-count": [
+        f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"
     ],
-    "bell/redis-store/created": [
-        f"{BELL}::test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for"
+    "unread/model/overtaken-not-counted": [
+        f"{UNREAD}::test_an_older_mark_of_another_device_reads_what_it_displayed"
+    ],
+    "unread/redis-store/created": [
+        f"{UNREAD}::test_neither_a_consumer_nor_a_mark_stores_a_unread_that_no_reader_has_asked_for"
     ],
     "content/mysql-review-slots/left-over-stays": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
@@ -338,11 +340,11 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     ],
     "infra/projections/replica-misses": [PROJECTIONS],
     "push/announce/due-later": [
-        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+        f"{PUSH}::test_a_notify_is_due_before_its_message_arrives_and_after_it_was_sent"
     ],
     "push/announce/refused-lost": [f"{PUSH}::test_what_sqs_refuses_is_announced_by_the_sweeper"],
     "push/announce/stored-before-sent": [
-        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+        f"{PUSH}::test_a_notify_is_due_before_its_message_arrives_and_after_it_was_sent"
     ],
     "push/mysql-store/all-on": [f"{PUSH}::test_a_kind_that_is_off_is_listed_and_not_pushed"],
     "push/mysql-store/later-due": [CLOCK_JUMPS],

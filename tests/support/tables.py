@@ -51,8 +51,8 @@ _TAKEN_BACK = "its state is 0; its version is compared with late events"
 
 TABLES: Mapping[str, Table] = {
     "archived_order": Table("flash_sales", AUDITED, {"buyer_id": User(EXPORTED, _ORDER)}),
-    "bell": Table("bell", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}),
-    "bell_group": Table("bell", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
+    "unread_counter": Table("unread", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}),
+    "notification_group": Table("unread", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
     "binlog_position": Table("changes", _PROGRESS),
     "cancelled_order": Table("flash_sales", AUDITED, {"buyer_id": User("repeats orders", _ORDER)}),
     "checkin": Table("checkins", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
@@ -98,7 +98,7 @@ TABLES: Mapping[str, Table] = {
     "push_recipient": Table(
         "push",
         _UNCOUNTED,
-        {"user_id": User("up to where the bell was pushed, a number", ERASED)},
+        {"user_id": User("up to where the unread counter was pushed, a number", ERASED)},
     ),
     "push_subscription": Table("push", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "reaction": Table(

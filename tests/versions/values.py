@@ -54,7 +54,7 @@ UNSHARED = {
     r".*:rebuild": "the name of a run, which alone compares it",
     r"voucher:#:absent": "read only where the filter of vouchers is wrong",
     r"log_heads": "the version before has no such value",
-    r"user:#:(older|bell)|shop:#:score|warm_up:run": "the version before has no such value",
+    r"user:#:(older|unread)|shop:#:score|warm_up:run": "the version before has no such value",
     r"user:#:depth": "this version has no such value",
     r"session_mac:<token>": "the version before signs no sessions",
     r"live:(polls|screens:#)": "the version before counts no polls",

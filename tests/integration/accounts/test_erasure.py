@@ -205,10 +205,11 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     )
     account.take_back()
     plaza.queues.drain()
-    mysql.write("INSERT INTO bell (user_id) VALUES (%s)", (account.id,))
+    mysql.write("INSERT INTO unread_counter (user_id) VALUES (%s)", (account.id,))
     mysql.write(
-        "INSERT INTO bell_group (user_id, kind, subject_type, subject_id, fresh, read_position,"
-        " changed, shown_position, fresh_after, is_open, changed_at, changed_on)"
+        "INSERT INTO notification_group (user_id, kind, subject_type, subject_id, fresh,"
+        " read_sequence,"
+        " changed, shown_sequence, fresh_after, is_open, changed_at, changed_on)"
         " VALUES (%s, 'like', 'post', %s, 0, 0, 0, 0, 0, 0, NOW(), CURDATE())",
         (account.id, account.post.id),
     )

@@ -354,7 +354,7 @@ def test_the_report_compares_each_target_with_the_source(
     assert report.to_json()["differing"] == [{"target_id": A.id, "source": 3, "plaza": 4}]
 
 
-def test_follows_are_imported_reach_feeds_and_ring_no_bell(
+def test_follows_are_imported_reach_feeds_and_notify_no_unread(
     people: World, audit: Audit, tmp_path: Path
 ) -> None:
     layout = Layout("follow", "user", id_column="followed_id")
@@ -366,7 +366,7 @@ def test_follows_are_imported_reach_feeds_and_ring_no_bell(
         assert (report.progress.changed, report.targets, report.differing) == (changed, 2, [])
     assert people.queues.messages["follows"] != []
     people.queues.drain()
-    assert mysql.fetch_all("SELECT COUNT(*) FROM bell_group") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM notification_group") == [(0,)]
     assert audit().clean
     file.write_text(f"user_id,followed_id,created_at\n1,1,{OLD_S}")
     with pytest.raises(CommandError, match="follows itself"):

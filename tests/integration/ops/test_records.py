@@ -1,4 +1,5 @@
-"""Importing users, posts and comments: each once, exact beside live traffic, without bells."""
+"""Importing users, posts and comments: each once, exact beside live traffic, without unread
+counters."""
 
 from __future__ import annotations
 
@@ -69,14 +70,14 @@ def test_records_are_stored_once_with_the_counts_of_the_source(
     assert known.id == 12
 
 
-def test_an_import_rings_no_bell_and_is_no_event(
+def test_an_import_notifies_no_unread_and_is_no_event(
     plaza: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_events, "MIN_HEAD_AGE_S", 0)
     begin = EventPosition(*read_events.find_head(), 2**40)
     store_all(tmp_path)
     plaza.queues.drain()
-    assert mysql.fetch_all("SELECT COUNT(*) FROM bell_group") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM notification_group") == [(0,)]
     assert read_events.read_page(begin, 100).events == []
     assert plaza.queues.messages["fanouts"] == []
 

@@ -155,9 +155,9 @@ DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def test_each_kind_of_list_is_damaged() -> None:
-    """But for those that test_sales, test_shops, test_bell_repair and test_earliest damage."""
+    """But for those that test_sales, test_shops, test_unread_repair and test_earliest damage."""
     elsewhere = {what for what in LISTS if what.startswith("earliest-")}
-    elsewhere |= {"bell-cache", "sale", "shop", "voucher"}
+    elsewhere |= {"unread-cache", "sale", "shop", "voucher"}
     assert {what for what, _ in DAMAGES.values()} == set(LISTS) - elsewhere
 
 

@@ -127,7 +127,7 @@ def test_a_change_is_stored_with_who_when_why_and_what_was_before() -> None:
 
 def test_a_client_of_the_version_before_changes_no_switch_that_it_does_not_know() -> None:
     """Given switches that are newer than 0.3.0, each unlike its default."""
-    newer = {"readers_held": True, "bell_on": True, "live": True, "live_poll_s": 9}
+    newer = {"readers_held": True, "notifications_on": True, "live": True, "live_poll_s": 9}
     known = asdict(Switches()) | {"stopped_sales": []}
     body = {"switches": known | newer, "version": 0, "reason": "All of them."}
     assert ops("PUT", "", body).body["switches"] == known | newer

@@ -241,7 +241,7 @@ EXCUSED = set(DECLARED_ALARMS["without_alarm"])
 EMITTED = set().union(*WRITTEN.values())
 NO_LOSS = {  # what is made up for
     "delayed_comments_counted",
-    "delayed_comments_rang",
+    "delayed_comments_notified",
     "unsent_published",
 }
 

@@ -43,9 +43,9 @@ READERS = {
         "one statement finds the closed erasures whose users have rows again",
     ),
     "auth": ({"user"}, "a session has the current role of its user"),
-    "bell": (
+    "unread": (
         {"content", "content_counter", "log_barrier", "reaction", "user_block"},
-        "what is deleted or blocked does not ring; a repair counts the rows of a group",
+        "what is deleted or blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
@@ -134,7 +134,7 @@ KEYS = {
     "sign-in:*": "auth",
     "switches:newest": "switches",
     "user:*:*": "feed",
-    "user:*:bell": "bell",
+    "user:*:unread": "unread",
     "user:*:blocks": "blocks",
     "user:*:card": "users",
     "user:*:checkins": "checkins",

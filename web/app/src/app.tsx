@@ -6,7 +6,7 @@ import { hasEnded, useReader } from "shared/session.ts";
 import { SignIn, SignInDialog } from "shared/sign-in.tsx";
 import { Icon } from "shared/ui.tsx";
 import { Banners } from "./banners.tsx";
-import { Badge } from "./bell.tsx";
+import { Badge } from "./unread.tsx";
 import { OwnSalesOf } from "./own-sales.tsx";
 import { CheckIns } from "./pages/check-ins.tsx";
 import { Home } from "./pages/home.tsx";

@@ -53,15 +53,6 @@ class AuditedTargetResponse(TypedDict):
     """Type of the target, such as `post`."""
 
 
-class BellResponse(TypedDict):
-    """The caller's bell."""
-
-    at: str
-    """Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque."""
-    unread: int
-    """Notifications with something new. Exact, without a cap."""
-
-
 class UserCard(TypedDict):
     """The name and the avatar of a user, as lists show them."""
 
@@ -389,7 +380,7 @@ class LikeResponse(TypedDict):
 
 
 class MarkReadResponse(TypedDict):
-    """The bell after the mark."""
+    """The unread counter after the mark."""
 
     at: str
     """Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque."""
@@ -946,8 +937,6 @@ class SwitchSetResponse(TypedDict):
 
     anonymous_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
-    bell_on: NotRequired[bool]
-    """What is new rings the bell. Off: nothing rings, and reactions that end are still taken back."""
     cached_lists_only: bool
     """Rankings and recommendations as last built, from Redis only."""
     comments_stopped: bool
@@ -958,6 +947,8 @@ class SwitchSetResponse(TypedDict):
     """Interval at which clients read the totals on their screens, in seconds. 0: they do not."""
     log_sample_rate: float
     """Share of the successful requests that is logged."""
+    notifications_on: NotRequired[bool]
+    """What is new notifies. Off: nothing notifies, and reactions that end are still taken back."""
     posts_stopped: bool
     """No new posts and no changes of posts."""
     read_only: bool
@@ -979,8 +970,6 @@ class SwitchSet(TypedDict):
 
     anonymous_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
-    bell_on: NotRequired[bool]
-    """What is new rings the bell. Off: nothing rings, and reactions that end are still taken back."""
     cached_lists_only: bool
     """Rankings and recommendations as last built, from Redis only."""
     comments_stopped: bool
@@ -991,6 +980,8 @@ class SwitchSet(TypedDict):
     """Interval at which clients read the totals on their screens, in seconds. 0: they do not."""
     log_sample_rate: float
     """Share of the successful requests that is logged."""
+    notifications_on: NotRequired[bool]
+    """What is new notifies. Off: nothing notifies, and reactions that end are still taken back."""
     posts_stopped: bool
     """No new posts and no changes of posts."""
     read_only: bool
@@ -1035,6 +1026,15 @@ class UserTotals(TypedDict):
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     id: str
     type: Literal["user"]
+
+
+class UnreadResponse(TypedDict):
+    """The caller's bell."""
+
+    at: str
+    """Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque."""
+    unread: int
+    """Notifications with something new. Exact, without a cap."""
 
 
 class VisitorIdResponse(TypedDict):
@@ -2024,7 +2024,7 @@ class MarkReadRequest(TypedDict):
 
 
 class NotificationsResponse(TypedDict):
-    """A page of notifications, and the bell of the same instant."""
+    """A page of notifications, and the unread counter of the same instant."""
 
     at: str
     """Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque."""

@@ -1260,32 +1260,6 @@ class UsersResource:
             self._client._call("PATCH", "/users/me", body=body, options=options),
         )
 
-    def get_my_bell(self, **options: Unpack[Options]) -> models.BellResponse:
-        """Get how many notifications are new."""
-        return cast(
-            "models.BellResponse", self._client._call("GET", "/users/me/bell", options=options)
-        )
-
-    def list_my_notifications(
-        self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
-    ) -> Listed[models.NotificationsResponse, models.NotificationResponse]:
-        """List notifications."""
-        return cast(
-            "Listed[models.NotificationsResponse, models.NotificationResponse]",
-            self._client._list(
-                "/users/me/bell/groups", query={"limit": limit, "cursor": cursor}, options=options
-            ),
-        )
-
-    def update_my_notifications(
-        self, body: models.MarkReadRequest, **options: Unpack[Options]
-    ) -> models.MarkReadResponse:
-        """Mark notifications as read."""
-        return cast(
-            "models.MarkReadResponse",
-            self._client._call("PUT", "/users/me/bell/read", body=body, options=options),
-        )
-
     def list_my_blocks(
         self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
     ) -> Listed[models.BlockListItemPage, models.BlockListItem]:
@@ -1342,6 +1316,33 @@ class UsersResource:
                 query={"limit": limit, "cursor": cursor, "expand": expand},
                 options=options,
             ),
+        )
+
+    def list_my_notifications(
+        self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
+    ) -> Listed[models.NotificationsResponse, models.NotificationResponse]:
+        """List notifications."""
+        return cast(
+            "Listed[models.NotificationsResponse, models.NotificationResponse]",
+            self._client._list(
+                "/users/me/notifications", query={"limit": limit, "cursor": cursor}, options=options
+            ),
+        )
+
+    def update_my_notifications(
+        self, body: models.MarkReadRequest, **options: Unpack[Options]
+    ) -> models.MarkReadResponse:
+        """Mark notifications as read."""
+        return cast(
+            "models.MarkReadResponse",
+            self._client._call("PUT", "/users/me/notifications/read", body=body, options=options),
+        )
+
+    def get_my_unread(self, **options: Unpack[Options]) -> models.UnreadResponse:
+        """Get how many notifications are new."""
+        return cast(
+            "models.UnreadResponse",
+            self._client._call("GET", "/users/me/notifications/unread", options=options),
         )
 
     def list_my_orders(
@@ -3101,33 +3102,6 @@ class AsyncUsersResource:
             await self._client._call("PATCH", "/users/me", body=body, options=options),
         )
 
-    async def get_my_bell(self, **options: Unpack[Options]) -> models.BellResponse:
-        """Get how many notifications are new."""
-        return cast(
-            "models.BellResponse",
-            await self._client._call("GET", "/users/me/bell", options=options),
-        )
-
-    def list_my_notifications(
-        self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
-    ) -> AsyncListed[models.NotificationsResponse, models.NotificationResponse]:
-        """List notifications."""
-        return cast(
-            "AsyncListed[models.NotificationsResponse, models.NotificationResponse]",
-            self._client._list(
-                "/users/me/bell/groups", query={"limit": limit, "cursor": cursor}, options=options
-            ),
-        )
-
-    async def update_my_notifications(
-        self, body: models.MarkReadRequest, **options: Unpack[Options]
-    ) -> models.MarkReadResponse:
-        """Mark notifications as read."""
-        return cast(
-            "models.MarkReadResponse",
-            await self._client._call("PUT", "/users/me/bell/read", body=body, options=options),
-        )
-
     def list_my_blocks(
         self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
     ) -> AsyncListed[models.BlockListItemPage, models.BlockListItem]:
@@ -3184,6 +3158,35 @@ class AsyncUsersResource:
                 query={"limit": limit, "cursor": cursor, "expand": expand},
                 options=options,
             ),
+        )
+
+    def list_my_notifications(
+        self, *, limit: int | None = None, cursor: str | None = None, **options: Unpack[Options]
+    ) -> AsyncListed[models.NotificationsResponse, models.NotificationResponse]:
+        """List notifications."""
+        return cast(
+            "AsyncListed[models.NotificationsResponse, models.NotificationResponse]",
+            self._client._list(
+                "/users/me/notifications", query={"limit": limit, "cursor": cursor}, options=options
+            ),
+        )
+
+    async def update_my_notifications(
+        self, body: models.MarkReadRequest, **options: Unpack[Options]
+    ) -> models.MarkReadResponse:
+        """Mark notifications as read."""
+        return cast(
+            "models.MarkReadResponse",
+            await self._client._call(
+                "PUT", "/users/me/notifications/read", body=body, options=options
+            ),
+        )
+
+    async def get_my_unread(self, **options: Unpack[Options]) -> models.UnreadResponse:
+        """Get how many notifications are new."""
+        return cast(
+            "models.UnreadResponse",
+            await self._client._call("GET", "/users/me/notifications/unread", options=options),
         )
 
     def list_my_orders(

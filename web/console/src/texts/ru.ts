@@ -58,7 +58,7 @@ export const page: Texts = {
     reads_factor: "множитель чтений",
     writes_factor: "множитель записей",
     live_poll_s: "секунд между опросами",
-    bell_on: "уведомления включены",
+    notifications_on: "уведомления включены",
     anonymous_factor: "множитель анонимных запросов",
     live: "живые числа",
     log_sample_rate: "доля успешных запросов в журнале",

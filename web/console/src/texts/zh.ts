@@ -55,7 +55,7 @@ export const page: Texts = {
     reads_factor: "读取系数",
     writes_factor: "写入系数",
     live_poll_s: "轮询间隔（秒）",
-    bell_on: "通知已开启",
+    notifications_on: "通知已开启",
     anonymous_factor: "匿名请求系数",
     live: "实时数字",
     log_sample_rate: "日志采样率",

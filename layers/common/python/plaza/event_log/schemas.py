@@ -127,6 +127,6 @@ class EventsResponse(ResponseModel):
         )
 
 
-def read_position(after: str | None) -> EventPosition | None:
+def read_sequence(after: str | None) -> EventPosition | None:
     """Return the position that a cursor has. Raises BadInput."""
     return EventPosition(*unpack_cursor(after, (int, int, int, int), "after")) if after else None

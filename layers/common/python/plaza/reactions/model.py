@@ -57,8 +57,8 @@ class Kind:
     """A kind of reaction: the types of its targets and the columns of its counters.
 
     ``total`` and its ``version`` are columns of content_counter. ``received`` is the owner's column
-    in user_counter, ``given`` the actor's, None if it is not counted. ``rings``: whether the owner
-    is notified; collects are private.
+    in user_counter, ``given`` the actor's, None if it is not counted. ``notifies``: whether the
+    owner is notified; collects are private.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Kind:
     version: str
     received: str
     given: str | None = None
-    rings: bool = True
+    notifies: bool = True
 
     @property
     def field(self) -> str:
@@ -87,7 +87,7 @@ COLLECT = Kind(
     "collect_total",
     "collect_version",
     "collects_received_total",
-    rings=False,
+    notifies=False,
 )
 FOLLOW = Kind(
     "follow",
@@ -130,11 +130,12 @@ class ReactionKey(NamedTuple):
 
 
 class ReactionRow(NamedTuple):
-    """The state of a reaction in MySQL. ``bell_position``: at which it rang for the owner, or 0."""
+    """The state of a reaction in MySQL. ``notified_sequence``: at which it notified for the owner,
+    or 0."""
 
     on: bool
     version_us: int
-    bell_position: int = 0
+    notified_sequence: int = 0
 
 
 _NEVER = ReactionRow(False, 0)

@@ -8,8 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from plaza import counters
-from plaza.bell import moves
-from plaza.bell import queries as bell_queries
 from plaza.counters import ContentCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
@@ -22,16 +20,15 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import (
-    bell_moves,
     mysql_log,
     mysql_rows,
+    notification_moves,
     redis_commits,
     redis_hydration,
     redis_rankings,
     sorted_lists,
     term_guard,
 )
-from plaza.reactions.bell_moves import BellDecision
 from plaza.reactions.hydration import hydrate, request_rebuild
 from plaza.reactions.model import (
     FOLLOW,
@@ -50,15 +47,18 @@ from plaza.reactions.model import (
     group_events,
     replay,
 )
+from plaza.reactions.notification_moves import NotificationDecision
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.term_guard import MasterDeposed, Masters
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import lookup
+from plaza.unread import moves
+from plaza.unread import queries as unread_queries
 
 if TYPE_CHECKING:
     from plaza.push import announce as push_announce
-else:  # while the bell is off, nothing is pushed
+else:  # while the unread counter is off, nothing is pushed
     push_announce = LazyModule("plaza.push.announce")
 
 __all__ = [
@@ -79,14 +79,14 @@ class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
     follows (actor, target, version) whose holds end when these totals are in Redis, the versions
     of changed rows, whether the master that this process is connected to was deposed, so that it
-    must not apply the commits, and the users whose bells may have moved."""
+    must not apply the commits, and the users whose unread counters may have moved."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
     held: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
-    rung: Collection[int] = ()
+    notified: Collection[int] = ()
 
 
 class Stored(NamedTuple):
@@ -136,12 +136,12 @@ def save(events: Sequence[ReactionEvent]) -> None:
     """
     save_rate.wait_for_turn(len(events))
     masters = term_guard.read_masters()
-    rings = switches_refresh.read().bell_on
+    notifies = switches_refresh.read().notifications_on
     size = EVENTS_PER_TRANSACTION
     # Events of a target are in one transaction, which pays once for its counter and its commit.
     ordered = sorted(events, key=lambda event: event.key.target_id)
     parts = [ordered[start : start + size] for start in range(0, len(events), size)]
-    store = partial(_store, masters=masters, rings=rings)
+    store = partial(_store, masters=masters, notifies=notifies)
     if len(parts) > 1:
         _save_overlapped(parts, store)
     else:
@@ -169,19 +169,19 @@ def _save_overlapped(
 
 
 def _store(
-    events: Sequence[ReactionEvent], masters: Masters | None, *, rings: bool
+    events: Sequence[ReactionEvent], masters: Masters | None, *, notifies: bool
 ) -> PersistedBatch:
     """Save events in one transaction."""
     saved = counters.run_in_transaction(
-        lambda cursor: _persist_batch(cursor, events, masters, rings=rings)
+        lambda cursor: _persist_batch(cursor, events, masters, notifies=notifies)
     )
     record(
         "reactions_saved",
         {"accepted": len(events), "changed": len(saved.changed_us)},
         targets=len(saved.commits),
     )
-    if rings:
-        push_announce.announce_rings(saved.rung)
+    if notifies:
+        push_announce.announce_notified(saved.notified)
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
         newest_us = max(e.version_us for e in events if e.version_us)
@@ -216,7 +216,7 @@ def _acknowledge_or_postpone(
 
 def save_history(events: Sequence[ReactionEvent]) -> int:
     """Save a batch of old reactions from another system, with their times as versions; return how
-    many rows changed. Costs as much as ``save``, rings no bell, records no lag, and sends follows
+    many rows changed. Costs as much as ``save``, notifies nobody, records no lag, and sends follows
     only, to the feeds.
 
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
@@ -224,7 +224,7 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
     """
     masters = term_guard.read_masters()
     saved = counters.run_in_transaction(
-        lambda cursor: _persist_batch(cursor, events, masters, rings=False)
+        lambda cursor: _persist_batch(cursor, events, masters, notifies=False)
     )
     acknowledge(saved)
     _publish_follow_changes(events)
@@ -258,8 +258,8 @@ def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
 
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
-    and three round trips for users whose totals, holds or bells Redis has. Raises RedisDown,
-    MysqlDown."""
+    and three round trips for users whose totals, holds or unread counters Redis has. Raises
+    RedisDown, MysqlDown."""
     _complete(saved, _apply(saved))
 
 
@@ -270,7 +270,7 @@ def _apply(saved: PersistedBatch) -> _Applied:
         connections.forget_client()
         raise MasterDeposed("This process is not connected to the current master of Redis")
     results = redis_commits.apply_all(saved.commits)
-    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)
+    cached = counters.find_cached_users(saved.users, unread_queries.unread_key)
     redis_rankings.project_likes(
         [
             PostLikes(c.target.id, c.total, c.db_version)
@@ -287,7 +287,7 @@ def _complete(saved: PersistedBatch, applied: _Applied) -> None:
     results, cached = applied
     if cached:
         counters.refresh_projections(sorted(cached))
-        bell_queries.refresh_projections(sorted(cached.intersection(saved.rung)))
+        unread_queries.refresh_projections(sorted(cached.intersection(saved.notified)))
     # Last: a hold counts for its follow until the projected total includes it.
     counters.release(of_follow for of_follow in saved.held if of_follow[0] in cached)
     lost, cold = [], []
@@ -348,21 +348,24 @@ def _persist_batch(
     events: Sequence[ReactionEvent],
     masters: Masters | None,
     *,
-    rings: bool = False,
+    notifies: bool = False,
 ) -> PersistedBatch:
     """Read, decide and write a batch in three packets, of which the last one ends with the commit.
 
-    One packet more when a replica was promoted, one for the first ring of an owner, and two when a
-    target becomes large. Locks the log, then the counters by key, then the bells by owner.
+    One packet more when a replica was promoted, one for the first notification of an owner, and two
+    when a target becomes large. Locks the log, then the counters by key, then the unread counters
+    by owner.
     """
     groups, keys = group_events(events), {event.key for event in events}
     rows = mysql_rows.render_rows(groups)
     stored = _read(cursor, keys, masters)
     decision = decide(stored, groups)
-    asked = bell_moves.reads(stored.owners, stored.rows, decision.changes, rings=rings)
-    around = moves.read(cursor, asked.values(), rings=rings)
-    bells = bell_moves.decide(asked, around, stored.rows, rings=rings)
-    _write(cursor, rows, stored, decision, bells)
+    asked = notification_moves.reads(
+        stored.owners, stored.rows, decision.changes, notifies=notifies
+    )
+    around = moves.read(cursor, asked.values(), notifies=notifies)
+    unread_counters = notification_moves.decide(asked, around, stored.rows, notifies=notifies)
+    _write(cursor, rows, stored, decision, unread_counters)
     return _describe_batch(stored, keys, decision.commits)._replace(
         held=_find_held(groups),
         changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
@@ -406,16 +409,16 @@ def _write(
     rows: Mapping[ReactionKey, str],
     stored: Stored,
     decision: Decision,
-    bells: BellDecision,
+    unread_counters: NotificationDecision,
 ) -> None:
     """Queue all writes for the packet of the commit. Two packets more when a target becomes
     large."""
     if decision.is_new:
-        mysql_rows.upsert_rows(cursor, rows, bells.positions)
+        mysql_rows.upsert_rows(cursor, rows, unread_counters.sequences)
     mysql_log.append_log(cursor, decision.log)
     sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
     counters.add_to_content(cursor, decision.of_content)
-    for write in bells.writes:
+    for write in unread_counters.writes:
         mysql.send(cursor, write)
     counters.add_to_users(cursor, decision.of_users)
     sorted_lists.begin_list(cursor, stored.counters, decision.commits)
@@ -461,7 +464,7 @@ def _describe_batch(
         _users_of(stored.owners, keys),
         held,
         is_deposed=stored.is_deposed,
-        rung=bell_moves.after(stored.owners, keys),
+        notified=notification_moves.after(stored.owners, keys),
     )
 
 

@@ -1,4 +1,5 @@
-"""Lists, bells and units of sales that Redis derives from MySQL and that can be dropped any time.
+"""Lists, unread counters and units of sales that Redis derives from MySQL and that can be dropped
+any time.
 
 A scan of Redis finds their keys, so each run compares all that Redis has. An inbox costs as much as
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list
@@ -13,7 +14,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from plaza.bell import inspection as bells
 from plaza.checkins import inspection as checkins
 from plaza.feed import inspection as feed
 from plaza.flash_sales import inspection as sales
@@ -22,6 +22,7 @@ from plaza.infra.runtime import clock
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reconciliation.model import CYCLE_S, Subject
 from plaza.shops import inspection as shops
+from plaza.unread import inspection as unread_counters
 
 _DAY_S = 86_400
 
@@ -91,7 +92,9 @@ LISTS: dict[str, DerivedList] = {
         for name, kind in KINDS.items()
         for target_type in kind.targets
     },
-    "bell-cache": DerivedList(bells.owner_of_key, bells.compare, bells.drop_bells),
+    "unread-cache": DerivedList(
+        unread_counters.owner_of_key, unread_counters.compare, unread_counters.drop_unread
+    ),
     "inbox": DerivedList(_of_inbox, feed.compare_inboxes, feed.drop_inboxes),
     "celebrity-posts": DerivedList(
         _of_celebrity, feed.compare_celebrity_posts, feed.drop_celebrity_posts

@@ -38,11 +38,13 @@ UNKNOWN = "unknown"  # Redis has a total, MySQL has no counter
 UNREADABLE = "unreadable"  # Plaza does not write such a value
 SORTED = "sorted"  # the sorted list of a target has other entries than there are rows
 STUCK = "stuck"  # the outbox does not have outbox_count entries
-BELL_UNREAD = "bell-unread"  # unread is not the number of groups with something fresh
-BELL_BLOCKS = "bell-blocks"  # blocking is not the number of blocks by the user
-BELL_POSITION = "bell-position"  # a bell is behind one of its groups
+UNREAD_TOTAL = "unread-total"  # unread is not the number of groups with something fresh
+UNREAD_BLOCKS = "unread-blocks"  # blocking is not the number of blocks by the user
+UNREAD_SEQUENCE = "unread-sequence"  # an unread counter is behind one of its groups
 SLOT = "slot"  # the slot of a review is missing, or has outlived the review
-BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
+UNREAD_FRESH = (
+    "unread-fresh"  # fresh of a group is not the number of rows that notified since it was read
+)
 HOURS = "hours"  # hourly likes of a post are not the sums of the log
 REVIEW_LIKES = "review_likes"  # likes of a review that were rolled up are not its likes
 LIST = "list"  # a list in Redis is not what MySQL has
@@ -58,8 +60,8 @@ Counts = Mapping[tuple[int, str], int]
 class Subject(NamedTuple):
     """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
     user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``likes`` or
-    ``slot`` of a review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of
-    the target's owner; a name of ``derived_lists.LISTS``."""
+    ``slot`` of a review; ``hours`` of a post; ``unread`` of a user, or ``unread-<kind>`` for a
+    group of the target's owner; a name of ``derived_lists.LISTS``."""
 
     what: str
     type: str

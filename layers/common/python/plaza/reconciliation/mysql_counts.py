@@ -151,9 +151,10 @@ def estimate_shops(after_id: int) -> int:
     return mysql_cycles.estimate_rows("shop_counter", f"shop_id > {after_id:d}")
 
 
-def estimate_bells(after_id: int) -> int:
-    """Return about how many users with a bell follow an id. One statement. Raises MysqlDown."""
-    return mysql_cycles.estimate_rows("bell", f"user_id > {after_id:d}")
+def estimate_unread(after_id: int) -> int:
+    """Return about how many users with an unread counter follow an id. One statement. Raises
+    MysqlDown."""
+    return mysql_cycles.estimate_rows("unread_counter", f"user_id > {after_id:d}")
 
 
 def find_changed_users(after_seq: int, until_seq: int) -> list[int]:

@@ -10,8 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plaza import counters
-from plaza.bell import GroupKey, recount
-from plaza.bell import queries as bell_queries
 from plaza.content import inspection as texts
 from plaza.counters import ContentCounter, UserCounter, shop_totals
 from plaza.infra.mysql import mysql
@@ -24,10 +22,6 @@ from plaza.recommendations import like_roll_up, post_hours
 from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
-    BELL_BLOCKS,
-    BELL_FRESH,
-    BELL_POSITION,
-    BELL_UNREAD,
     CONTENT_TOTALS,
     COUNTER,
     HOURS,
@@ -36,6 +30,10 @@ from plaza.reconciliation.model import (
     SHOP,
     SLOT,
     SORTED,
+    UNREAD_BLOCKS,
+    UNREAD_FRESH,
+    UNREAD_SEQUENCE,
+    UNREAD_TOTAL,
     UNREADABLE,
     Finding,
     RepairFindings,
@@ -43,12 +41,14 @@ from plaza.reconciliation.model import (
 )
 from plaza.reconciliation.queues import REPAIRS
 from plaza.targets import lookup
+from plaza.unread import GroupKey, recount
+from plaza.unread import queries as unread_queries
 
 __all__ = ["REPAIRS", "CorrectedCounters", "repair"]
 
 MAX_SORT_S = 20.0  # of the findings of a message
 _COMMENTS = "comment_total"
-_OF_BELLS = (BELL_BLOCKS, BELL_POSITION, BELL_UNREAD)
+_OF_UNREAD = (UNREAD_BLOCKS, UNREAD_SEQUENCE, UNREAD_TOTAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ def _repair(finding_ids: Collection[int]) -> None:
     findings = mysql_runs.read_findings(finding_ids)
     if not findings:
         return
-    of_bells = [f for f in findings.values() if f.reason in (BELL_FRESH, *_OF_BELLS)]
-    if of_bells:
-        _repair_bells(of_bells)
+    of_unread = [f for f in findings.values() if f.reason in (UNREAD_FRESH, *_OF_UNREAD)]
+    if of_unread:
+        _repair_unread(of_unread)
     of_lists = [f for f in findings.values() if f.reason == LIST]
     derived_lists.drop([f.subject for f in of_lists])
     of_shops = [f for f in findings.values() if f.subject.type == SHOP and f.reason != LIST]
@@ -90,7 +90,7 @@ def _repair(finding_ids: Collection[int]) -> None:
     texts.repair_slots([f.subject.id for f in of_slots])
     of_hours = [f for f in findings.values() if f.reason == HOURS]
     post_hours.correct([f.subject.id for f in of_hours])
-    apart = {*of_bells, *of_lists, *of_review_likes, *of_slots, *of_hours}
+    apart = {*of_unread, *of_lists, *of_review_likes, *of_slots, *of_hours}
     unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
@@ -117,11 +117,12 @@ def _repair(finding_ids: Collection[int]) -> None:
     )
 
 
-def _repair_bells(findings: Sequence[Finding]) -> None:
-    """Recount groups under the locks of their subjects' counters and of their bells, and project
-    the bells. One transaction of ten statements at most. Raises MysqlDown, RedisDown."""
-    users = {f.subject.id for f in findings if f.reason in _OF_BELLS}
-    subjects = {(f.subject.what, f.subject.target) for f in findings if f.reason == BELL_FRESH}
+def _repair_unread(findings: Sequence[Finding]) -> None:
+    """Recount groups under the locks of their subjects' counters and of their unread counters, and
+    project the unread counters. One transaction of ten statements at most. Raises MysqlDown,
+    RedisDown."""
+    users = {f.subject.id for f in findings if f.reason in _OF_UNREAD}
+    subjects = {(f.subject.what, f.subject.target) for f in findings if f.reason == UNREAD_FRESH}
 
     def work(cursor: Cursor) -> tuple[set[int], int]:
         targets = sorted({target for _, target in subjects})
@@ -129,15 +130,15 @@ def _repair_bells(findings: Sequence[Finding]) -> None:
         if targets:
             counters.lock_content(cursor, targets)
         keys = [
-            GroupKey(owners[target], what.removeprefix("bell-"), *target)
+            GroupKey(owners[target], what.removeprefix("unread-"), *target)
             for what, target in subjects
             if target in owners
         ]
         return {*users, *owners.values()}, recount.repair(cursor, users, keys)
 
     recounted, corrected = counters.run_in_transaction(work)
-    bell_queries.refresh_projections(sorted(recounted))
-    record("bells_repaired", {"bells_corrected": corrected}, findings=len(findings))
+    unread_queries.refresh_projections(sorted(recounted))
+    record("unread_repaired", {"unread_corrected": corrected}, findings=len(findings))
 
 
 def _repair_shops(shop_ids: Sequence[int]) -> int:

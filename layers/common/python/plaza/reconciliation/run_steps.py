@@ -3,18 +3,17 @@
 A run has these parts:
 
     targets:<type>               a quota of all targets: counters, what they count, sorted lists
-    users                        a quota of all users: the same
-    log, changed:...             targets and users that changed (``cycles``)
-    targets:shop                 a quota of all shops: counters and their reviews
-    review_likes                 a quota of all reviews: copied likes and slots
-    shops, vouchers              a quota of all shops and vouchers: places, filters of ids
-    hours                        hourly likes of posts: of yesterday, and of eight days if they fit
-    bells                        a quota of all bells: their unread groups and blocks
-    groups                       a quota of all users with a bell: the rows that their groups count
-    redis:<node>                 keys of a node: targets, projections of counters, derived lists
-    filter:<kind>:<type>:<id>    actors of a target in the quota that has a Bloom filter
-    recheck                      suspects of the parts above, compared a second time
-    repairs                      findings, sent to the queue ``repairs``
+    users                        a quota of all users: the same log, changed:...             targets
+    and users that changed (``cycles``) targets:shop                 a quota of all shops: counters
+    and their reviews review_likes                 a quota of all reviews: copied likes and slots
+    shops, vouchers              a quota of all shops and vouchers: places, filters of ids hours
+    hourly likes of posts: of yesterday, and of eight days if they fit unread counters
+    a quota of all unread counters: their unread groups and blocks groups                       a
+    quota of all users with an unread counter: the rows that their groups count redis:<node>
+    keys of a node: targets, projections of counters, derived lists filter:<kind>:<type>:<id>
+    actors of a target in the quota that has a Bloom filter recheck                      suspects of
+    the parts above, compared a second time repairs                      findings, sent to the queue
+    ``repairs``
 
 The first eleven run concurrently; each of the others begins when all before it are done.
 """
@@ -25,7 +24,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from plaza import counters
-from plaza.bell import recount
 from plaza.content import inspection as texts
 from plaza.flash_sales import inspection as sales
 from plaza.infra.queues.queue import QueueDown
@@ -44,10 +42,6 @@ from plaza.reconciliation import (
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.cycles import CHANGED, MIN_STEPS
 from plaza.reconciliation.model import (
-    BELL_BLOCKS,
-    BELL_FRESH,
-    BELL_POSITION,
-    BELL_UNREAD,
     CHECK_FILTER,
     CHECK_LIST,
     CHECK_STATE,
@@ -61,6 +55,10 @@ from plaza.reconciliation.model import (
     SLOT,
     SORTED,
     TYPES,
+    UNREAD_BLOCKS,
+    UNREAD_FRESH,
+    UNREAD_SEQUENCE,
+    UNREAD_TOTAL,
     Counts,
     Finding,
     NewPart,
@@ -75,6 +73,7 @@ from plaza.reconciliation.model import (
 )
 from plaza.reconciliation.queues import REPAIRS
 from plaza.shops import inspection as shops
+from plaza.unread import recount
 
 HOURS_PART = "hours"
 RECHECK = "recheck"
@@ -234,25 +233,25 @@ def _compare_hours(part: RunPart) -> StepResult:
     )
 
 
-def _compare_bells(after_id: int) -> StepResult:
-    page = recount.compare_bells(after_id)
+def _compare_unread(after_id: int) -> StepResult:
+    page = recount.compare_unread(after_id)
     return StepResult(
         position=str(page.last_id),
         is_last=page.is_last,
         tally=Tally(users=page.users),
         findings=[
-            Finding(reason, Subject("bell", "user", bell.user_id), details)
-            for bell in page.wrong
+            Finding(reason, Subject("unread", "user", counter.user_id), details)
+            for counter in page.wrong
             for reason, is_wrong, details in (
                 (
-                    BELL_UNREAD,
-                    bell.unread != bell.counted,
-                    f"unread {bell.unread}, groups {bell.counted}",
+                    UNREAD_TOTAL,
+                    counter.unread != counter.counted,
+                    f"unread {counter.unread}, groups {counter.counted}",
                 ),
                 (
-                    BELL_BLOCKS,
-                    bell.blocking != bell.blocks,
-                    f"blocking {bell.blocking}, blocks {bell.blocks}",
+                    UNREAD_BLOCKS,
+                    counter.blocking != counter.blocks,
+                    f"blocking {counter.blocking}, blocks {counter.blocks}",
                 ),
             )
             if is_wrong
@@ -268,15 +267,17 @@ def _compare_groups(after_id: int) -> StepResult:
         tally=Tally(users=page.users),
         findings=[
             Finding(
-                BELL_FRESH,
-                Subject(f"bell-{group.key.kind}", *group.key.subject),
+                UNREAD_FRESH,
+                Subject(f"unread-{group.key.kind}", *group.key.subject),
                 f"fresh {group.fresh}, rows {group.counted}; since the list {group.fresh_after},"
                 f" rows {group.counted_after}",
             )
             for group in page.wrong
         ]
         + [
-            Finding(BELL_POSITION, Subject("bell", "user", user_id), f"{excess} below its groups")
+            Finding(
+                UNREAD_SEQUENCE, Subject("unread", "user", user_id), f"{excess} below its groups"
+            )
             for user_id, excess in page.behind.items()
         ],
     )
@@ -341,8 +342,8 @@ ROLLING: dict[str, RollingComparison] = {
             partial(_compare_listed, "voucher", sales.read_voucher_ids),
             partial(mysql_counts.estimate_ids, "voucher"),
         ),
-        RollingComparison("bells", _compare_bells, mysql_counts.estimate_bells),
-        RollingComparison("groups", _compare_groups, mysql_counts.estimate_bells),
+        RollingComparison("unread counters", _compare_unread, mysql_counts.estimate_unread),
+        RollingComparison("groups", _compare_groups, mysql_counts.estimate_unread),
     )
 }
 """What each run compares by ids."""

@@ -83,10 +83,10 @@ class SwitchSet(RequestModel):
     cached_lists_only: Annotated[
         bool, Field(description="Rankings and recommendations as last built, from Redis only.")
     ]
-    bell_on: Annotated[
+    notifications_on: Annotated[
         bool,
         Field(
-            description="What is new rings the bell. Off: nothing rings, and reactions that end are"
+            description="What is new notifies. Off: nothing notifies, and reactions that end are"
             " still taken back."
         ),
     ] = False

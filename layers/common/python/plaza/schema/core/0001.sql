@@ -16,15 +16,15 @@
 -- reactions: the state of a target, a kind and an actor; the source of truth. A row whose state is 0 stays,
 -- because its version is compared with those of late events.
 CREATE TABLE IF NOT EXISTS reaction (
-  target_type   VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  target_id     BIGINT      NOT NULL,
-  kind          VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  actor_id      BIGINT      NOT NULL,
-  state         TINYINT     NOT NULL,
-  version       BIGINT      NOT NULL COMMENT 'microseconds since 1970',
-  bell_position BIGINT      NOT NULL DEFAULT 0 COMMENT 'position of its ring in the bell of the owner; 0: none',
-  created_at    DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
-  updated_at    DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
+  target_type       VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  target_id         BIGINT      NOT NULL,
+  kind              VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  actor_id          BIGINT      NOT NULL,
+  state             TINYINT     NOT NULL,
+  version           BIGINT      NOT NULL COMMENT 'microseconds since 1970',
+  notified_sequence BIGINT      NOT NULL DEFAULT 0 COMMENT 'sequence of its notification in the unread counter of the owner; 0: none',
+  created_at        DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  updated_at        DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6),
   PRIMARY KEY (target_type, target_id, kind, actor_id),
   KEY by_actor (actor_id, kind, state, version)
 );
@@ -97,7 +97,7 @@ CREATE TABLE IF NOT EXISTS redis_epoch (
 -- deposed, or follows one that was; see docs/decisions/0007-detect-lost-and-restored-data.md.
 CREATE TABLE IF NOT EXISTS redis_term (
   first_slot SMALLINT UNSIGNED NOT NULL COMMENT 'lowest slot of the shards of the master; 0 for a single Redis',
-  term      CHAR(40) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'master_replid of the master',
+  term       CHAR(40)          CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'master_replid of the master',
   PRIMARY KEY (first_slot)
 );
 
