@@ -22,7 +22,7 @@ export function Badge() {
   return (
     <b class={stale ? "badge stale" : "badge"}>
       <span aria-hidden="true">{formatNumber(unread)}</span>
-      <span class="hidden">{t.unread_counter.unread(unread)}</span>
+      <span class="hidden">{t.notifications.unread(unread)}</span>
     </b>
   );
 }
