@@ -252,9 +252,9 @@ class World:
             self._check_group(user, key, group, f"{key} of {user}, by {name}")
             unread[user] += group.fresh > 0
         for user in USERS:
-            unread = self.db.get(("unread", user)) or UnreadCounter()
-            if unread.unread != unread[user]:
-                raise Violation(f"UNREAD of {user}: {unread.unread}, groups {unread[user]}, {name}")
+            row = self.db.get(("unread", user)) or UnreadCounter()
+            if row.unread != unread[user]:
+                raise Violation(f"UNREAD of {user}: {row.unread}, groups {unread[user]}, {name}")
         for key, row in self.db.items():
             if key[0] == "row" and key[2] == owner_of(key[1]) and row.unread:
                 raise Violation(f"OWN {key}")

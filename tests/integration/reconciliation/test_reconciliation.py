@@ -207,7 +207,7 @@ def add_unknown_target() -> None:
     connections.client().hset(
         meta_of(ghost),
         mapping={
-            "run_id": masters.find_node(meta_of(ghost)).run_id,
+            "term": masters.find_node(meta_of(ghost)).term,
             "mode": "2:live:complete",
             "base": 3,
             "accepted": "0:0:9",

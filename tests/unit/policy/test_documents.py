@@ -77,6 +77,18 @@ def test_links_resolve(document: Path) -> None:
     assert broken == []
 
 
+def test_documents_that_sources_cite_exist() -> None:
+    cited = re.compile(r"\bdocs/[\w/.-]+\.md\b")
+    missing = [
+        f"{file.relative_to(ROOT)}: {path}"
+        for file in tracked()
+        if file.suffix in {".py", ".lua", ".sql", ".ts", ".tsx", ".yaml", ".yml", ".toml"}
+        for path in cited.findall(file.read_text())
+        if not (ROOT / path).exists()
+    ]
+    assert missing == []
+
+
 @every_document
 def test_commands_exist(document: Path) -> None:
     missing = []

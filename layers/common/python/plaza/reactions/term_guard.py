@@ -4,7 +4,7 @@
 under the shared lock that it keeps until its commit; the recovery after a failover replaces the
 rows under the exclusive lock, before it reads the log. So each commit is either in the part of the
 log that the recovery reads, or its consumer found another term than its own master's. See
-docs/decisions/0007-detect-lost-and-restored-data-by-a-term-and-an-epoch.md.
+docs/decisions/0007-detect-lost-and-restored-data.md.
 """
 
 from __future__ import annotations
