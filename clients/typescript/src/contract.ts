@@ -4167,7 +4167,7 @@ export interface components {
             /** @description One item a target, in the order of the request. */
             items: (components["schemas"]["PostTotals"] | components["schemas"]["TextTotals"] | components["schemas"]["UserTotals"])[];
         };
-        /** @description The caller's bell. */
+        /** @description The caller's unread counter. */
         UnreadResponse: {
             /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
             at: string;

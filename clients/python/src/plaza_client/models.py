@@ -1029,7 +1029,7 @@ class UserTotals(TypedDict):
 
 
 class UnreadResponse(TypedDict):
-    """The caller's bell."""
+    """The caller's unread counter."""
 
     at: str
     """Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque."""
