@@ -158,7 +158,7 @@ def with_a_webhook(world: World) -> Iterator[Variables]:
     """A webhook that gets no events, and a position of some minutes ago."""
     at = datetime.now(UTC) - timedelta(minutes=5)
     world.execute(
-        "INSERT IGNORE INTO event_position (minute, epoch, reaction_seq, event_seq)"
+        "INSERT IGNORE INTO event_offset (minute, epoch, reaction_seq, event_seq)"
         f" SELECT {int(at.timestamp()) // 60 - 5}, epoch, 0, 0 FROM event_head"
     )
     command = "webhooks make http://127.0.0.1:9/hook --type order.none"
@@ -239,7 +239,7 @@ def with_a_slow_statement(world: World) -> Iterator[Variables]:
 @contextmanager
 def without_the_log(world: World) -> Iterator[Variables]:
     """MySQL has no binlog at the position any more."""
-    world.execute("UPDATE binlog_position SET log_file = 'binlog.000000'")
+    world.execute("UPDATE binlog_offset SET log_file = 'binlog.000000'")
     yield {}
 
 

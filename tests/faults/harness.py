@@ -327,7 +327,7 @@ class Harness:
             [(log_file, log_pos, *_)] = cursor.fetchall()
             # Events before this snapshot are not read again.
             cursor.execute(
-                "UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos)
+                "UPDATE binlog_offset SET log_file = %s, log_pos = %s", (log_file, log_pos)
             )
         self.mysql.commit()
         self.aws.clear()
@@ -552,7 +552,7 @@ def _tables(connection: Any) -> list[str]:
             cursor.execute(
                 "SELECT table_name FROM information_schema.tables"
                 " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
-                " AND table_name NOT IN ('gauge_sample', 'event_position') ORDER BY 1"
+                " AND table_name NOT IN ('gauge_sample', 'event_offset') ORDER BY 1"
                 # rows of minutes, which another run may have more or fewer of
             )
             _known_tables.extend(row[0] for row in cursor.fetchall())

@@ -22,7 +22,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import Kind, Target, redis_keys
-from plaza.reconciliation import orchestrator, repair, cycles
+from plaza.reconciliation import cycles, orchestrator, repair
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.order import Pair, Screens

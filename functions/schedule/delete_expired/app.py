@@ -14,7 +14,7 @@ _DELETES = {
     "idempotency_key": idempotency.delete_expired,
     "gauge_sample": gauges.delete_expired,
     "notification_group": purge.delete_expired,
-    "event_position": read_events.delete_expired,
+    "event_offset": read_events.delete_expired,
 }
 
 
@@ -27,7 +27,7 @@ def handler(event: object, context: object) -> dict[str, int]:
         "idempotency_keys_deleted": deleted["idempotency_key"],
         "gauge_samples_deleted": deleted["gauge_sample"],
         "notification_groups_deleted": deleted["notification_group"],
-        "event_positions_deleted": deleted["event_position"],
+        "event_offsets_deleted": deleted["event_offset"],
     }
     record("expired_deleted", metrics)
     return deleted

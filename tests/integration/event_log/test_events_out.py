@@ -19,9 +19,9 @@ from plaza.auth.operate_server_keys import make_server_key
 from plaza.event_log import append_events, archive_events, mysql_events, read_events, s3_archive
 from plaza.event_log.model import (
     DAYS_KEPT,
-    MAX_POSITION_AGE_S,
+    MAX_OFFSET_AGE_S,
     EventDraft,
-    EventPosition,
+    EventOffset,
     EventsGone,
 )
 from plaza.flash_sales import cancel_order, codes, place_order
@@ -57,14 +57,14 @@ def _move_the_head_each_time(plaza: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def begin() -> EventPosition:
+def begin() -> EventOffset:
     """The end of both logs."""
     head = read_events.find_head()
-    return EventPosition(*head, int(time.time()))
+    return EventOffset(*head, int(time.time()))
 
 
-def read_all(after: EventPosition, limit: int = 100) -> list[str]:
-    """Return the ids of all events after a position, page by page."""
+def read_all(after: EventOffset, limit: int = 100) -> list[str]:
+    """Return the ids of all events after a offset, page by page."""
     events: list[str] = []
     while True:
         page = read_events.read_page(after, limit)
@@ -74,7 +74,7 @@ def read_all(after: EventPosition, limit: int = 100) -> list[str]:
             return events
 
 
-def kinds(after: EventPosition) -> list[str]:
+def kinds(after: EventOffset) -> list[str]:
     return [event.kind for event in read_events.read_page(after, 100).events]
 
 
@@ -107,7 +107,7 @@ def append_like(cursor: Cursor, actor_id: int) -> None:
 
 @pytest.mark.parametrize("append_one", [append, append_like])
 def test_a_later_commit_waits_for_an_earlier_transaction(
-    mysql_url: str, begin: EventPosition, append_one: Callable[[Cursor, int], None]
+    mysql_url: str, begin: EventOffset, append_one: Callable[[Cursor, int], None]
 ) -> None:
     with transaction(mysql_url) as (slow, earlier), transaction(mysql_url) as (fast, later):
         append_one(earlier, 1)
@@ -122,7 +122,7 @@ def test_a_later_commit_waits_for_an_earlier_transaction(
 
 
 def test_writers_do_not_wait_for_each_other_and_one_that_hangs_for_a_second_at_most(
-    mysql_url: str, begin: EventPosition
+    mysql_url: str, begin: EventOffset
 ) -> None:
     with transaction(mysql_url) as (_, hanging), transaction(mysql_url) as (other, cursor):
         append(hanging, 1)
@@ -145,7 +145,7 @@ def _is_waiting(mysql_url: str) -> bool:
 
 
 def test_concurrent_transactions_lose_repeat_and_swap_nothing(
-    mysql_url: str, begin: EventPosition
+    mysql_url: str, begin: EventOffset
 ) -> None:
     committed: list[int] = []
     deadlocks_before = deadlocks()
@@ -172,12 +172,12 @@ def test_concurrent_transactions_lose_repeat_and_swap_nothing(
     for writer in writers:
         writer.start()
     seen: list[int] = []
-    position = begin
+    offset = begin
     while True:
         running = any(writer.is_alive() for writer in writers)
-        page = read_events.read_page(position, 7)
+        page = read_events.read_page(offset, 7)
         seen += [e.resource_id or 0 for e in page.events if e.kind == "comment.created"]
-        position = page.next
+        offset = page.next
         if not running and not page.has_more and not page.events:
             break
     rows = mysql.fetch_all(
@@ -191,7 +191,7 @@ def test_concurrent_transactions_lose_repeat_and_swap_nothing(
 
 
 def test_both_logs_are_merged_by_time_and_paged_by_one_cursor(
-    plaza: World, begin: EventPosition
+    plaza: World, begin: EventOffset
 ) -> None:
     persist.save([like(POST, 7, at=-3_000_000)])
     first = comment(post())
@@ -209,7 +209,7 @@ def test_both_logs_are_merged_by_time_and_paged_by_one_cursor(
     assert read_events.read_page(whole.next, 100).events == []
 
 
-def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventPosition) -> None:
+def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventOffset) -> None:
     persist.save([like(POST, 7, at=5)])
     persist.save([like(POST, 7, at=number) for number in range(10, 20)])
     persist.save([like(POST, 7, on=False, at=30)])
@@ -222,7 +222,7 @@ def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventPo
     ]
 
 
-def test_a_reader_that_dies_reads_the_same_events_again(begin: EventPosition) -> None:
+def test_a_reader_that_dies_reads_the_same_events_again(begin: EventOffset) -> None:
     comment(post())
     persist.save([like(POST, 7)])
     assert read_all(begin) == read_all(begin) != []
@@ -232,7 +232,7 @@ def test_a_reader_that_dies_reads_the_same_events_again(begin: EventPosition) ->
 
 
 def test_a_cursor_is_good_for_eight_days_and_for_one_epoch(
-    monkeypatch: pytest.MonkeyPatch, begin: EventPosition
+    monkeypatch: pytest.MonkeyPatch, begin: EventOffset
 ) -> None:
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
@@ -245,14 +245,14 @@ def test_a_cursor_is_good_for_eight_days_and_for_one_epoch(
         read_events.read_page(begin._replace(epoch=begin.epoch + 1), 1)
 
 
-def test_a_restored_mysql_ends_all_cursors(begin: EventPosition) -> None:
+def test_a_restored_mysql_ends_all_cursors(begin: EventOffset) -> None:
     commands.raise_epoch()
     with pytest.raises(EventsGone):
         read_events.read_page(begin, 1)
     assert read_events.read_page(None, 1).next.epoch > begin.epoch
 
 
-def test_catching_up_keeps_the_age_of_a_cursor(begin: EventPosition) -> None:
+def test_catching_up_keeps_the_age_of_a_cursor(begin: EventOffset) -> None:
     for number in range(3):
         persist.save([like(POST, 7 + number)])
     old = begin._replace(read_s=begin.read_s - 3_600)
@@ -260,37 +260,37 @@ def test_catching_up_keeps_the_age_of_a_cursor(begin: EventPosition) -> None:
     assert read_events.read_page(old, 100).next.read_s > old.read_s
 
 
-def test_the_position_of_a_time_is_before_all_that_was_stored_from_then_on(
-    monkeypatch: pytest.MonkeyPatch, begin: EventPosition
+def test_the_offset_of_a_time_is_before_all_that_was_stored_from_then_on(
+    monkeypatch: pytest.MonkeyPatch, begin: EventOffset
 ) -> None:
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_s", lambda: now_s - 180)
         read_events.find_head()
     comment(post())
-    position = read_events.find_position(int(now_s) - 60)
-    assert position is not None
-    assert position.read_s <= now_s - 60
-    assert kinds(position) == ["comment.created"]
+    offset = read_events.find_offset(int(now_s) - 60)
+    assert offset is not None
+    assert offset.read_s <= now_s - 60
+    assert kinds(offset) == ["comment.created"]
 
 
-def test_before_its_first_position_a_deployment_begins_with_all_that_it_has(
-    begin: EventPosition,
+def test_before_its_first_offset_a_deployment_begins_with_all_that_it_has(
+    begin: EventOffset,
 ) -> None:
     """Given a time before DispatchWebhooks ran for the first time; MySQL still has all of it."""
     comment(post())
     now_s = int(clock.now_s())
-    position = read_events.find_position(now_s - 100_000)
-    assert position is not None
-    assert position.read_s <= now_s - 100_000
-    assert kinds(position) == ["comment.created"]
-    assert read_events.find_position(now_s - MAX_POSITION_AGE_S - 60) is None
+    offset = read_events.find_offset(now_s - 100_000)
+    assert offset is not None
+    assert offset.read_s <= now_s - 100_000
+    assert kinds(offset) == ["comment.created"]
+    assert read_events.find_offset(now_s - MAX_OFFSET_AGE_S - 60) is None
 
 
 # ---------------------------------------------------------------- what is an event
 
 
-def test_comments_and_their_moderation_are_events(begin: EventPosition) -> None:
+def test_comments_and_their_moderation_are_events(begin: EventOffset) -> None:
     of_post = post(7)
     created = comment(of_post, 8)
     for method in ("PUT", "PUT", "DELETE"):
@@ -306,7 +306,7 @@ def test_comments_and_their_moderation_are_events(begin: EventPosition) -> None:
     assert [event.actor_id for event in events] == [8, 1, 1, 8]
 
 
-def test_a_comment_that_is_refused_or_repeated_is_no_event(begin: EventPosition) -> None:
+def test_a_comment_that_is_refused_or_repeated_is_no_event(begin: EventOffset) -> None:
     of_post = post(7)
     body = {"body": "Hello"}
     for _ in range(2):
@@ -316,7 +316,7 @@ def test_a_comment_that_is_refused_or_repeated_is_no_event(begin: EventPosition)
     assert kinds(begin) == ["comment.created"]
 
 
-def test_each_transition_of_an_order_is_one_event(plaza: World, begin: EventPosition) -> None:
+def test_each_transition_of_an_order_is_one_event(plaza: World, begin: EventOffset) -> None:
     voucher = sales.offer(stock=2)
     orders = {}
     for buyer in (7, 8):
@@ -334,7 +334,7 @@ def test_each_transition_of_an_order_is_one_event(plaza: World, begin: EventPosi
     ]
 
 
-def test_a_report_and_its_outcome_are_events(begin: EventPosition) -> None:
+def test_a_report_and_its_outcome_are_events(begin: EventOffset) -> None:
     of_post = post(7)
     body = {"target": {"type": "post", "id": of_post}, "reason": "spam"}
     report = ask("POST", "/reports", body, user=8, folder="api/moderation").body["id"]
@@ -349,7 +349,7 @@ def test_a_report_and_its_outcome_are_events(begin: EventPosition) -> None:
     ]
 
 
-def test_old_reactions_that_are_imported_are_no_events(begin: EventPosition) -> None:
+def test_old_reactions_that_are_imported_are_no_events(begin: EventOffset) -> None:
     persist.save_history([like(POST, 7, at=-(DAYS_KEPT + 2) * 86_400_000_000)])
     assert read_all(begin) == []
 
@@ -362,7 +362,7 @@ def get(token: str, query: str = "", **headers: str) -> Any:
     return send("GET", path, token=token, headers=headers, folder="api/operations")
 
 
-def test_a_key_with_the_scope_reads_events_for_no_user(begin: EventPosition) -> None:
+def test_a_key_with_the_scope_reads_events_for_no_user(begin: EventOffset) -> None:
     of_post = post(7)
     created = comment(of_post, 8)
     key = make_server_key("feed", ["events"], 100, operator_id="test")[1]
@@ -476,7 +476,7 @@ def test_an_object_that_is_not_what_was_written_keeps_the_rows(
     assert left() == [1, 2, 3]
 
 
-def test_each_change_of_a_reaction_has_a_type(begin: EventPosition) -> None:
+def test_each_change_of_a_reaction_has_a_type(begin: EventOffset) -> None:
     persist.save([like(POST, 7, at=1), like(POST, 7, on=False, at=2)])
     persist.save([like(USER, 8, at=3, kind=FOLLOW), like(USER, 8, on=False, at=4, kind=FOLLOW)])
     assert kinds(begin) == ["like.added", "like.removed", "follow.added", "follow.removed"]

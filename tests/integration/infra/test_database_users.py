@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from plaza.changes import follow_binlog, position
+from plaza.changes import follow_binlog, offset
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
@@ -141,7 +141,7 @@ def test_an_operator_ends_a_transaction_of_another_user(
         [listed] = mysql_server.list_transactions()
         assert listed["thread_id"] == thread_id
         mysql_server.end_transaction(thread_id)
-        assert position.list_logs()
+        assert offset.list_logs()
     with pytest.raises(pymysql.err.MySQLError):
         other.query("SELECT 1")
 

@@ -265,7 +265,7 @@ def test_the_runbook_makes_the_audit_clean(
     for post, likers in zip(posts, ({READER}, liked_by), strict=True):
         [count] = queries.read_counts([(LIKE, post)], READER)[0]
         assert (count.total, count.viewer_state) == (len(likers), READER in likers)
-    assert mysql.fetch_all("SELECT COUNT(*) FROM binlog_position") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM binlog_offset") == [(0,)]
     assert follow_user.follow(AUTHOR, READER).changed is False, "the follow is back"
     assert react.react(LIKE, posts[0], AUTHOR, True).total == 2
     plaza.queues.drain()

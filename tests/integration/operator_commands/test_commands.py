@@ -254,12 +254,12 @@ def test_the_epoch_is_raised_and_a_missing_row_is_replaced(plaza: World) -> None
 
 
 def test_the_position_in_the_binlog_is_shown_and_cleared(plaza: World) -> None:
-    mysql.write("INSERT INTO binlog_position (name, log_file, log_pos) VALUES ('shops', 'b.1', 4)")
+    mysql.write("INSERT INTO binlog_offset (name, log_file, log_pos) VALUES ('shops', 'b.1', 4)")
     shown = run("show-binlog")
-    assert shown["positions"] == [{"name": "shops", "log_file": "b.1", "log_pos": 4}]
+    assert shown["offsets"] == [{"name": "shops", "log_file": "b.1", "log_pos": 4}]
     assert shown["logs"][0]["log_file"]
-    assert run("clear-binlog-position") == {"cleared": 1}
-    assert run("show-binlog")["positions"] == []
+    assert run("clear-binlog-offset") == {"cleared": 1}
+    assert run("show-binlog")["offsets"] == []
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_commands_of_redis_work_without_mysql(plaza: World, mysql_away: Away) ->
 def test_commands_of_mysql_work_without_redis(plaza: World, redis_away: Away) -> None:
     with redis_away():
         assert run("list-transactions") == {"transactions": []}
-        assert run("clear-binlog-position") == {"cleared": 0}
+        assert run("clear-binlog-offset") == {"cleared": 0}
         assert run("show-switches")["redis"] is None
         forget()  # a new process
         with pytest.raises(RedisDown):

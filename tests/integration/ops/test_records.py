@@ -15,7 +15,7 @@ from ops.records import RecordReport, import_records
 from plaza.accounts.request_erasure import erase_now
 from plaza.content import import_texts
 from plaza.event_log import mysql_events, read_events
-from plaza.event_log.model import EventPosition
+from plaza.event_log.model import EventOffset
 from plaza.infra.mysql import mysql
 from plaza.users import sign_up
 from tests.support.audits import Audit
@@ -74,7 +74,7 @@ def test_an_import_notifies_no_unread_and_is_no_event(
     plaza: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_events, "MIN_HEAD_AGE_S", 0)
-    begin = EventPosition(*read_events.find_head(), 2**40)
+    begin = EventOffset(*read_events.find_head(), 2**40)
     store_all(tmp_path)
     plaza.queues.drain()
     assert mysql.fetch_all("SELECT COUNT(*) FROM notification_group") == [(0,)]

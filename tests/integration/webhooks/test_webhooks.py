@@ -343,7 +343,7 @@ def test_a_replay_sends_the_events_since_a_time_again(
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_s", lambda: now_s - 300)
-        mysql.write("DELETE FROM event_position")
+        mysql.write("DELETE FROM event_offset")
         read_events.find_head()
     do_like(2, 3)
     run(plaza)
@@ -365,7 +365,7 @@ def test_a_replay_during_a_batch_is_not_undone_by_its_outcome(
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_s", lambda: now_s - 300)
-        mysql.write("DELETE FROM event_position")
+        mysql.write("DELETE FROM event_offset")
         read_events.find_head()
     do_like(1)
     dispatch_events.dispatch_due()
@@ -471,7 +471,7 @@ def test_a_restore_between_two_reads_of_a_dispatcher_disables_no_webhook(
 
 
 def set_back(webhook_id: int) -> None:
-    """Replay the newest 100 s, from a position of five minutes ago, before all events."""
+    """Replay the newest 100 s, from a offset of five minutes ago, before all events."""
     since = datetime.fromtimestamp(clock.now_s() - 100, UTC)
     operate_webhooks.replay(webhook_id, since, operator_id="test")
 
@@ -481,7 +481,7 @@ def test_a_replayed_webhook_is_not_moved_or_disabled_by_an_earlier_dispatcher(
 ) -> None:
     webhook_id, _ = make(receiver, "like.added")
     minute = int(clock.now_s()) // 60 - 5
-    mysql.write("DELETE FROM event_position")
+    mysql.write("DELETE FROM event_offset")
     mysql_events.store_head(read_events.find_head(), minute)
     do_like(1)
     run(plaza)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from plaza.event_log.model import (
-    EventPosition,
+    EventOffset,
     LogHead,
     LogRow,
     OutgoingEvent,
@@ -117,7 +117,7 @@ def store_head(head: LogHead, minute: int) -> LogHead:
         [row] = cursor.fetchall()
         cursor.execute(
             """
-            INSERT IGNORE INTO event_position (minute, epoch, reaction_seq, event_seq)
+            INSERT IGNORE INTO event_offset (minute, epoch, reaction_seq, event_seq)
             VALUES (%s, %s, %s, %s)
             """,
             (minute, *row),
@@ -127,24 +127,24 @@ def store_head(head: LogHead, minute: int) -> LogHead:
     return mysql.run_in_transaction(work)
 
 
-def find_position(minute: int) -> EventPosition | None:
-    """Return the newest position that was taken before the end of a minute, None without one."""
+def find_offset(minute: int) -> EventOffset | None:
+    """Return the newest offset that was taken before the end of a minute, None without one."""
     rows = mysql.fetch_all(
         """
         SELECT epoch, reaction_seq, event_seq, minute * 60
-        FROM event_position
+        FROM event_offset
         WHERE minute <= %s
         ORDER BY minute DESC LIMIT 1
         """,
         (minute,),
     )
-    return EventPosition(*rows[0]) if rows else None
+    return EventOffset(*rows[0]) if rows else None
 
 
-def delete_positions(before_minute: int, limit: int) -> int:
-    """Delete up to ``limit`` positions from before a minute; return their number."""
+def delete_offsets(before_minute: int, limit: int) -> int:
+    """Delete up to ``limit`` offsets from before a minute; return their number."""
     return mysql.write(
-        f"DELETE FROM event_position WHERE minute < %s LIMIT {limit:d}", (before_minute,)
+        f"DELETE FROM event_offset WHERE minute < %s LIMIT {limit:d}", (before_minute,)
     )
 
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from plaza.accounts import request_erasure as erasures
 from plaza.auth import new_session, operate_passkeys, operate_server_keys, session_end
 from plaza.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S
-from plaza.changes import position
+from plaza.changes import offset
 from plaza.checkins import gauges as checkin_gauges
 from plaza.flash_sales import inspection
 from plaza.flash_sales import recover_orders as orders
@@ -321,14 +321,14 @@ def sort_reactions(
 
 @command
 def show_binlog() -> Result:
-    """Show the binlogs that MySQL has, and the position of FollowBinlog."""
-    return {"logs": position.list_logs(), "positions": position.list_positions()}
+    """Show the binlogs that MySQL has, and the offset of FollowBinlog."""
+    return {"logs": offset.list_logs(), "offsets": offset.list_offsets()}
 
 
 @command
-def clear_binlog_position() -> Result:
+def clear_binlog_offset() -> Result:
     """Skip the binlog: it is read from its end on, and all shops are written to Redis again."""
-    return {"cleared": position.forget_positions()}
+    return {"cleared": offset.forget_offsets()}
 
 
 # ---------------------------------------------------------------------- Redis
@@ -451,7 +451,7 @@ def list_commands() -> dict[str, OperatorCommand]:
         raise_epoch,
         sort_reactions,
         show_binlog,
-        clear_binlog_position,
+        clear_binlog_offset,
         sweep,
         recover_orders,
         flush_redis,

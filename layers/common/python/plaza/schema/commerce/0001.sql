@@ -172,8 +172,8 @@ CREATE TABLE IF NOT EXISTS checkin (
   PRIMARY KEY (user_id, day)
 );
 
--- changes: the position in MySQL's binlog up to which changes were projected to Redis.
-CREATE TABLE IF NOT EXISTS binlog_position (
+-- changes: the offset in MySQL's binlog up to which changes were projected to Redis.
+CREATE TABLE IF NOT EXISTS binlog_offset (
   name       VARCHAR(32)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   log_file   VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   log_pos    BIGINT       NOT NULL COMMENT 'the end of a transaction in that file, bytes',

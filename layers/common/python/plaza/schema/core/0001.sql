@@ -179,8 +179,8 @@ CREATE TABLE IF NOT EXISTS event_head (
 
 INSERT IGNORE INTO event_head (id) VALUES (1);
 
--- event_log: the first head of a minute, to find the position of a time.
-CREATE TABLE IF NOT EXISTS event_position (
+-- event_log: the first head of a minute, to find the offset of a time.
+CREATE TABLE IF NOT EXISTS event_offset (
   minute       BIGINT NOT NULL COMMENT 'since 1970',
   epoch        INT    NOT NULL,
   reaction_seq BIGINT NOT NULL,
