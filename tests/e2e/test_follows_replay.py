@@ -21,7 +21,7 @@ pytestmark = pytest.mark.quiet
 
 FIRST_ID = 8_100_001
 PEOPLE = 60
-FIRST, MORE, RATE, COMMON = choose((120, 20, 40, 10), (300, 30, 60, 100))
+FIRST, MORE, RATE, COMMON = choose((120, 20, 40, 10), (300, 30, 60, 100))  # a slow rate, to kill
 
 
 def make_follows(count: int, seed: int) -> list[Follow]:
@@ -43,7 +43,6 @@ def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
 ) -> None:
     path = tmp_path / "follows.csv"
     FILES.write(path, make_follows(FIRST + MORE, seed=3))
-    # A rate that is slow enough to kill some consumers.
     options = ("--duplicates", "0.2", "--kill-consumers", "--rate", str(RATE))
 
     report = replay(stack, path, *options, "--limit", str(FIRST))
