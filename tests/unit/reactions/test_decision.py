@@ -191,7 +191,7 @@ LIKED = GroupKey(99, "like", "post", 12)
 
 
 def test_a_batch_without_moves_reads_and_writes_no_bell() -> None:
-    assert moves.select([], rings=True) == []
+    assert moves.decide([], [], rings=True) == ([], [])
     assert bell_moves.decide({}, [], {}, rings=True) == ((), None)
 
 
