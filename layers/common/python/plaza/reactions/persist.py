@@ -249,10 +249,12 @@ def _persist_batch(
     rows = mysql_rows.render_rows(groups)
     stored = _read(cursor, keys, masters)
     decision = decide(stored, groups)
+    # Before the owners are locked, who have more targets than these.
+    _write_targets(cursor, stored, decision)
     asked = bell_moves.reads(stored.owners, stored.rows, decision.changes, rings=rings)
     around = moves.read(cursor, asked.values(), rings=rings)
     bells = bell_moves.decide(asked, around, stored.rows, rings=rings)
-    _write(cursor, rows, stored, decision, bells)
+    _write_rows(cursor, rows, stored, decision, bells)
     return _describe_batch(stored, keys, decision.commits)._replace(
         claimed=_find_claimed(groups),
         changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
@@ -296,20 +298,24 @@ def decide(stored: Stored, groups: EventGroups) -> Decision:
     return Decision(changes, commits, log, *_sum_totals(stored.owners, changes))
 
 
-def _write(
+def _write_targets(cursor: Cursor, stored: Stored, decision: Decision) -> None:
+    """Queue the writes that wait for no owner, for the next packet."""
+    mysql_log.append_log(cursor, decision.log)
+    sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
+    counters.add_to_content(cursor, decision.of_content)
+
+
+def _write_rows(
     cursor: Cursor,
     rows: Mapping[ReactionKey, str],
     stored: Stored,
     decision: Decision,
     bells: BellDecision,
 ) -> None:
-    """Queue all writes for the packet of the commit. Two packets more when a target becomes
+    """Queue the other writes for the packet of the commit. Two packets more when a target becomes
     large."""
     if decision.is_new:
         mysql_rows.upsert_rows(cursor, rows, bells.positions)
-    mysql_log.append_log(cursor, decision.log)
-    sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
-    counters.add_to_content(cursor, decision.of_content)
     for write in bells.writes:
         mysql.send(cursor, write)
     counters.add_to_users(cursor, decision.of_users)
