@@ -467,3 +467,19 @@ test("a response of a later version, with a new field and a new value, is return
   const words: Record<string, string> = { pending: "being decided" };
   assert.equal(words[read.status] ?? read.status, "held");
 });
+
+test("a change names the version of what it was read as", async () => {
+  const { plaza, requests } = serve((request, number) =>
+    request.method === "GET"
+      ? json({ id: "7" }, 200, { etag: number === 1 ? '"1"' : 'W/"2"' })
+      : json({ id: "7" }, 200, { etag: '"3"' }),
+  );
+  const read = await plaza.users.getMyProfile();
+  const changed = await plaza.users.updateMyProfile({ nickname: "ada" }, { ifMatch: plaza.tagOf(read) });
+  const weak = await plaza.posts.get("1");
+  await plaza.posts.update("1", { title: "a" }, { ifMatch: plaza.tagOf(weak) });
+  await plaza.patch("/users/me", { body: { nickname: "bob" }, ifMatch: plaza.tagOf(changed) });
+  const sent = requests.map((request) => request.headers.get("if-match"));
+  assert.deepEqual(sent, [null, '"1"', null, null, '"3"']);
+  assert.equal((await plaza.send("get", "/feed")).etag, 'W/"2"');
+});

@@ -28,6 +28,7 @@ from plaza_client import (
     Totals,
     is_newer,
     problems,
+    tag_of,
 )
 from plaza_client.testing import ExampleTransport
 
@@ -372,6 +373,26 @@ def test_a_reply_has_what_the_headers_say(run: Run) -> None:
     reply = run(lambda plaza: plaza.send("GET", "/totals", query={"of": ["post:1"]}))
     assert (reply.status, reply.body, reply.request_id) == (200, {"items": []}, "server")
     assert (reply.max_age_s, reply.retry_after_s) == (4, 1)
+
+
+def test_a_change_names_the_version_that_was_read(run: Run) -> None:
+    tags = iter(['"1"', '"2"', 'W/"3"'])
+    run.transport = httpx.MockTransport(  # type: ignore[assignment]
+        lambda request: (
+            sent.append(request)
+            or httpx.Response(  # type: ignore[func-returns-value]
+                200, json={"id": "7"}, headers={"etag": next(tags)}
+            )
+        )
+    )
+    sent: list[httpx.Request] = []
+    read = run(lambda plaza: plaza.users.get_my_profile())
+    assert read == {"id": "7"}
+    tag = tag_of(read)
+    changed = run(lambda plaza: plaza.users.update_my_profile({"nickname": "ada"}, if_match=tag))
+    weak = run(lambda plaza: plaza.posts.get("1"))
+    assert [request.headers.get("if-match") for request in sent] == [None, '"1"', None]
+    assert (tag_of(changed), tag_of(weak), tag_of({})) == ('"2"', None, None)
 
 
 def test_a_raw_request_is_sent_once_as_it_is(run: Run) -> None:

@@ -27,10 +27,10 @@ from plaza.event_log.model import EventDraft
 from plaza.flash_sales import used_orders
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.derived import ids
-from plaza.infra.http.requests import tag_version
+from plaza.infra.http.requests import check_tag, tag_version
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.runtime.errors import ChangedMeanwhile, Unavailable
+from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.targets import announce
@@ -87,8 +87,7 @@ def edit(
         edited = replace(text, **changes)
         if edited == text:
             return text
-        if tags is not None and tag_version(text.version) not in tags:
-            raise ChangedMeanwhile("The post was changed since you read it. Read it again.")
+        check_tag(tags, tag_version(text.version), "", "post")
         return mysql_store.edit(cursor, edited)
 
     target = Target("post", post_id)
