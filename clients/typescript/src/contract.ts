@@ -996,7 +996,7 @@ export interface paths {
         };
         /**
          * List posts by id
-         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of posts that do not exist, were deleted or are hidden; ten of them count as another read. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_posts_by_id"];
         put?: never;
@@ -1640,7 +1640,7 @@ export interface paths {
         };
         /**
          * List users by id
-         * @description Leaves out ids of users that do not exist. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of users that do not exist. Ten of them count as another read. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_users_by_id"];
         put?: never;
@@ -2164,7 +2164,7 @@ export interface paths {
         };
         /**
          * List vouchers by id
-         * @description Leaves out ids of vouchers that do not exist or were withdrawn. `next` is null. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of vouchers that do not exist or were withdrawn; ten of them count as another read. `next` is null. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_vouchers_by_id"];
         put?: never;

@@ -281,10 +281,11 @@ def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
 def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     """List users by id.
 
-    Leaves out ids of users that do not exist.
+    Leaves out ids of users that do not exist. Ten of them count as another read.
     """
-    actor_id = find_caller(app)
-    found_profiles = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    actor_id, asked = find_caller(app), list(dict.fromkeys(map(int, ids)))
+    found_profiles = profiles.read_profiles(asked, actor_id)
+    app.charge_unknown(len(asked), len(found_profiles))
     blocked = _read_blocked(actor_id)
     return Page(items=[UserProfile.of(profile, blocked) for profile in found_profiles], next=None)
 
