@@ -147,6 +147,14 @@ test("an error of a proxy is a problem without a type", async () => {
   await assert.rejects(plaza.get("/feed"), { type: "about:blank", status: 500, detail: "HTTP 500", errors: [] });
 });
 
+test("a refusal of the gateway itself has the slug of its status", async () => {
+  const slugs = { 403: "forbidden", 404: "not-found", 413: "about:blank", 429: "too-many-requests" };
+  for (const [status, slug] of Object.entries({ ...slugs, 500: "internal", 503: "unavailable" })) {
+    const { plaza } = serve(() => json({ message: "Not now" }, Number(status)), { retry: { attempts: 1 } });
+    await assert.rejects(plaza.get("/feed"), { slug, status: Number(status), detail: "Not now" });
+  }
+});
+
 test("a response that is not JSON is a network error", async () => {
   const { plaza } = serve(() => answer("<html>Sign in to this Wi-Fi"), { retry: { attempts: 1 } });
   await assert.rejects(plaza.get("/feed"), NetworkError);

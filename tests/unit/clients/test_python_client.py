@@ -348,6 +348,30 @@ def test_a_refusal_of_any_form_is_a_problem(
     assert refused.value.errors == ()
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (403, problems.Forbidden),
+        (404, problems.NotFound),
+        (413, ProblemError),
+        (429, problems.TooManyRequests),
+        (500, problems.Internal),
+        (503, problems.Unavailable),
+    ],
+)
+def test_a_refusal_of_the_gateway_itself_has_the_class_of_its_status(
+    run: Run, status: int, kind: type[ProblemError]
+) -> None:
+    """Given the body that API Gateway sends before a function is invoked."""
+    run.transport = httpx.MockTransport(  # type: ignore[assignment]
+        lambda _: httpx.Response(status, json={"message": "Not now"})
+    )
+    with pytest.raises(ProblemError) as refused:
+        run(lambda plaza: plaza.posts.get("12", retry=Retry(attempts=1)))
+    assert type(refused.value) is kind
+    assert (refused.value.status, refused.value.detail) == (status, "Not now")
+
+
 def test_a_response_that_is_not_json_is_a_network_error(run: Run) -> None:
     run.transport = httpx.MockTransport(  # type: ignore[assignment]
         lambda _: httpx.Response(200, content=b"<html>")
