@@ -2546,6 +2546,8 @@ export interface components {
             detail: string | null;
             /** @description The comment, order or report; null for reactions. */
             id: string | null;
+            /** @description The server key that moderated for `actor_id`; else null. */
+            key_id: string | null;
             /** @description What got the reaction, the post of a comment, the voucher of an order, or what was reported. */
             target: components["schemas"]["EventTarget"];
         };

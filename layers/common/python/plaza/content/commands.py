@@ -105,7 +105,7 @@ def hide(target: Target, moderator_id: int, key_id: str | None = None) -> None:
             # Else it is shown when its author opens the closed account again.
             mysql_store.take_hiding_over(cursor, target, moderator_id)
             return text
-        _append(cursor, "hidden", text, moderator_id)
+        _append(cursor, "hidden", text, moderator_id, key_id)
         return mysql_store.set_hidden(cursor, target, moderator_id, key_id)
 
     _change(target, work)
@@ -119,7 +119,7 @@ def show(target: Target, moderator_id: int, key_id: str | None = None) -> None:
     def work(cursor: Cursor, text: Text) -> Text:
         if not text.hidden:
             return text
-        _append(cursor, "shown", text, moderator_id)
+        _append(cursor, "shown", text, moderator_id, key_id)
         return mysql_store.set_hidden(cursor, target, None)
 
     _change(target, work)
@@ -209,10 +209,14 @@ def _pass_gate(cursor: Cursor, content_type: str) -> None:
         append_events.pass_gate(cursor)
 
 
-def _append(cursor: Cursor, state: str, text: Text, actor_id: int) -> None:
-    """Append what happened to a comment to the event log."""
+def _append(
+    cursor: Cursor, state: str, text: Text, actor_id: int, key_id: str | None = None
+) -> None:
+    """Append what happened to a comment to the event log. ``key_id``: the key that acted for the
+    actor."""
     if text.type == "comment" and text.parent_id is not None:
-        event = EventDraft(f"comment.{state}", actor_id, ("post", text.parent_id), text.id)
+        target = "post", text.parent_id
+        event = EventDraft(f"comment.{state}", actor_id, target, text.id, key_id=key_id)
         append_events.append(cursor, [event])
 
 
