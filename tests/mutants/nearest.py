@@ -50,8 +50,6 @@ ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
 ERASURE = "tests/integration/accounts/test_erasure.py"
 CLOSED = "tests/integration/accounts/test_closed_accounts.py"
-LOST_UPDATES = "tests/integration/api/test_lost_updates.py"
-UNKNOWN_IDS = "tests/integration/api/test_unknown_ids.py"
 RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
 CHECKINS = "tests/integration/checkins/test_checkins.py"
 FLIGHTS = [
@@ -164,9 +162,6 @@ OF_FILES: dict[str, Sequence[str]] = {
     "users/zones.py": [ZONES, CHECKIN_RULES],
     "accounts/erase.py": [RETURNED, ERASURE],
     "accounts/request_erasure.py": [CLOSED],
-    "infra/http/requests.py": [LOST_UPDATES],
-    "infra/http/resolver.py": [UNKNOWN_IDS],
-    "infra/mysql/database_users.py": ["tests/integration/infra/test_database_users.py"],
     "users/mysql_closed.py": [CLOSED],
     "auth/mysql_server_keys.py": [SERVER_KEYS],
     "bell/inspection.py": [BELL_REPAIR],

@@ -400,16 +400,13 @@ def test_a_reply_has_what_the_headers_say(run: Run) -> None:
 
 
 def test_a_change_names_the_version_that_was_read(run: Run) -> None:
-    tags = iter(['"1"', '"2"', 'W/"3"'])
-    run.transport = httpx.MockTransport(  # type: ignore[assignment]
-        lambda request: (
-            sent.append(request)
-            or httpx.Response(  # type: ignore[func-returns-value]
-                200, json={"id": "7"}, headers={"etag": next(tags)}
-            )
-        )
-    )
-    sent: list[httpx.Request] = []
+    tags, sent = iter(['"1"', '"2"', 'W/"3"']), []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"id": "7"}, headers={"etag": next(tags)})
+
+    run.transport = httpx.MockTransport(answer)  # type: ignore[assignment]
     read = run(lambda plaza: plaza.users.get_my_profile())
     assert read == {"id": "7"}
     tag = tag_of(read)
