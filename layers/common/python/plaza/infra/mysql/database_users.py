@@ -96,8 +96,7 @@ def _grant_on_server(privilege: str, name: str) -> None:
     except (MySQLError, mysql.MysqlDown) as error:
         if not driver.means(error.__cause__ or error, driver.Meaning.NO_PRIVILEGE):
             raise
-        fields = {"user": name, "privilege": privilege}
-        record("privilege_refused", {"privileges_refused": 1}, **fields)
+        record("privilege_refused", user=name, privilege=privilege)
 
 
 def keep_binlog() -> bool:
