@@ -20,7 +20,7 @@ from tests.e2e.contract_hooks import SignedIn
 from tests.support.depth import choose
 from tests.support.routes import contract, operations
 
-EXAMPLES = choose(2, 20)  # of each operation
+EXAMPLES = choose(1, 20)  # of each operation
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,6 +13,7 @@ from local.load.follows import FILES, Follow
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.test_replay import empty_dlqs, replay, run
+from tests.support.depth import choose
 
 __all__ = ["empty_dlqs"]  # an autouse fixture
 
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.quiet
 
 FIRST_ID = 8_100_001
 PEOPLE = 60
+FIRST, MORE, RATE, COMMON = choose((120, 20, 40, 10), (300, 30, 60, 100))  # a slow rate, to kill
 
 
 def make_follows(count: int, seed: int) -> list[Follow]:
@@ -35,35 +37,36 @@ def make_follows(count: int, seed: int) -> list[Follow]:
     return list(follows)
 
 
+@pytest.mark.sampled
 def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
     stack: Stack, tmp_path: Path
 ) -> None:
     path = tmp_path / "follows.csv"
-    FILES.write(path, make_follows(330, seed=3))
-    # 60 a second is slow enough to kill some consumers.
-    options = ("--duplicates", "0.2", "--kill-consumers", "--rate", "60", "--limit", "300")
+    FILES.write(path, make_follows(FIRST + MORE, seed=3))
+    options = ("--duplicates", "0.2", "--kill-consumers", "--rate", str(RATE))
 
-    report = replay(stack, path, *options)
+    report = replay(stack, path, *options, "--limit", str(FIRST))
 
     assert report["killed"] >= 1
-    assert report["duplicates"] > 30
-    assert report["changed"] == report["expected"] == report["persisted"] == 300
-    assert report["totals"]["followers"] == {"file": 300, "rows": 300, "api": 300}
-    assert report["totals"]["following"] == {"file": 300, "rows": 300, "api": 300}
+    assert report["duplicates"] > FIRST // 10
+    assert report["changed"] == report["expected"] == report["persisted"] == FIRST
+    all_first = dict.fromkeys(("file", "rows", "api"), FIRST)
+    assert report["totals"]["followers"] == all_first
+    assert report["totals"]["following"] == all_first
     common = report["totals"]["common_follows"]
-    assert common["file"] == common["rows"] == common["api"] > 100
+    assert common["file"] == common["rows"] == common["api"] > COMMON
     assert (report["wrong"], report["failures"], report["differences"]) == ([], [], [])
 
     again = replay(stack, path)  # begins with the follows of the first replay
-    assert again["changed"] == again["expected"] == 30
-    assert again["totals"]["followers"] == {"file": 330, "rows": 330, "api": 330}
+    assert again["changed"] == again["expected"] == MORE
+    assert again["totals"]["followers"] == dict.fromkeys(("file", "rows", "api"), FIRST + MORE)
 
     status, output = run(stack, "audit", "--json", "--wait")
     audit = json.loads(output)
     assert (status, audit["clean"], audit["drift"], audit["differences"]) == (0, True, 0, [])
     for name in ("followers", "following"):
         sums = audit["counters"][name]
-        assert sums["rows"] == sums["counters"] >= 330
+        assert sums["rows"] == sums["counters"] >= FIRST + MORE
         assert sums["hot"] == sums["hot_counters"] > 0
 
 

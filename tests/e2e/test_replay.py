@@ -17,8 +17,11 @@ from local.load.interactions import FILES, Interaction, plan
 from local.load.requests import predict
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
+from tests.support.depth import choose
 
 pytestmark = pytest.mark.quiet
+
+SIZE, RATE = choose((120, 40), (300, 60))  # a rate that is slow enough to kill some consumers
 
 
 @pytest.fixture(autouse=True)
@@ -51,20 +54,20 @@ def replay(stack: Stack, path: Path, *options: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.sampled
 def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
     stack: Stack, tmp_path: Path
 ) -> None:
     path = tmp_path / "skewed.csv"
-    interactions = make_interactions(40, 25, 300, first_id=8_000_001, seed=11)
+    interactions = make_interactions(40, 25, SIZE, first_id=8_000_001, seed=11)
     FILES.write(path, interactions)
     _, after = predict(plan(interactions), set())
     likes = sum(reaction.kind == "like" for reaction in after)
 
-    # 60 a second is slow enough to kill some consumers.
-    report = replay(stack, path, "--duplicates", "0.2", "--kill-consumers", "--rate", "60")
+    report = replay(stack, path, "--duplicates", "0.2", "--kill-consumers", "--rate", str(RATE))
 
     assert report["killed"] >= 1
-    assert report["duplicates"] > 30
+    assert report["duplicates"] > SIZE // 10
     assert report["totals"]["like"] == {"file": likes, "rows": likes, "api": likes}
     # A like and its unlike that are stored in reverse order after a kill change nothing.
     assert report["changed"] == report["expected"] >= report["persisted"]

@@ -61,7 +61,7 @@ from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from plaza.switches import Switches
 from plaza.switches import refresh as switches_refresh
 from plaza.unread import list_groups, mark_read
-from plaza.unread import mysql_store as unread_mysql
+from plaza.unread import mysql_lists as unread_mysql
 from plaza.unread import queries as unread_queries
 from plaza.unread import redis_store as unread_redis
 from tests.model.masters import TERM_AGE_S, Masters, hook_masters

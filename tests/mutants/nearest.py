@@ -27,6 +27,7 @@ MESSAGES = "tests/unit/reactions/test_messages.py"
 DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
 UNREAD = "tests/integration/unread/test_unread.py"
+BELL_RACES = "tests/integration/unread/test_unread_races.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
@@ -49,6 +50,7 @@ ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
 ERASURE = "tests/integration/accounts/test_erasure.py"
+CLOSED = "tests/integration/accounts/test_closed_accounts.py"
 RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
 CHECKINS = "tests/integration/checkins/test_checkins.py"
 FLIGHTS = [
@@ -160,6 +162,8 @@ OF_FILES: dict[str, Sequence[str]] = {
     "users/mysql_logins.py": [PADDED],
     "users/zones.py": [ZONES, CHECKIN_RULES],
     "accounts/erase.py": [RETURNED, ERASURE],
+    "accounts/request_erasure.py": [CLOSED],
+    "users/mysql_closed.py": [CLOSED],
     "auth/mysql_server_keys.py": [SERVER_KEYS],
     "unread/inspection.py": [UNREAD_REPAIR],
     "unread/mark_read.py": [UNREAD],
@@ -222,6 +226,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/failover_recovery.py": [RECOVERY, TERM_GUARD],
     "push/announce.py": [PUSH],
     "push/mysql_store.py": [PUSH],
+    "reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, TERM_GUARD, FOLLOWS, PERSIST],
     "reactions/notification_moves.py": [DECISION, UNREAD],
     "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
@@ -356,6 +361,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "reactions/mysql-log/barrier-not-locked": [LOG_BARRIER],
     "reactions/mysql-log/terms-without-barrier": [LOG_BARRIER],
     "reactions/persist/log-gate": [LOG_BARRIER],
+    "reactions/persist/owners-first": [BELL_RACES],
     "users/mysql-users/user-last": [
         f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
     ],

@@ -68,6 +68,7 @@ VALUES: dict[str, list[Any]] = {
     "archived_events": [
         ArchivedEvent(1, "comment.created", AT_US, 7, "post", 11, 12, None),
         ArchivedEvent(2, "order.failed", AT_US, 7, "voucher", 5, 101, "sold-out"),
+        ArchivedEvent(3, "comment.hidden", AT_US, 8, "post", 11, 12, None, "0123456789abcdef"),
     ],
     "archived_orders": [
         ArchivedOrder(101, 5, 7, None, "r-1", AT_US, AT_US + 1, 9),
@@ -200,6 +201,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 OPTIONAL: dict[str, set[str]] = {
+    "archived_events": {"key_id"},
     "issuer_keys": {"issuers"},  # the secret is created with an empty object
     "switches": {"*"},  # a switch of another version is normal
     "stored_switches": {"*"},

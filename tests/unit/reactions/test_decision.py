@@ -193,14 +193,14 @@ LIKED = GroupKey(99, "like", "post", 12)
 
 
 def test_a_batch_without_moves_reads_and_writes_no_unread() -> None:
-    assert moves.select([], notifies=True) == []
+    assert moves.decide([], [], notifies=True) == ([], [])
     assert notification_moves.decide({}, [], {}, notifies=True) == ((), None)
 
 
 def test_notifies_of_one_batch_share_a_sequence_and_other_rows_keep_theirs() -> None:
     keys = [ReactionKey("post", 12, "like", actor) for actor in (1, 2, 3, 4)]
     before = {keys[2]: ReactionRow(True, 1, 6), keys[3]: ReactionRow(True, 1, 7)}
-    new_moves = {
+    new_moves: dict[notification_moves.Key, Move] = {
         keys[0]: Move(LIKED, 1, True, 0),
         keys[1]: Move(LIKED, 2, True, 0),
         keys[2]: Move(LIKED, 3, False, 6),
@@ -217,7 +217,7 @@ def test_notifies_of_one_batch_share_a_sequence_and_other_rows_keep_theirs() -> 
 
 def test_blocked_actors_and_deleted_texts_do_not_notify() -> None:
     key = ReactionKey("post", 12, "like", 1)
-    new_moves = {key: Move(LIKED, 1, True, 0)}
+    new_moves: dict[notification_moves.Key, Move] = {key: Move(LIKED, 1, True, 0)}
     unread: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
     deleted: list[mysql.Row] = [("like", "post", None, "12")]
     blocked: list[mysql.Row] = [

@@ -1052,7 +1052,12 @@ class ShopsResource:
         )
 
     def replace(
-        self, shop_id: str, body: models.ShopRequest, **options: Unpack[Options]
+        self,
+        shop_id: str,
+        body: models.ShopRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.ShopResponse:
         """Replace a shop."""
         return cast(
@@ -1061,6 +1066,7 @@ class ShopsResource:
                 "PUT",
                 "/shops/{shop_id}",
                 parameters={"shop_id": shop_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -1252,12 +1258,18 @@ class UsersResource:
         return cast("models.OwnProfile", self._client._call("GET", "/users/me", options=options))
 
     def update_my_profile(
-        self, body: models.ProfileUpdateRequest, **options: Unpack[Options]
+        self,
+        body: models.ProfileUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.OwnProfile:
         """Update the caller's profile."""
         return cast(
             "models.OwnProfile",
-            self._client._call("PATCH", "/users/me", body=body, options=options),
+            self._client._call(
+                "PATCH", "/users/me", headers={"If-Match": if_match}, body=body, options=options
+            ),
         )
 
     def list_my_blocks(
@@ -1643,7 +1655,12 @@ class VouchersResource:
         )
 
     def update(
-        self, voucher_id: str, body: models.VoucherUpdateRequest, **options: Unpack[Options]
+        self,
+        voucher_id: str,
+        body: models.VoucherUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.VoucherResponse:
         """Update a voucher."""
         return cast(
@@ -1652,6 +1669,7 @@ class VouchersResource:
                 "PATCH",
                 "/vouchers/{voucher_id}",
                 parameters={"voucher_id": voucher_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -2891,7 +2909,12 @@ class AsyncShopsResource:
         )
 
     async def replace(
-        self, shop_id: str, body: models.ShopRequest, **options: Unpack[Options]
+        self,
+        shop_id: str,
+        body: models.ShopRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.ShopResponse:
         """Replace a shop."""
         return cast(
@@ -2900,6 +2923,7 @@ class AsyncShopsResource:
                 "PUT",
                 "/shops/{shop_id}",
                 parameters={"shop_id": shop_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -3094,12 +3118,18 @@ class AsyncUsersResource:
         )
 
     async def update_my_profile(
-        self, body: models.ProfileUpdateRequest, **options: Unpack[Options]
+        self,
+        body: models.ProfileUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.OwnProfile:
         """Update the caller's profile."""
         return cast(
             "models.OwnProfile",
-            await self._client._call("PATCH", "/users/me", body=body, options=options),
+            await self._client._call(
+                "PATCH", "/users/me", headers={"If-Match": if_match}, body=body, options=options
+            ),
         )
 
     def list_my_blocks(
@@ -3489,7 +3519,12 @@ class AsyncVouchersResource:
         )
 
     async def update(
-        self, voucher_id: str, body: models.VoucherUpdateRequest, **options: Unpack[Options]
+        self,
+        voucher_id: str,
+        body: models.VoucherUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.VoucherResponse:
         """Update a voucher."""
         return cast(
@@ -3498,6 +3533,7 @@ class AsyncVouchersResource:
                 "PATCH",
                 "/vouchers/{voucher_id}",
                 parameters={"voucher_id": voucher_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),

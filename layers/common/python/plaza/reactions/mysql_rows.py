@@ -86,7 +86,7 @@ def render_rows(groups: EventGroups) -> dict[ReactionKey, str]:
 def upsert_rows(
     cursor: Cursor,
     rows: Mapping[ReactionKey, str],
-    notified_sequences: Mapping[ReactionKey, int] | None = None,
+    notified_sequences: Mapping[tuple[str, int, str, int], int] | None = None,
 ) -> None:
     """Store rendered rows where they are newer than the existing ones. ``notified_sequences``: key
     of a row -> its sequence, the present one of a row that is not newer, 0 without an entry; None:

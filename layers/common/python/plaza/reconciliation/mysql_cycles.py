@@ -71,7 +71,8 @@ def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
     """Store the dirty rows and the progress of a step, in its transaction. Three statements at
     most."""
     if result.cycle is not None:
-        cursor.execute(
+        mysql.send(
+            cursor,
             """
             UPDATE reconciliation_cycle
             SET position = %s, compared = compared + %s,
@@ -95,7 +96,8 @@ def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
             sorted(result.dirty),
         )
     if result.cleaned is not None:
-        cursor.execute(
+        mysql.send(
+            cursor,
             """
             DELETE FROM reconciliation_dirty
             WHERE name = %s

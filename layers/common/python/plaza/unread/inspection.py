@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.redis import redis
 from plaza.infra.runtime.codec import MAX_ID
-from plaza.unread import mysql_store
+from plaza.unread import mysql_lists
 from plaza.unread.model import UNREAD
 from plaza.unread.redis_store import drop_unread, unread_key
 
@@ -37,7 +37,7 @@ def compare(user_ids: Sequence[int]) -> dict[int, ListState]:
     }
     differences = {
         user_id: f"Redis {cached[user_id]:.60}, MySQL {expected}"
-        for user_id, (version, unread) in mysql_store.read_states(cached).items()
+        for user_id, (version, unread) in mysql_lists.read_states(cached).items()
         if cached[user_id] != (expected := f"{UNREAD.encode(unread)} @{version}")
     }
     return {

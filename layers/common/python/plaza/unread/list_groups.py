@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.unread import mysql_store
+from plaza.unread import mysql_lists, mysql_store
 from plaza.unread.model import Group, GroupCursor, ListedGroup, UnreadCounter, UnreadState
 
 
@@ -31,21 +31,20 @@ def list_groups(
     """
 
     def display(cursor: Cursor) -> GroupPage:
-        epoch = mysql_store.read_epoch(cursor)
+        epoch = mysql_lists.read_epoch(cursor)
         counter = mysql_store.lock_existing(cursor, [user_id]).get(user_id)
-        page = mysql_store.read_page(cursor, user_id, after, limit + 1) if counter else []
+        page = mysql_lists.read_page(cursor, user_id, after, limit + 1) if counter else []
         checked = {
             listed.key: group
             for listed, group in page[:limit]
             if counter and group.display(counter.sequence)
         }
-        if checked:
-            mysql_store.store_groups(cursor, checked)
+        mysql_store.store(cursor, checked)
         return _page_of(epoch, counter, page, limit)
 
     def read(cursor: Cursor) -> GroupPage:
-        epoch, counter = mysql_store.read_epoch(cursor), mysql_store.read_unread(cursor, user_id)
-        page = mysql_store.read_page(cursor, user_id, after, limit + 1)
+        epoch, counter = mysql_lists.read_epoch(cursor), mysql_store.read_unread(cursor, user_id)
+        page = mysql_lists.read_page(cursor, user_id, after, limit + 1)
         return _page_of(epoch, counter, page, limit)
 
     return mysql.run_in_transaction(display) if is_displayed else mysql.run_in_snapshot(read)

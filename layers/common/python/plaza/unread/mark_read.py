@@ -9,7 +9,7 @@ from typing import NamedTuple
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.errors import Unavailable
-from plaza.unread import mysql_recount, mysql_store, queries
+from plaza.unread import mysql_lists, mysql_recount, mysql_store, queries
 from plaza.unread.model import Group, GroupKey, UnreadState
 
 
@@ -30,12 +30,12 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
     """
 
     def work(cursor: Cursor) -> Marked:
-        epoch = mysql_store.read_epoch(cursor)
+        epoch = mysql_lists.read_epoch(cursor)
         counter = mysql_store.lock_existing(cursor, [user_id]).get(user_id)
         sequence, at = counter.sequence if counter else 0, version - epoch
         if counter is None or not 0 <= at <= sequence:
             return Marked(UnreadState(epoch + sequence, counter.unread if counter else 0), 0)
-        listed, left = mysql_store.find_marked(cursor, user_id, at, keys), 0
+        listed, left = mysql_lists.find_marked(cursor, user_id, at, keys), 0
         overtaken = _choose_counted(listed, at)
         groups = {
             key: group for key, group, _ in listed if key in overtaken or not group.is_overtaken(at)
@@ -48,11 +48,13 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
             for key, group in groups.items():
                 group.mark(at, notified.get(key, 0))
             change = sum(group.fresh > 0 for group in groups.values()) - was_unread
-            mysql_store.store_groups(cursor, groups)
-            mysql_store.raise_unread(cursor, {user_id: change})
-            counter.sequence, counter.unread = sequence + 1, counter.unread + change
-        if len(listed) == mysql_store.MAX_MARKED or len(groups) < len(listed):
-            left = mysql_store.count_marked(cursor, user_id, at, keys)
+            mysql_store.store(cursor, groups, {user_id: change})
+            counter.sequence, counter.unread = (
+                sequence + 1,
+                counter.unread + change,
+            )
+        if len(listed) == mysql_lists.MAX_MARKED or len(groups) < len(listed):
+            left = mysql_lists.count_marked(cursor, user_id, at, keys)
         return Marked(UnreadState(epoch + counter.sequence, counter.unread), left)
 
     marked = mysql.run_in_transaction(work)
@@ -65,7 +67,7 @@ def _choose_counted(listed: Sequence[tuple[GroupKey, Group, int]], at: int) -> s
     """Return the groups whose checkpoint another list replaced, as many as one mark may count."""
     chosen, rows = set(), 0
     for key, group, of_group in listed:
-        if group.is_overtaken(at) and rows + of_group <= mysql_store.MAX_COUNTED_ROWS:
+        if group.is_overtaken(at) and rows + of_group <= mysql_lists.MAX_COUNTED_ROWS:
             chosen.add(key)
             rows += of_group
     return chosen

@@ -9,79 +9,59 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.unread import mysql_store
-from plaza.unread.model import (
-    COMMENT,
-    LIKE,
-    GroupKey,
-    Move,
-    Silence,
-    apply_moves,
-)
+from plaza.unread import mysql_lists, mysql_store
+from plaza.unread.model import COMMENT, LIKE, GroupKey, Move, Silence, apply_moves
+from plaza.unread.mysql_store import recount_blocks as recount_blocks
 
 _POST = "post"
 Rows = Sequence[Sequence[mysql.Row]]
-"""The rows of each SELECT of ``select``."""
+"""The rows of each SELECT of ``read``."""
 
 
-class UnreadWrites(NamedTuple):
-    """The writes of moves, and the sequence that the row of each keeps."""
-
-    writes: Sequence[str]
-    sequences: Sequence[int]
-
-
-def move(cursor: Cursor, moves: Sequence[Move], *, notifies: bool) -> list[int]:
+def move(cursor: Cursor, moves: Sequence[Move], *, notifies: bool) -> Sequence[int]:
     """Notify and take back; return the sequence that each row keeps. ``notifies``: False lets
     nothing notify. Four statements, two if nothing changes."""
-    decision = decide(read(cursor, moves, notifies=notifies), moves, notifies=notifies)
-    for write in decision.writes:
+    writes, sequences = decide(read(cursor, moves, notifies=notifies), moves, notifies=notifies)
+    for write in writes:
         mysql.send(cursor, write)
-    return [*decision.sequences]
+    return sequences
 
 
 def read(cursor: Cursor, moves: Collection[Move], *, notifies: bool) -> Rows:
-    """Lock the unread counters of ``moves``, which are created if they are missing; return the rows
-    of ``select``. One packet, one more for a first notification; none without moves."""
-    selects = select(moves, notifies=notifies)
+    """Lock the unread counters of ``moves``, which are created if they are missing, then read their
+    groups, and blocks; return the rows. One packet, one more for a first notification; none without
+    moves."""
+    pairs = [(m.group.user_id, m.actor_id) for m in moves if m.on] if notifies else []
+    return _read(cursor, {m.group for m in moves}, pairs) if moves else []
+
+
+def _read(cursor: Cursor, groups: Collection[GroupKey], pairs: Collection[tuple[int, int]]) -> Rows:
+    users = {group.user_id for group in groups}
+    selects = [
+        mysql_store.select_unread(users, "FOR UPDATE"),
+        mysql_store.select_around(groups, pairs),
+    ]
     rows = mysql.read_all(cursor, selects)
-    if moves:
-        users = {m.group.user_id for m in moves}
-        if missing := users - mysql_store.unread_of(rows[0]).keys():
-            mysql_store.create_unread(cursor, missing)
-            rows = mysql.read_all(cursor, selects)  # another transaction may have created them
+    if missing := users - mysql_store.unread_of(rows[0]).keys():
+        mysql_store.create_unread(cursor, missing)
+        rows = mysql.read_all(cursor, selects)  # another transaction may have created them
     return rows
 
 
-def select(moves: Collection[Move], *, notifies: bool) -> list[str]:
-    """Return the SELECTs that lock the unread counters of ``moves`` and then read their groups and
-    blocks."""
+def decide(
+    rows: Rows, moves: Collection[Move], *, notifies: bool
+) -> tuple[Sequence[str], Sequence[int]]:
+    """Return the writes of ``moves``, and the sequence that the row of each keeps. ``rows``: of
+    ``read``."""
     if not moves:
-        return []
-    return [
-        mysql_store.select_locked({m.group.user_id for m in moves}),
-        mysql_store.select_around(
-            {m.group for m in moves},
-            {(m.group.user_id, m.actor_id) for m in moves if m.on and notifies},
-        ),
-    ]
-
-
-def decide(rows: Rows, moves: Collection[Move], *, notifies: bool) -> UnreadWrites:
-    """Return what ``moves`` change. ``rows``: of ``select``."""
-    if not moves:
-        return UnreadWrites((), ())
-    unread_counters = mysql_store.unread_of(rows[0])
+        return [], []
     groups, deleted, blocked = mysql_store.around_of(rows[1])
-    moved = apply_moves(moves, unread_counters, groups, Silence(not notifies, deleted, blocked))
-    writes = []
-    if moved.users:
-        writes = [mysql_store.render_groups(moved.groups), mysql_store.render_raise(moved.users)]
-    return UnreadWrites(writes, moved.sequences)
+    silence = Silence(not notifies, deleted, blocked)
+    moved = apply_moves(moves, mysql_store.unread_of(rows[0]), groups, silence)
+    return mysql_store.render_writes(moved.groups, moved.users), moved.sequences
 
 
 def notify_comment(
@@ -94,13 +74,12 @@ def notify_comment(
         return 0
     if not wait and not mysql_store.try_lock_unread(cursor, recipient):
         return None
-    key = _key_of_comments(recipient, post_id)
-    return move(cursor, [Move(key, author_id, True, 0)], notifies=notifies)[0]
+    return notify_comments(cursor, recipient, post_id, [author_id], notifies=notifies)[0]
 
 
 def notify_comments(
     cursor: Cursor, recipient: int, post_id: int, author_ids: Sequence[int], *, notifies: bool
-) -> list[int]:
+) -> Sequence[int]:
     """Return the sequences of pending comments on a post, whose rows are locked. Four statements,
     and waits for the unread counter."""
     key = _key_of_comments(recipient, post_id)
@@ -121,7 +100,7 @@ def clear(deleted: Iterable[tuple[str, int, int]]) -> None:
     """After texts (type, id, author) were deleted, read their groups. One statement, and one
     transaction of four for each author of a text with an open group. Safe to repeat. Raises
     MysqlDown."""
-    for user_id, subjects in mysql_store.find_open(deleted).items():
+    for user_id, subjects in mysql_lists.find_open(deleted).items():
         keys = [
             GroupKey(user_id, kind, *subject)
             for subject in subjects
@@ -136,23 +115,16 @@ def lock(cursor: Cursor, user_id: int) -> None:
     mysql_store.lock_unread(cursor, [user_id])
 
 
-def recount_blocks(cursor: Cursor, user_id: int) -> None:
-    """Count the blocks by a user whose unread counter is locked: actors are compared with the
-    blocks of recipients that have some. One statement."""
-    mysql_store.recount_blocks(cursor, user_id)
-
-
 def _clear(cursor: Cursor, keys: Sequence[GroupKey]) -> None:
-    user_id = keys[0].user_id
-    counter = mysql_store.lock_unread(cursor, [user_id])[user_id]
-    groups, _, _ = mysql_store.read_around(cursor, keys, ())
+    locked, around = _read(cursor, keys, ())
+    [(user_id, counter)] = mysql_store.unread_of(locked).items()
+    groups, _, _ = mysql_store.around_of(around)
     cleared = {key: group for key, group in groups.items() if group.is_open or group.fresh}
     if cleared:
         unread = sum(group.fresh > 0 for group in cleared.values())
         for group in cleared.values():
             group.close(counter.sequence)
-        mysql_store.store_groups(cursor, cleared)
-        mysql_store.raise_unread(cursor, {user_id: -unread})
+        mysql_store.store(cursor, cleared, {user_id: -unread})
 
 
 def _key_of_comments(recipient: int, post_id: int) -> GroupKey:

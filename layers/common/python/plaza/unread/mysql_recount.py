@@ -10,7 +10,7 @@ from typing import NamedTuple
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.unread.model import COMMENT, GroupKey
-from plaza.unread.mysql_store import TOTAL_ROWS
+from plaza.unread.mysql_lists import TOTAL_ROWS
 
 
 class SizedGroup(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.unread import mysql_store
+from plaza.unread import mysql_lists, mysql_store
 
 KEPT_READ_S = 365 * 86_400
 
@@ -13,12 +13,12 @@ def delete_expired(limit: int) -> int:
     """Delete up to ``limit`` groups that are read and did not notify a year; return their number. A
     new group of the same subject begins at the unread counter's sequence, so that nothing old is
     new. One statement and one transaction of two. Raises MysqlDown."""
-    old = mysql_store.find_old(KEPT_READ_S, limit)
+    old = mysql_lists.find_old(KEPT_READ_S, limit)
     if not old:
         return 0
 
     def work(cursor: Cursor) -> int:
         mysql_store.lock_existing(cursor, sorted(old))
-        return mysql_store.delete_read(cursor, [key for keys in old.values() for key in keys])
+        return mysql_lists.delete_read(cursor, [key for keys in old.values() for key in keys])
 
     return mysql.run_in_transaction(work)

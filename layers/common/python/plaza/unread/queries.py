@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra.derived.projections import read_through
-from plaza.unread import mysql_store, redis_store
+from plaza.unread import mysql_lists, redis_store
 from plaza.unread.model import UnreadState
-from plaza.unread.mysql_store import read_notified_groups, read_states
+from plaza.unread.mysql_lists import read_notified_groups, read_states
 from plaza.unread.redis_store import unread_key
 
 __all__ = [
@@ -25,7 +25,7 @@ def read_unread(user_id: int) -> UnreadState:
     return read_through(
         [user_id],
         redis_store.read_all,
-        mysql_store.read_states,
+        mysql_lists.read_states,
         redis_store.store_read,
         announce=redis_store.announce_reads,
     )[user_id]
@@ -34,4 +34,4 @@ def read_unread(user_id: int) -> UnreadState:
 def refresh_projections(user_ids: Sequence[int]) -> None:
     """Update the unread counters that Redis has of these users. One statement and one round trip.
     Raises MysqlDown, RedisDown."""
-    redis_store.project_all(mysql_store.read_states(user_ids))
+    redis_store.project_all(mysql_lists.read_states(user_ids))

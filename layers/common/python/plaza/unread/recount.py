@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from plaza.infra.mysql.mysql import Cursor
-from plaza.unread import mysql_recount, mysql_store
+from plaza.unread import mysql_lists, mysql_recount, mysql_store
 from plaza.unread.model import GroupKey
 from plaza.unread.mysql_recount import CountedGroup, CountedUnread, SizedGroup
 
@@ -130,13 +130,12 @@ def repair(cursor: Cursor, user_ids: Collection[int], keys: Collection[GroupKey]
         for key, group in groups.items():
             group.fresh, group.fresh_after = wrong[key].counted, wrong[key].counted_after
             group.is_open = group.is_open or group.fresh > 0
-        mysql_store.store_groups(cursor, groups)
+        mysql_store.store(cursor, groups)
     repaired = {key.user_id for key in wrong}
     changes = {
         user_id: unread - unread_counters[user_id].unread
-        for user_id, unread in mysql_store.count_unread(cursor, unread_counters).items()
+        for user_id, unread in mysql_lists.count_unread(cursor, unread_counters).items()
         if unread != unread_counters[user_id].unread or user_id in repaired
     }
-    if changes:
-        mysql_store.raise_unread(cursor, changes)
+    mysql_store.store(cursor, {}, changes)
     return max(corrected, len(changes))

@@ -153,6 +153,7 @@ CREATE TABLE IF NOT EXISTS event_log (
   target_id   BIGINT      NOT NULL,
   resource_id BIGINT      NOT NULL COMMENT 'the comment, order or report',
   detail      VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'reason or outcome',
+  key_id      CHAR(16)    CHARACTER SET ascii COLLATE ascii_bin NULL COMMENT 'the key of a server that acted for actor_id',
   created_at  DATETIME(6) NOT NULL,
   PRIMARY KEY (seq),
   KEY by_time (created_at)
