@@ -1,4 +1,4 @@
-"""``generate --check`` names the files that a generator would change, and leaves all as they were."""
+"""``generate --check`` names the files that a generator would change, and changes none."""
 
 from __future__ import annotations
 
