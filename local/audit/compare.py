@@ -112,7 +112,7 @@ class AuditReport:
             "vouchers": self.vouchers,
             "sold": self.sold,
             "checkins": self.checkins,
-            "unread counters": self.unread_counters._asdict(),
+            "unread": self.unread_counters._asdict(),
             "differences": [str(difference) for difference in self.differences[:20]],
             "accepted_differences": self.accepted_differences[:20],
         }

@@ -690,7 +690,7 @@ class World:
             if self.follows("announce"):
                 self.projection.setdefault(device.user, (-1, None))  # a fence: writers update it
                 yield
-            unread = self.db.get(("unread counter", device.user)) or UnreadCounter()
+            unread = self.db.get(("unread", device.user)) or UnreadCounter()
             read = unread.sequence, unread.unread
             yield
             stored = self.projection.get(device.user)
@@ -838,7 +838,7 @@ class World:
         self.check("end")
         self._check_notified()
         for device in self.devices:
-            unread = self.db.get(("unread counter", device.user)) or UnreadCounter()
+            unread = self.db.get(("unread", device.user)) or UnreadCounter()
             if device.unread != unread.unread:
                 raise Violation(f"DEVICES shows {device.unread} @{device.sequence}, not {unread}")
 

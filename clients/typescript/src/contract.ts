@@ -2561,7 +2561,7 @@ export interface components {
             id: string;
             type: string;
         };
-        /** @description A page of events, and the position after it. */
+        /** @description A page of events, and the offset after it. */
         EventsResponse: {
             /**
              * @deprecated
@@ -4898,7 +4898,7 @@ export interface operations {
     list_events: {
         parameters: {
             query?: {
-                /** @description Position after which to read: `next` of the page before. Without it, the page begins with the oldest events that are kept. */
+                /** @description Offset after which to read: `next` of the page before. Without it, the page begins with the oldest events that are kept. */
                 after?: string;
                 /** @description Maximum number of events. */
                 limit?: number;

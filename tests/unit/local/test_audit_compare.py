@@ -152,7 +152,7 @@ def test_report_is_clean_when_all_stores_agree(
         "vouchers": 0,
         "sold": 0,
         "checkins": 0,
-        "unread counters": {"unread counters": 0, "groups": 0, "fresh": 0},
+        "unread": {"unread_counters": 0, "groups": 0, "fresh": 0},
         "differences": [],
         "accepted_differences": [],
     }

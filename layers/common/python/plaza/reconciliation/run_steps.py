@@ -342,7 +342,7 @@ ROLLING: dict[str, RollingComparison] = {
             partial(_compare_listed, "voucher", sales.read_voucher_ids),
             partial(mysql_counts.estimate_ids, "voucher"),
         ),
-        RollingComparison("unread counters", _compare_unread, mysql_counts.estimate_unread),
+        RollingComparison("unread", _compare_unread, mysql_counts.estimate_unread),
         RollingComparison("groups", _compare_groups, mysql_counts.estimate_unread),
     )
 }
