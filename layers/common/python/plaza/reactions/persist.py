@@ -176,8 +176,8 @@ def _acknowledge_or_postpone(saved: PersistedBatch, applied: Future[Applied] | N
 
 def save_history(events: Sequence[ReactionEvent]) -> int:
     """Save a batch of old reactions from another system, with their times as versions; return how
-    many rows changed. Costs as much as ``save``, notifies no user, records no lag, and sends follows
-    only, to the feeds.
+    many rows changed. Costs as much as ``save``, notifies no user, records no lag, and sends
+    follows only, to the feeds.
 
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
     that targets in Redis and feeds get it.

@@ -138,7 +138,7 @@ def _repair_unread(findings: Sequence[Finding]) -> None:
 
     recounted, corrected = counters.run_in_transaction(work)
     unread_queries.refresh_projections(sorted(recounted))
-    record("unread_repaired", {"unread_corrected": corrected}, findings=len(findings))
+    record("unread_repaired", {"notifications_corrected": corrected}, findings=len(findings))
 
 
 def _repair_shops(shop_ids: Sequence[int]) -> int:
