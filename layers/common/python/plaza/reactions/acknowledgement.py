@@ -20,13 +20,13 @@ from plaza.unread import queries as unread_queries
 
 class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
-    follows (actor, target, version) whose claims end when these totals are in Redis, the versions
+    follows (actor, target, version) whose holds end when these totals are in Redis, the versions
     of changed rows, whether the master that this process is connected to was deposed, so that it
     must not apply the commits, and the users whose unread counters may have moved."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
-    claimed: Sequence[tuple[int, str, int]] = ()
+    held: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
     notified: Collection[int] = ()
@@ -41,7 +41,7 @@ class Applied(NamedTuple):
 
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
-    and three round trips for users whose totals, claims or unread counters Redis has. Raises
+    and three round trips for users whose totals, holds or unread counters Redis has. Raises
     RedisDown, MysqlDown."""
     complete(saved, apply(saved))
 
@@ -71,8 +71,8 @@ def complete(saved: PersistedBatch, applied: Applied) -> None:
     if cached:
         counters.refresh_projections(sorted(cached))
         unread_queries.refresh_projections(sorted(cached.intersection(saved.notified)))
-    # Last: a claim counts for its follow until the projected total includes it.
-    counters.release(of_follow for of_follow in saved.claimed if of_follow[0] in cached)
+    # Last: a hold counts for its follow until the projected total includes it.
+    counters.release(of_follow for of_follow in saved.held if of_follow[0] in cached)
     lost, cold = [], []
     for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, results, strict=True):
         if rebuild:
