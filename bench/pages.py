@@ -78,7 +78,7 @@ class Case:
 
 
 def _jump_in_feed(number: int) -> Mapping[str, Any]:
-    """Return an old position: no two of 500 are within a day."""
+    """Return an old cursor: no two of 500 are within a day."""
     return {"cursor": pack_cursor(FIRST_US + (50 + number * 7_919 % 500) * DAY_US, POST)}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from plaza import follows
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed import redis_store
 from plaza.feed.apply_follows import BACKFILL
 from plaza.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline
@@ -113,7 +113,7 @@ CASES = [
         redis_store.READ_PAGE,
         _fill(0),
         lambda run: redis_store.read_pages(
-            [_inbox(run)], ListPosition(_BEGAN_US, _FIRST + FULL), PAGE
+            [_inbox(run)], ListCursor(_BEGAN_US, _FIRST + FULL), PAGE
         ),
     ),
     Case("20 inboxes that are cut", redis_store.PUSH, _fill_one_shard, _push_to_inboxes),

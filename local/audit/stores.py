@@ -205,8 +205,8 @@ class TargetState:
         first, step = int(digest[:8], 16), int(digest[8:16], 16)
         return all(self._has_bit((first + i * step) % self.bits) for i in range(4))
 
-    def _has_bit(self, position: int) -> bool:
-        byte, bit = divmod(position, 8)
+    def _has_bit(self, offset: int) -> bool:
+        byte, bit = divmod(offset, 8)
         return byte < len(self.bloom) and bool(self.bloom[byte] >> (7 - bit) & 1)
 
 

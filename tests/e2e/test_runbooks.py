@@ -158,7 +158,7 @@ def with_a_server_key(world: World) -> Iterator[Variables]:
 
 @contextmanager
 def with_a_webhook(world: World) -> Iterator[Variables]:
-    """A webhook that gets no events, and a position of some minutes ago."""
+    """A webhook that gets no events, and an offset of some minutes ago."""
     at = datetime.now(UTC) - timedelta(minutes=5)
     world.execute(
         "INSERT IGNORE INTO event_offset (minute, epoch, reaction_seq, event_seq)"
@@ -241,7 +241,7 @@ def with_a_slow_statement(world: World) -> Iterator[Variables]:
 
 @contextmanager
 def without_the_log(world: World) -> Iterator[Variables]:
-    """MySQL has no binlog at the position any more."""
+    """MySQL has no binlog at the offset any more."""
     world.execute("UPDATE binlog_offset SET log_file = 'binlog.000000'")
     yield {}
 

@@ -267,7 +267,7 @@ class Run:
         if buyer in seqs and sale and buyer not in self.read_offered(sale):
             self.positions[voucher_id, buyer] = Position(seqs[buyer])
 
-    def read_sequence(self) -> None:
+    def read_position(self) -> None:
         """Read a position that was answered."""
         if not self.positions:
             return
@@ -276,7 +276,7 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 try:
-                    waitlist.read_sequence(voucher_id, buyer)
+                    waitlist.read_position(voucher_id, buyer)
                 except NotWaiting:
                     is_answered = self.positions.get((voucher_id, buyer)) is position
                     assert not (is_answered and self.is_waiting(voucher_id, buyer)), (
@@ -509,7 +509,7 @@ class Run:
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             processes = [self.order] * 10 + [self.read] * 2 + [self.recover]
-            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4 + [self.read_sequence]
+            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4 + [self.read_position]
             if self.queues.messages[ORDERS]:
                 processes += [self.save] * trouble.saves
                 processes += [self.dead_letter] if rng.random() < trouble.dead_letters else []

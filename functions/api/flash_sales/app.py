@@ -281,7 +281,7 @@ def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
 
     404 if the caller does not wait, has ordered, or let the offer end.
     """
-    position = waitlist.read_sequence(read_id(voucher_id, "voucher"), require_caller(app))
+    position = waitlist.read_position(read_id(voucher_id, "voucher"), require_caller(app))
     return WaitlistResponse.of(voucher_id, position)
 
 

@@ -184,10 +184,10 @@ def list_my_notifications(limit: Limit = 20, cursor: Cursor = None) -> Notificat
     may have fewer items than `limit`.
     """
     user_id = require_caller(app)
-    position = cursor and GroupCursor(*unpack_cursor(cursor, (int, str, str, int)))
+    after = cursor and GroupCursor(*unpack_cursor(cursor, (int, str, str, int)))
     page = notifications.list_notifications(
         user_id,
-        position or None,
+        after or None,
         limit,
         is_displayed=not (app.current_event.http_method == "HEAD" or current().read_only),
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza import reactions
-from plaza.content import ListPosition, commands
+from plaza.content import ListCursor, commands
 from plaza.content import queries as content_queries
 from plaza.feed import queries, redis_store
 from plaza.feed.model import INBOX, POSTS, Timeline
@@ -141,16 +141,16 @@ def test_an_invalid_query_is_a_400(world: World, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "result"),
+    ("cursor", "result"),
     [((0, 1), 0), ((1, 2**63 - 1), 0), ((BASE_US + 1, 4), 3), ((253_402_214_400_000_000, 1), 100)],
 )
 def test_a_cursor_between_posts_is_accepted(
-    world: World, position: tuple[int, int], result: int
+    world: World, cursor: tuple[int, int], result: int
 ) -> None:
     for flush in (False, True):
         if flush:
             redis.execute("FLUSHALL")
-        page = ask(f"/feed?limit=100&cursor={pack_cursor(*position)}").body
+        page = ask(f"/feed?limit=100&cursor={pack_cursor(*cursor)}").body
         assert len(page["items"]) == result
 
 
@@ -212,10 +212,10 @@ def test_a_page_below_the_floor_takes_at_most_seven_statements(
     monkeypatch.setattr(Timeline, "cap", 10)
     queries.read_feed(ME, None, 100)
     world.queues.drain()
-    position = ListPosition(BASE_US + 33, 99)
-    queries.read_feed(ME, position, limit)
+    cursor = ListCursor(BASE_US + 33, 99)
+    queries.read_feed(ME, cursor, limit)
     with counting_work() as work:
-        queries.read_feed(ME, position, limit)
+        queries.read_feed(ME, cursor, limit)
     assert work.statements <= 7
     assert work.round_trips <= 9
 

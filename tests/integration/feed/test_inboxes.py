@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.content.queues import FanOut
 from plaza.feed import apply_follows, fan_out, mysql_store, queries, rebuild, redis_store
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Timeline
@@ -36,7 +36,7 @@ def build(timeline: Timeline = MINE) -> None:
 
 
 def read_inbox(after: FeedEntry | None = None, count: int = 100) -> list[int]:
-    [page] = redis_store.read_pages([MINE], ListPosition(*after[:2]) if after else None, count)
+    [page] = redis_store.read_pages([MINE], ListCursor(*after[:2]) if after else None, count)
     return [item.id for item in page.newest]
 
 

@@ -93,8 +93,8 @@ def test_a_position_that_was_lost_is_read_at_once(
     with lose_writes(pair, proxy):
         waitlist.join_waitlist(sold_out.id, 2)
     waitlist.join_waitlist(sold_out.id, 3)
-    assert waitlist.read_sequence(sold_out.id, 2).position == 1
-    assert waitlist.read_sequence(sold_out.id, 3).position == 2
+    assert waitlist.read_position(sold_out.id, 2).position == 1
+    assert waitlist.read_position(sold_out.id, 3).position == 2
 
 
 @pytest.mark.parametrize("later", [True, False], ids=["another joined", "no other waits"])
@@ -108,7 +108,7 @@ def test_a_unit_that_returns_is_offered_to_a_buyer_whose_position_was_lost(
     cancel_of(sold_out, 1)
     with pytest.raises(SoldOut):
         place_order.place_order(sold_out.id, 4)
-    assert waitlist.read_sequence(sold_out.id, 2).accept_by_us
+    assert waitlist.read_position(sold_out.id, 2).accept_by_us
     sales.check(sold_out.id)
 
 
@@ -123,8 +123,8 @@ def test_a_buyer_who_left_is_offered_nothing(
     recover_orders.recover_orders()
     cancel_of(sold_out, 1)
     with pytest.raises(NotWaiting):
-        waitlist.read_sequence(sold_out.id, 2)
-    assert waitlist.read_sequence(sold_out.id, 3).accept_by_us
+        waitlist.read_position(sold_out.id, 2)
+    assert waitlist.read_position(sold_out.id, 3).accept_by_us
     sales.check(sold_out.id)
 
 
@@ -144,9 +144,9 @@ def test_a_unit_that_the_older_copy_has_unsold_can_be_sold_before_a_buyer_who_wa
     plaza.queues.drain()
     recover_orders.recover_orders()
     assert queries.read_order(order.id, 4).status == SUCCESS
-    assert waitlist.read_sequence(voucher.id, 2).position == 1
+    assert waitlist.read_position(voucher.id, 2).position == 1
     assert sales.holders(voucher.id) == [4, 5]
     cancel_order.cancel_order(order.id, 4)
     recover_orders.recover_orders()
-    assert waitlist.read_sequence(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     sales.check(voucher.id)

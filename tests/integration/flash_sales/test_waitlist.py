@@ -107,14 +107,14 @@ def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer
     with pytest.raises(SoldOut):
         place_order.place_order(voucher.id, 2)
     wait(voucher.id, 2, 3)
-    assert waitlist.read_sequence(voucher.id, 3).position == 2
+    assert waitlist.read_position(voucher.id, 3).position == 2
     assert waitlist.join_waitlist(voucher.id, 2).position == 1  # a repeat
     cancel_order.cancel_order(order.id, 1)
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
     for other in (3, 4, 1):
         with pytest.raises(SoldOut):
             place_order.place_order(voucher.id, other)
-    position = waitlist.read_sequence(voucher.id, 2)
+    position = waitlist.read_position(voucher.id, 2)
     assert position.position is None
     assert position.accept_by_us is not None
     assert position.accept_by_us > sales.now_us()
@@ -125,7 +125,7 @@ def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer
     assert sales.holders(voucher.id) == [2]
     assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
     with pytest.raises(NotWaiting):
-        waitlist.read_sequence(voucher.id, 2)
+        waitlist.read_position(voucher.id, 2)
 
 
 def test_an_offer_that_ends_goes_to_the_next_and_its_buyer_joins_at_the_end(
@@ -137,18 +137,18 @@ def test_an_offer_that_ends_goes_to_the_next_and_its_buyer_joins_at_the_end(
     cancel_order.cancel_order(order.id, 1)
     end_offers(voucher.id)
     with pytest.raises(NotWaiting):
-        waitlist.read_sequence(voucher.id, 2)
+        waitlist.read_position(voucher.id, 2)
     with pytest.raises(SoldOut):
         place_order.place_order(voucher.id, 2)
     recover_orders.recover_orders()
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
-    assert waitlist.read_sequence(voucher.id, 3).accept_by_us
+    assert waitlist.read_position(voucher.id, 3).accept_by_us
     assert waitlist.join_waitlist(voucher.id, 2).position == 1
     end_offers(voucher.id)
     assert waitlist.join_waitlist(voucher.id, 3).position == 1  # the unit is offered to 2
-    assert waitlist.read_sequence(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     waitlist.leave_waitlist(voucher.id, 2)
-    assert waitlist.read_sequence(voucher.id, 3).accept_by_us
+    assert waitlist.read_position(voucher.id, 3).accept_by_us
     for _ in range(2):
         waitlist.leave_waitlist(voucher.id, 3)
     check(voucher.id, stock=1, sold=0, offered=0, waiting=0)
@@ -229,7 +229,7 @@ def test_a_buyer_whose_offer_ended_gets_no_position_of_a_full_waitlist(
     monkeypatch.setattr(waitlist, "MAX_WAITING", 2)
     with pytest.raises(WaitlistFull):
         waitlist.join_waitlist(voucher.id, 2)
-    assert waitlist.read_sequence(voucher.id, 3).accept_by_us  # the unit went to the next
+    assert waitlist.read_position(voucher.id, 3).accept_by_us  # the unit went to the next
     assert mysql_waitlist.count([voucher.id]) == {voucher.id: 3}
     check(voucher.id, stock=0, sold=0, offered=1, waiting=2)
 
@@ -262,8 +262,8 @@ def test_offers_are_made_again_in_the_same_order_after_redis_lost_its_data(
     monkeypatch.setattr(load_sale, "_PAGE", 1)
     load_sale.load_sale(voucher.id)
     check(voucher.id, stock=0, sold=2, offered=1, waiting=3)
-    assert waitlist.read_sequence(voucher.id, 5).accept_by_us
-    assert [waitlist.read_sequence(voucher.id, buyer).position for buyer in (4, 3, 2)] == [1, 2, 3]
+    assert waitlist.read_position(voucher.id, 5).accept_by_us
+    assert [waitlist.read_position(voucher.id, buyer).position for buyer in (4, 3, 2)] == [1, 2, 3]
 
 
 def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
@@ -277,7 +277,7 @@ def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
             waitlist.join_waitlist(voucher.id, 2)
     wait(voucher.id, 3)
     recover_orders.recover_orders()
-    assert waitlist.read_sequence(voucher.id, 2).position == 1
+    assert waitlist.read_position(voucher.id, 2).position == 1
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
@@ -311,7 +311,7 @@ def test_a_waitlist_of_another_term_is_read_before_a_unit_is_offered(
     cancel_order.cancel_order(order.id, 1)
     clear_caches()
     use(voucher.id)
-    assert waitlist.read_sequence(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
     assert redis.execute("HGET", state, "term") == redis_sales.read_term(voucher.id)
 
@@ -324,7 +324,7 @@ def test_a_sale_that_the_version_before_loaded_stays_open(plaza: World) -> None:
     redis.execute("HDEL", redis_keys.state_key(voucher.id), "term")
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
-    assert waitlist.read_sequence(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
 
 
@@ -346,12 +346,12 @@ def test_a_position_that_redis_lacks_is_read_from_mysql_unless_the_sale_is_final
     voucher = sales.offer(stock=1)
     buy(plaza, voucher.id, 1)
     add(voucher.id, 2)
-    assert waitlist.read_sequence(voucher.id, 2).position == 1
+    assert waitlist.read_position(voucher.id, 2).position == 1
     check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
     add(voucher.id, 3)
     end_sale(voucher.id, "finalized")
     with pytest.raises(NotWaiting):
-        waitlist.read_sequence(voucher.id, 3)
+        waitlist.read_position(voucher.id, 3)
 
 
 def test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_position(
@@ -437,7 +437,7 @@ def test_an_accepted_offer_can_be_cancelled_and_goes_to_the_next(plaza: World) -
     cancel_order.cancel_order(order.id, 1)
     accepted = buy(plaza, voucher.id, 2)
     cancel_order.cancel_order(accepted.id, 2)
-    assert waitlist.read_sequence(voucher.id, 3).accept_by_us
+    assert waitlist.read_position(voucher.id, 3).accept_by_us
     assert buy(plaza, voucher.id, 3).voucher_id == voucher.id
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
     assert sales.list_orders(3, None, 10)[0][0].status == SUCCESS
@@ -606,7 +606,7 @@ def test_a_buyer_lists_positions_and_offers_of_all_sales_but_no_ended_offer(plaz
 
 @pytest.mark.parametrize(
     "join",
-    [recover, load_sale.load_sale, lambda voucher_id: waitlist.read_sequence(voucher_id, 3)],
+    [recover, load_sale.load_sale, lambda voucher_id: waitlist.read_position(voucher_id, 3)],
     ids=["recovery", "load", "read"],
 )
 def test_a_buyer_who_leaves_while_redis_reads_the_waitlist_again_waits_no_more(
@@ -666,7 +666,7 @@ def test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more(
     recover_orders.recover_orders()
     assert redis_waitlist.read_buyers(sale) == [3]
     with pytest.raises(NotWaiting):
-        waitlist.read_sequence(voucher.id, 2)
+        waitlist.read_position(voucher.id, 2)
 
 
 def test_the_row_of_an_ended_offer_is_deleted_before_its_unit_returns(

@@ -15,7 +15,7 @@ from bench.round_trips import count_round_trips
 from cli.paths import ROOT
 from plaza import follows
 from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
-from plaza.follows import FollowLimit, FollowPosition, Person, follow_user
+from plaza.follows import FollowCursor, FollowLimit, Person, follow_user
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
@@ -381,7 +381,7 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
 
 # ---------------------------------------------------------------- lists
 
-Read = Callable[[FollowPosition | None, int], tuple[list[Person], FollowPosition | None]]
+Read = Callable[[FollowCursor | None, int], tuple[list[Person], FollowCursor | None]]
 
 
 def read_all(read: Read, size: int) -> list[int]:
@@ -401,11 +401,11 @@ def followers(latest: bool = True) -> Read:
     return lambda after, size: follows.list_followers(ADA, ME, after, latest, size)
 
 
-def of_ada(after: FollowPosition | None, size: int) -> tuple[list[Person], FollowPosition | None]:
+def of_ada(after: FollowCursor | None, size: int) -> tuple[list[Person], FollowCursor | None]:
     return follows.list_following(ADA, ME, after, size)
 
 
-def common(after: FollowPosition | None, size: int) -> tuple[list[Person], FollowPosition | None]:
+def common(after: FollowCursor | None, size: int) -> tuple[list[Person], FollowCursor | None]:
     return follows.list_common(ADA, ME, after, size)
 
 
@@ -536,13 +536,13 @@ def test_a_forged_cursor_is_a_400(world: World, name: str, cursor: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["list_followers", "list_following", "list_common_follows"])
-@pytest.mark.parametrize("position", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
+@pytest.mark.parametrize("cursor", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
 def test_a_cursor_of_any_position_is_accepted(
-    world: World, name: str, position: tuple[int, int]
+    world: World, name: str, cursor: tuple[int, int]
 ) -> None:
     insert_rows([(user(ADA), 11, 1, BASE_US), (user(11), ADA, 1, BASE_US)], FOLLOW)
     request = event(f"follows.{name}")
-    request["queryStringParameters"] = {"cursor": pack_cursor(*position)}
+    request["queryStringParameters"] = {"cursor": pack_cursor(*cursor)}
     assert handler("api/follows")(request, None)["statusCode"] == 200
 
 
@@ -560,7 +560,7 @@ def test_common_follows_are_read_by_the_index_and_the_primary_key(world: World) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", explain_and_fetch)
         page = follows.mysql_store.read_common(ADA, ME, None, 101)
-    assert [position.user_id for position in page[:2]] == [14_999, 14_998]
+    assert [cursor.user_id for cursor in page[:2]] == [14_999, 14_998]
     own, other = plan
     assert own["key"] == "by_actor"
     assert "filesort" not in own["Extra"]

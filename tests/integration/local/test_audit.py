@@ -150,7 +150,7 @@ def test_a_stored_like_of_a_post_that_was_never_created_is_reported(
     [
         ("UPDATE notification_group SET fresh = fresh + 1", "fresh 2, rows 1"),
         ("UPDATE unread_counter SET unread = unread + 1", "unread 2, groups 1"),
-        ("UPDATE unread_counter SET position = 0", "fresh 1, rows 1"),
+        ("UPDATE unread_counter SET sequence = 0", "fresh 1, rows 1"),
         ("DELETE FROM notification_group", "unread 1, groups 0"),
     ],
 )

@@ -14,7 +14,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, hydration, react, redis_hydration
 from plaza.recommendations import like_roll_up, post_rankings, recommend
-from plaza.recommendations.model import RecommendedPosition
+from plaza.recommendations.model import RecommendedCursor
 from plaza.targets import Visibility
 from tests.support.content_api import (
     SHOP,
@@ -299,7 +299,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
 def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
     reviews = [review(), review(ADA)]
     path = f"/shops/{SHOP}/reviews"
-    recommend.recommend(SHOP, RecommendedPosition(0, 0), 20, None)
+    recommend.recommend(SHOP, RecommendedCursor(0, 0), 20, None)
     plaza.queues.drain()
     admin("PUT", f"/ops/reviews/{reviews[0]}/hidden")
     as_another_process()

@@ -233,7 +233,7 @@ def test_a_file_that_does_not_exist_is_reported(people: World, tmp_path: Path) -
         import_file(tmp_path / "none.csv", LIKES, tmp_path)
 
 
-@pytest.mark.parametrize("at", ["commit", "acknowledge", "position"])
+@pytest.mark.parametrize("at", ["commit", "acknowledge", "progress"])
 @pytest.mark.parametrize("loaded", [True, False])
 def test_an_interrupted_import_continues(
     people: World,
@@ -243,11 +243,11 @@ def test_an_interrupted_import_continues(
     at: str,
     loaded: bool,
 ) -> None:
-    """Given a kill after the commit, the acknowledgement or the position of the second batch."""
+    """Given a kill after the commit, the acknowledgement or the progress of the second batch."""
     monkeypatch.setattr(history, "LINES_PER_BATCH", 3)
     if loaded:
         hydration.hydrate([(LIKE, A), (LIKE, B)])
-    calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is read by the check
+    calls = {"commit": 0, "acknowledge": 0, "progress": -1}  # it is read once by the check
 
     def kill_in_second(name: str, work: Callable[..., object]) -> Callable[..., object]:
         def run(*args: object) -> object:
@@ -265,11 +265,11 @@ def test_an_interrupted_import_continues(
         patch.setattr(persist, "acknowledge", kill_in_second("commit", acknowledgement.acknowledge))
         patch.setattr(persist, "save_history", kill_in_second("acknowledge", persist.save_history))
         save = Progress.save
-        patch.setattr(Progress, "save", kill_in_second("position", save))
+        patch.setattr(Progress, "save", kill_in_second("progress", save))
         with pytest.raises(Killed):
             store()
     report = store()
-    assert report.resumed_after == (7 if at == "position" else 4)
+    assert report.resumed_after == (7 if at == "progress" else 4)
     if at == "commit" and loaded:
         sweep(people, A, B)
     require_exact(audit)
@@ -319,10 +319,10 @@ def test_a_killed_process_is_continued_by_the_next(
     command = [sys.executable, "-m", "ops", "--dir", str(tmp_path), "--environment"]
     command += ["import", str(file), "--json"]
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}"}
-    positions = tmp_path / "imports"
+    progress = tmp_path / "imports"
 
     def read_line() -> int:
-        return max((json.loads(f.read_text())["line"] for f in positions.glob("*.json")), default=0)
+        return max((json.loads(f.read_text())["line"] for f in progress.glob("*.json")), default=0)
 
     process = subprocess.Popen(
         [*command, "--rate", "500"], cwd=ROOT, env=env, stderr=subprocess.DEVNULL

@@ -268,10 +268,10 @@ def test_sorting_continues_where_a_deadline_ended_it(
             self.asked += 1
             return self.asked > 3
 
-    count, position, runs = 0, None, 0
-    while runs == 0 or position is not None:
+    count, cursor, runs = 0, None, 0
+    while runs == 0 or cursor is not None:
         deadline: Any = OneTransaction()
-        sorted_now, position = sorted_lists.sort_all(position, deadline)
+        sorted_now, cursor = sorted_lists.sort_all(cursor, deadline)
         count, runs = count + sorted_now, runs + 1
         assert runs < 200
     assert (count, runs > 10) == (len(targets) + 1, True)

@@ -23,7 +23,7 @@ from plaza.recommendations import (
     recommend,
     redis_store,
 )
-from plaza.recommendations.model import RecommendedPosition, ReviewList
+from plaza.recommendations.model import RecommendedCursor, ReviewList
 from plaza.recommendations.queues import RECOMMENDATIONS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
@@ -43,7 +43,7 @@ def shop(plaza: World) -> World:
 
 
 def recommended(limit: int = 100, actor_id: int | None = None) -> list[int]:
-    page = recommend.recommend(SHOP, RecommendedPosition(0, 0), limit, actor_id)
+    page = recommend.recommend(SHOP, RecommendedCursor(0, 0), limit, actor_id)
     return [view.text.id for view in page.reviews]
 
 

@@ -22,7 +22,7 @@ from plaza.recommendations import (
     post_rankings,
     recommend,
 )
-from plaza.recommendations.model import RankedHours, RecommendedPosition
+from plaza.recommendations.model import RankedHours, RecommendedCursor
 from plaza.recommendations.settings import ranking_settings
 from tests.integration.recommendations.test_rankings import random_events, ranked
 from tests.integration.recommendations.test_recommendations import SHOP, recommended, swap
@@ -184,11 +184,11 @@ def test_a_review_that_is_not_listed_has_no_rank(shop: World) -> None:
 def test_pages_are_of_one_list_while_it_is_replaced(shop: World) -> None:
     add_reviews(SHOP, *range(1, 10))
     swap([1, 2, 3, 4, 5, 6])
-    first = recommend.recommend(SHOP, RecommendedPosition(0, 0), 2, None)
+    first = recommend.recommend(SHOP, RecommendedCursor(0, 0), 2, None)
     assert first.next is not None
     for order in ([6, 5, 4, 3, 2, 1], [7, 1, 8, 2, 9, 3], [5, 6]):
         swap(order)
-        swap(order)  # an equal list takes no position
+        swap(order)  # an equal list is not stored
     second = recommend.recommend(SHOP, first.next, 2, None)
     assert [view.text.id for view in second.reviews] == [3, 4]
     assert recommended() == [5, 6]

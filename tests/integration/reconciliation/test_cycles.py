@@ -42,7 +42,8 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     plaza.queues.drain()
     mysql.write("UPDATE user_counter SET posts_total = %s WHERE user_id = 1", (len(POSTS),))
     mysql.write(
-        "INSERT INTO reconciliation_cycle (name, position, began_at) VALUES ('log', %s, NOW(6))",
+        "INSERT INTO reconciliation_cycle (name, resume_after, began_at)"
+        " VALUES ('log', %s, NOW(6))",
         (reaction_log.read_log_head(),),
     )
     return plaza
@@ -80,8 +81,8 @@ def targets_of(report: RunReport) -> list[str]:
     return [str(e.finding.subject.target) for e in report.examples if e.finding.reason == "counter"]
 
 
-def position(name: str = "targets:post") -> str:
-    return mysql_cycles.read_cycles()[name].position
+def cursor(name: str = "targets:post") -> str:
+    return mysql_cycles.read_cycles()[name].cursor
 
 
 def dirty() -> list[tuple[str, int]]:
@@ -103,22 +104,22 @@ def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
     assert max(compared) <= 4, "an ordinary quota is two posts, an estimate may be wrong by half"
     assert targets_of(report) == [f"post:{POSTS[-1]}"]
     assert report.repaired == report.differing == 1
-    assert position() == "", "the cycle has ended"
+    assert cursor() == "", "the cycle has ended"
     assert mysql_cycles.read_cycles()["targets:post"].ended_s == 0
 
 
 def test_the_next_round_begins_with_the_run_after_the_last_quota(world: World) -> None:
     mysql.write(
-        "INSERT INTO reconciliation_cycle (name, position, compared, began_at) VALUES"
+        "INSERT INTO reconciliation_cycle (name, resume_after, compared, began_at) VALUES"
         " ('targets:post', %s, 54, NOW(6) - INTERVAL 28 DAY)",
         (POSTS[-2] - 1,),
     )
     assert run(world).tally.targets == 2
-    assert position() == ""
+    assert cursor() == ""
     damage(POSTS[0])
     report = run_tomorrow(world)
     assert targets_of(report) == [f"post:{POSTS[0]}"]
-    assert int(position()) in POSTS
+    assert int(cursor()) in POSTS
     assert mysql_cycles.read_cycles()["targets:post"].open_s < 60
 
 
@@ -161,7 +162,8 @@ def test_users_of_changed_reactions_are_compared(
 ) -> None:
     monkeypatch.setattr(mysql_counts, "_MAX_TEXTS", 1)
     mysql.write(
-        "INSERT INTO reconciliation_cycle (name, position, began_at) VALUES ('users', %s, NOW(6))",
+        "INSERT INTO reconciliation_cycle (name, resume_after, began_at)"
+        " VALUES ('users', %s, NOW(6))",
         (MAX_ID - 1,),
     )
     for user_id, column in ((AUTHOR, "likes_received_total"), (FAN, "following_total"),
@@ -237,7 +239,7 @@ def test_marking_waits_for_a_transaction_with_a_lower_seq(world: World) -> None:
     with _thread(append_late):
         assert began.wait(10)
         mysql.run_in_transaction(lambda cursor: _append(cursor, POSTS[4]))
-        after = int(position("log"))
+        after = int(cursor("log"))
         threading.Timer(0.3, may_commit.set).start()
         result = cycles.find_changes(after, run_steps.ROLLING.values())
     assert {i for name, i in result.dirty if name == "targets:post"} == {POSTS[3], POSTS[4]}
@@ -292,11 +294,11 @@ def test_a_lost_message_loses_no_marks_and_no_quota(
 
 def test_a_round_that_began_in_the_future_begins_now(world: World) -> None:
     run(world)
-    before = position()
+    before = cursor()
     pass_time(-365)
     run(world)
     cycles = mysql_cycles.read_cycles()
-    assert int(position()) > int(before), "it continues"
+    assert int(cursor()) > int(before), "it continues"
     assert all(-1 <= r.open_s < 60 for r in cycles.values())
 
 
@@ -326,6 +328,6 @@ def test_progress_and_lateness_are_gauges(world: World) -> None:
 
 def test_a_log_that_begins_anew_is_read_from_its_head(world: World) -> None:
     """As after MySQL was restored to an earlier moment."""
-    mysql.write("UPDATE reconciliation_cycle SET position = 10000000 WHERE name = 'log'")
+    mysql.write("UPDATE reconciliation_cycle SET resume_after = 10000000 WHERE name = 'log'")
     run(world)
-    assert int(position("log")) == reaction_log.read_log_head()
+    assert int(cursor("log")) == reaction_log.read_log_head()

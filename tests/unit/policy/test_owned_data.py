@@ -83,7 +83,7 @@ READERS = {
 WRITERS = {
     "auth": ({"user"}, "a user is locked while passkeys are enrolled or end"),
     "event_log": ({"log_barrier"}, "a reader of the reaction log waits for its writers"),
-    "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
+    "reactions": ({"watermark"}, "its offset in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.likes orders a shop's reviews"),
     "users": ({"erasure"}, "an account opens again, and its erasure ends, in one transaction"),
     "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),

@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 
 import plaza
-from plaza.accounts import ExportPosition
+from plaza.accounts import ExportCursor
 from plaza.auth.issuers import IssuerKeys, PublicKey
 from plaza.auth.sessions import Session
-from plaza.content.model import ListPosition, Text
+from plaza.content.model import ListCursor, Text
 from plaza.counters import ShopCounter, UserCounter
 from plaza.event_log.s3_archive import ArchivedEvent
 from plaza.feed.model import FeedEntry, OlderPart
@@ -105,8 +105,8 @@ VALUES: dict[str, list[Any]] = {
         DELETED,
     ],
     "export_positions": [
-        ExportPosition("posts", ("2026-01-02T03:04:05.000006", "12")),
-        ExportPosition("profile", ()),
+        ExportCursor("posts", ("2026-01-02T03:04:05.000006", "12")),
+        ExportCursor("profile", ()),
     ],
     "gauge_samples": [{"backlog:reactions": 7.0, "saved_total": 12.0}],
     "issuer_keys": [
@@ -133,17 +133,17 @@ VALUES: dict[str, list[Any]] = {
         )
     ],
     "unread": [0, 1_204],
-    "list_positions": [[ListPosition(AT_US, 12), ListPosition(AT_US, 11)], []],
+    "list_cursors": [[ListCursor(AT_US, 12), ListCursor(AT_US, 11)], []],
     "older_posts": [
         OlderPart(
             3,
             "1743760800000000",
-            ListPosition(AT_US, MAX_ID),
-            ListPosition(AT_US - 9, 11),
+            ListCursor(AT_US, MAX_ID),
+            ListCursor(AT_US - 9, 11),
             86_400_000_000,
             [FeedEntry(AT_US - 1, 12, 7), FeedEntry(AT_US - 9, 11, 10)],
         ),
-        OlderPart(1, "", ListPosition(AT_US, 12), ListPosition(0, 0), 60_000_000, []),
+        OlderPart(1, "", ListCursor(AT_US, 12), ListCursor(0, 0), 60_000_000, []),
     ],
     "reason_counts": [{"counter": 2, "total": 1}],
     "run_ends": [

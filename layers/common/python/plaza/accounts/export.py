@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
+from plaza.accounts.model import EXPORT_CURSORS, ExportCursor
 from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.runtime.lazy_modules import LazyModule
@@ -29,7 +29,7 @@ def read_page(
     TooManyRequests.
     """
     order = {section.cursor_name: section for section in sections.SECTIONS}
-    start = _parse(cursor) if cursor else ExportPosition(next(iter(order)), ())
+    start = _parse(cursor) if cursor else ExportCursor(next(iter(order)), ())
     names = [*order]
     try:
         names = names[names.index(start.section) :]
@@ -45,9 +45,9 @@ def read_page(
         after = start.key if name == start.section else ()
         for row in order[name].read(user_id, after, limit + 1 - len(exported)):
             if len(exported) == limit:
-                return exported, pack_cursor(EXPORT_POSITIONS.encode(last))
+                return exported, pack_cursor(EXPORT_CURSORS.encode(last))
             exported.append(row)
-            last = ExportPosition(name, row.key)
+            last = ExportCursor(name, row.key)
     return exported, None
 
 
@@ -60,7 +60,7 @@ def read_page_of(
     return read_page(user_id, cursor, limit, charge)
 
 
-def _parse(cursor: str) -> ExportPosition:
-    """Return the position of a cursor. Raises BadInput."""
+def _parse(cursor: str) -> ExportCursor:
+    """Parse a cursor. Raises BadInput."""
     [text] = unpack_cursor(cursor, (str,))
-    return EXPORT_POSITIONS.decode(text)
+    return EXPORT_CURSORS.decode(text)

@@ -115,8 +115,8 @@ class StoredText(NamedTuple):
     deleted: bool
 
 
-class ListPosition(NamedTuple):
-    """The position of a text in a list, ordered by time, then by id."""
+class ListCursor(NamedTuple):
+    """The cursor of a text in a list, ordered by time, then by id."""
 
     created_us: int
     id: int
@@ -145,10 +145,10 @@ class ContentView:
 
 
 class ContentPage(NamedTuple):
-    """A page, and the position after which the next page begins (None: the end)."""
+    """A page, and the cursor after which the next page begins (None: the end)."""
 
     items: list[ContentView]
-    last: ListPosition | None
+    last: ListCursor | None
 
 
 def count_fitting(texts: Sequence[Text]) -> int:
@@ -164,12 +164,12 @@ def count_fitting(texts: Sequence[Text]) -> int:
     return len(texts)
 
 
-def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListPosition | None]:
+def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListCursor | None]:
     """Return at most ``limit`` of ``texts``, fewer if they are too long for one response, and the
-    position after which the next page begins (None: the end)."""
+    cursor after which the next page begins (None: the end)."""
     page = list(texts[: count_fitting(texts[:limit])])
     more = len(texts) > len(page)
-    return page, ListPosition(page[-1].created_us, page[-1].id) if more else None
+    return page, ListCursor(page[-1].created_us, page[-1].id) if more else None
 
 
 def cut_preview(body: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from plaza.content.model import Draft, ListPosition, StoredText, Text
+from plaza.content.model import Draft, ListCursor, StoredText, Text
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import TEXT_LIST
@@ -398,13 +398,13 @@ def blank_deleted_of_author(author_id: int) -> int:
     )
 
 
-def read_of_author(author_id: int, after: ListPosition | None, limit: int) -> list[Text]:
+def read_of_author(author_id: int, after: ListCursor | None, limit: int) -> list[Text]:
     """Return a page of a user's posts, newest first. One statement. Raises MysqlDown."""
     return _read_page("post", "author_id", author_id, after, True, limit)
 
 
 def read_of_parent(
-    content_type: str, parent_id: int, after: ListPosition | None, latest: bool, limit: int
+    content_type: str, parent_id: int, after: ListCursor | None, latest: bool, limit: int
 ) -> list[Text]:
     """Return a page of a post's comments or a shop's reviews, newest first if ``latest``. One
     statement. Raises MysqlDown."""
@@ -437,10 +437,8 @@ def read_commenters(post_ids: Iterable[int], count: int) -> dict[int, list[int]]
     return authors
 
 
-def read_positions(
-    content_type: str, owner_id: int, latest: bool, limit: int
-) -> list[ListPosition]:
-    """Return the positions of the first page of a list. The owner is the author of posts, the post
+def read_positions(content_type: str, owner_id: int, latest: bool, limit: int) -> list[ListCursor]:
+    """Return the cursors of the first page of a list. The owner is the author of posts, the post
     of comments or the shop of reviews. One statement, answered by an index. Raises MysqlDown."""
     column, index = (
         ("author_id", "by_author") if content_type == "post" else ("parent_id", "by_parent")
@@ -457,14 +455,14 @@ def read_positions(
         """,
         (content_type, owner_id),
     )
-    return [ListPosition(sql.to_us(created_at), content_id) for created_at, content_id in rows]
+    return [ListCursor(sql.to_us(created_at), content_id) for created_at, content_id in rows]
 
 
 def _read_page(
     content_type: str,
     column: str,
     owner_id: int,
-    after: ListPosition | None,
+    after: ListCursor | None,
     latest: bool,
     limit: int,
 ) -> list[Text]:

@@ -132,6 +132,6 @@ class EventsResponse(ResponseModel):
         )
 
 
-def read_sequence(after: str | None) -> EventOffset | None:
+def read_offset(after: str | None) -> EventOffset | None:
     """Return the offset that a cursor has. Raises BadInput."""
     return EventOffset(*unpack_cursor(after, (int, int, int, int), "after")) if after else None

@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Followee, Timeline
 from plaza.infra.mysql import mysql, sql
 
@@ -249,9 +249,9 @@ def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedE
 
 
 def read_window(
-    author_ids: Collection[int], before: ListPosition, begin_us: int, count: int
+    author_ids: Collection[int], before: ListCursor, begin_us: int, count: int
 ) -> list[FeedEntry]:
-    """Return the authors' newest ``count`` posts before a position and after ``begin_us``, newest
+    """Return the authors' newest ``count`` posts before a cursor and after ``begin_us``, newest
     first. One statement. Raises MysqlDown."""
     to = sql.from_us(before.created_us)
     where, args = "AND created_at <= %s", [to]

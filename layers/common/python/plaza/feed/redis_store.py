@@ -28,7 +28,7 @@ from pathlib import Path
 from types import GenericAlias
 from typing import NamedTuple
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedEntry, OlderPart, Timeline
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call, Command
@@ -53,15 +53,15 @@ OLDER_PART: Codec[OlderPart] = json_codec(
     "older_posts",
     row_type(
         OlderPart,
-        top=row_type(ListPosition),
-        bottom=row_type(ListPosition),
+        top=row_type(ListCursor),
+        bottom=row_type(ListCursor),
         entries=GenericAlias(list, (row_type(FeedEntry),)),
     ),
     lambda row: OlderPart(
         row.of,
         row.generation,
-        ListPosition(*values_of(row.top)),
-        ListPosition(*values_of(row.bottom)),
+        ListCursor(*values_of(row.top)),
+        ListCursor(*values_of(row.bottom)),
         row.window_us,
         [FeedEntry(*values_of(entry)) for entry in row.entries],
     ),
@@ -76,7 +76,7 @@ REMOVE = load_script(_LUA / "remove.lua")
 
 
 class TimelinePage(NamedTuple):
-    """The ``newest`` entries past a position and above ``floor_us``. ``rebuild_due``: the reader
+    """The ``newest`` entries past a cursor and above ``floor_us``. ``rebuild_due``: the reader
     must request a rebuild."""
 
     floor_us: int
@@ -100,7 +100,7 @@ def key(timeline: Timeline) -> str:
 
 
 def read_pages(
-    timelines: Iterable[Timeline], after: ListPosition | None, count: int
+    timelines: Iterable[Timeline], after: ListCursor | None, count: int
 ) -> list[TimelinePage]:
     """Return a page past ``after`` of each of ``timelines``. One round trip. Raises RedisDown."""
     begin: tuple[int | str, str] = ("+inf", "")

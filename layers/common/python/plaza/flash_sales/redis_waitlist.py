@@ -31,7 +31,7 @@ class WaitlistState(NamedTuple):
     waiting: int
 
 
-def read_sequence(
+def read_position(
     sale: SaleGeneration, buyer_id: int
 ) -> tuple[Order | None, WaitlistPosition | None]:
     """Return (the order, the position) of a buyer; None each. One round trip. Raises RedisDown."""

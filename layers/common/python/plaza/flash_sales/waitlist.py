@@ -49,7 +49,7 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
     stored = False
     for _ in range(_MAX_ATTEMPTS):
         sale = _find_sale(voucher_id)
-        order, position = redis_waitlist.read_sequence(sale, buyer_id)
+        order, position = redis_waitlist.read_position(sale, buyer_id)
         if order is not None:
             raise AlreadyOrdered(f"You have order {order.id} of this voucher.")
         if position is not None and _has_ended(position):
@@ -64,7 +64,7 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
             if code == _JOINED and not mysql_waitlist.find(voucher_id, [buyer_id]):
                 redis_waitlist.leave(sale, [buyer_id])  # another request has left
         if code == _JOINED:
-            _, position = redis_waitlist.read_sequence(sale, buyer_id)
+            _, position = redis_waitlist.read_position(sale, buyer_id)
             if position is not None:
                 return position
         elif code == "LOADING":
@@ -77,16 +77,16 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
     raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
 
 
-def read_sequence(voucher_id: int, buyer_id: int) -> WaitlistPosition:
+def read_position(voucher_id: int, buyer_id: int) -> WaitlistPosition:
     """Return the position. Two round trips; a statement if Redis has none, and one more and two
     round trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen,
     VoucherMissing, VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
     sale = _find_sale(voucher_id)
-    order, position = redis_waitlist.read_sequence(sale, buyer_id)
+    order, position = redis_waitlist.read_position(sale, buyer_id)
     if order is None and position is None:
         lost = mysql_waitlist.find(voucher_id, [buyer_id])
         if lost and load_sale.join_stored(sale, lost):
-            _, position = redis_waitlist.read_sequence(sale, buyer_id)
+            _, position = redis_waitlist.read_position(sale, buyer_id)
     if position is None or _has_ended(position):
         raise NotWaiting(f"You do not wait for voucher {voucher_id}.")
     return position

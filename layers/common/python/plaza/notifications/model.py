@@ -24,7 +24,7 @@ class Notification(NamedTuple):
 
 
 class NotificationPage(NamedTuple):
-    """A page, the unread counter of its instant, and the position after which the next page begins
+    """A page, the unread counter of its instant, and the cursor after which the next page begins
     (None: the end)."""
 
     state: UnreadState

@@ -288,8 +288,8 @@ def _newest_reactors(
 
 
 def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:
-    position, last = (reactor.version_us, reactor.actor_id), (after.version_us, after.actor_id)
-    return position < last if latest else position > last
+    key, last = (reactor.version_us, reactor.actor_id), (after.version_us, after.actor_id)
+    return key < last if latest else key > last
 
 
 def _in_order(reactors: list[Reactor], latest: bool) -> list[Reactor]:

@@ -1,6 +1,6 @@
 """Hourly likes of posts in MySQL beside the reaction log that they are rolled up from.
 
-A statement reads both, and the position of the roll-up, in one snapshot. So a difference is none
+A statement reads both, and the cursor of the roll-up, in one snapshot. So a difference is none
 that a roll-up in progress explains.
 """
 

@@ -1,4 +1,4 @@
-"""The positions of the readers of the reaction log, for an operator."""
+"""The cursors of the readers of the reaction log, for an operator."""
 
 from plaza.recommendations.mysql_roll_up import read_watermarks
 

@@ -41,14 +41,14 @@ def plan(comparisons: Iterable[RollingComparison]) -> tuple[list[NewPart], dict[
     """
     cycles, interval_s = mysql_cycles.read_cycles(), mysql_cycles.read_interval_s()
     log = cycles.get(LOG)
-    parts, expected = [NewPart(LOG_PART, log.position if log else "")], {LOG: 0}
+    parts, expected = [NewPart(LOG_PART, log.cursor if log else "")], {LOG: 0}
     for comparison in comparisons:
-        position, compared, _, open_s, _ = cycles.get(comparison.name) or ("", 0, 0, 0, None)
-        if not position:  # a cycle begins
+        cursor, compared, _, open_s, _ = cycles.get(comparison.name) or ("", 0, 0, 0, None)
+        if not cursor:  # a cycle begins
             compared = open_s = 0
-        left = comparison.estimate_left(int(position or 0))
+        left = comparison.estimate_left(int(cursor or 0))
         quota = compute_quota(compared, left, open_s, interval_s)
-        parts.append(NewPart(comparison.name, position, quota))
+        parts.append(NewPart(comparison.name, cursor, quota))
         expected[comparison.name] = compared + left
     return parts, expected
 
@@ -60,7 +60,7 @@ def read_progress() -> dict[str, int]:
     hours beyond 28 days. ``changes_age_h``: since the newest run began that has ended, so all
     earlier changes are compared; 0 before the first.
     """
-    cycles = [r for name, r in mysql_cycles.read_cycles().items() if name != LOG and r.position]
+    cycles = [r for name, r in mysql_cycles.read_cycles().items() if name != LOG and r.cursor]
     progress = min((r.compared / max(r.compared, r.expected, 1) for r in cycles), default=1)
     late_s = max((r.open_s - CYCLE_S for r in cycles), default=0)
     return {
@@ -72,14 +72,14 @@ def read_progress() -> dict[str, int]:
 
 def advance(part: RunPart, comparison: RollingComparison) -> StepResult:
     """Compare the next range of the quota. The part ends with the quota, or with the cycle."""
-    result = comparison.compare_range(int(part.position or 0))
+    result = comparison.compare_range(int(part.cursor or 0))
     subjects = result.tally.subjects
     ends_cycle = result.is_last
     if part.quota is not None:
         has_quota = part.subjects + subjects >= part.quota
         result.is_last = ends_cycle or (has_quota and part.steps + 1 >= MIN_STEPS)
-    position = "" if ends_cycle else result.position
-    result.cycle = CycleMove(comparison.name, position, subjects, ends_cycle)
+    cursor = "" if ends_cycle else result.cursor
+    result.cycle = CycleMove(comparison.name, cursor, subjects, ends_cycle)
     return result
 
 
@@ -116,7 +116,7 @@ def compare_dirty(after_id: int, comparison: RollingComparison) -> StepResult:
     if not ids or not comparison.compare_changed:
         return StepResult(str(after_id), is_last=True)
     result = comparison.compare_changed(ids)
-    result.is_last = len(ids) < _DIRTY_PER_STEP and int(result.position) == ids[-1]
+    result.is_last = len(ids) < _DIRTY_PER_STEP and int(result.cursor) == ids[-1]
     result.cleaned = comparison.name
     return result
 

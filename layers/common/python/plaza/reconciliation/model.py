@@ -111,20 +111,20 @@ class CycleMove(NamedTuple):
     subjects it compared; whether it has ended."""
 
     name: str
-    position: str
+    cursor: str
     compared: int
     has_ended: bool
 
 
 @dataclass(slots=True)
 class StepResult:
-    """The result of a step: its part's new position, what it found, and parts to add to the run.
+    """The result of a step: its part's new cursor, what it found, and parts to add to the run.
 
     ``dirty``: (name of a comparison, subject) that changed. ``cleaned``: the comparison whose
-    dirty rows up to the position were compared.
+    dirty rows up to the cursor were compared.
     """
 
-    position: str
+    cursor: str
     is_last: bool
     tally: Tally = default(default_factory=Tally)
     findings: list[Finding] = default(default_factory=list)
@@ -136,12 +136,12 @@ class StepResult:
 
 
 class RunPart(NamedTuple):
-    """A part of a run, its position, and what it did so far. ``quota``: subjects that it compares
+    """A part of a run, its cursor, and what it did so far. ``quota``: subjects that it compares
     in this run; None: all."""
 
     run_id: int
     name: str
-    position: str
+    cursor: str
     is_done: bool
     quota: int | None = None
     steps: int = 0
@@ -152,7 +152,7 @@ class NewPart(NamedTuple):
     """A part that a run begins with."""
 
     name: str
-    position: str = ""
+    cursor: str = ""
     quota: int | None = None
 
 
@@ -163,7 +163,7 @@ class Cycle(NamedTuple):
     before the first.
     """
 
-    position: str
+    cursor: str
     compared: int
     expected: int
     open_s: int
@@ -173,9 +173,9 @@ class Cycle(NamedTuple):
 class RollingComparison(NamedTuple):
     """A comparison of subjects with ids: in each run those that changed, and a quota of all.
 
-    ``compare_range(after_id)``: compares the next subjects; ``position`` of its result is the last
+    ``compare_range(after_id)``: compares the next subjects; ``cursor`` of its result is the last
     id, ``is_last`` whether none follow. ``estimate_left(after_id)``: about how many follow.
-    ``compare_changed(ids)``: compares ids in ascending order; ``position`` is the last that it has
+    ``compare_changed(ids)``: compares ids in ascending order; ``cursor`` is the last that it has
     dealt with. ``find_changed(after_seq, until_seq)``: the subjects of events of the log. Both are
     None when the log does not say what changed. Each is one bounded step. They raise MysqlDown,
     RedisDown.

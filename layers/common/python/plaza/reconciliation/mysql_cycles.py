@@ -12,14 +12,14 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reconciliation.model import Cycle, RunPart, StepResult
 
-LOG = "log"  # the name of the position in the reaction log
+LOG = "log"  # the name of the cursor in the reaction log
 
 
 def read_cycles() -> dict[str, Cycle]:
     """Return name -> open cycle, of all comparisons and of the log. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT name, position, compared, expected,
+        SELECT name, resume_after, compared, expected,
                TIMESTAMPDIFF(SECOND, began_at, UTC_TIMESTAMP(6)),
                TIMESTAMPDIFF(SECOND, ended_at, UTC_TIMESTAMP(6))
         FROM reconciliation_cycle
@@ -60,8 +60,8 @@ def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
     cursor.execute(
         """
         UPDATE reconciliation_cycle
-        SET compared = IF(position = '', 0, compared), began_at = UTC_TIMESTAMP(6)
-        WHERE position = ''
+        SET compared = IF(resume_after = '', 0, compared), began_at = UTC_TIMESTAMP(6)
+        WHERE resume_after = ''
            OR began_at > UTC_TIMESTAMP(6)
         """
     )
@@ -75,12 +75,12 @@ def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
             cursor,
             """
             UPDATE reconciliation_cycle
-            SET position = %s, compared = compared + %s,
+            SET resume_after = %s, compared = compared + %s,
                 ended_at = IF(%s, UTC_TIMESTAMP(6), ended_at)
             WHERE name = %s
             """,
             (
-                result.cycle.position,
+                result.cycle.cursor,
                 result.cycle.compared,
                 result.cycle.has_ended,
                 result.cycle.name,
@@ -104,7 +104,7 @@ def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
               AND subject_id > %s
               AND subject_id <= %s
             """,
-            (result.cleaned, int(part.position or 0), int(result.position)),
+            (result.cleaned, int(part.cursor or 0), int(result.cursor)),
         )
 
 

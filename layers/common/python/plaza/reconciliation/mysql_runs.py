@@ -1,4 +1,4 @@
-"""Runs in MySQL: their parts with a position each, suspects and findings."""
+"""Runs in MySQL: their parts with a cursor each, suspects and findings."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def begin(parts: Sequence[NewPart], expected: Mapping[str, int]) -> tuple[int, b
             _insert(
                 cursor,
                 "part",
-                "run_id, part, position, quota",
-                [(run_id, part.name, part.position, part.quota) for part in parts],
+                "run_id, part, resume_after, quota",
+                [(run_id, part.name, part.cursor, part.quota) for part in parts],
             )
             mysql_cycles.begin(cursor, expected)
             for table in ("part", "suspect", "finding"):
@@ -84,7 +84,7 @@ def read_parts(run_id: int) -> list[RunPart]:
     """Return all parts of an open run; none when it has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT p.run_id, part, position, is_done
+        SELECT p.run_id, part, resume_after, is_done
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -93,7 +93,7 @@ def read_parts(run_id: int) -> list[RunPart]:
         """,
         (run_id,),
     )
-    return [RunPart(run, name, position, bool(is_done)) for run, name, position, is_done in rows]
+    return [RunPart(run, name, cursor, bool(is_done)) for run, name, cursor, is_done in rows]
 
 
 def has_unfinished(run_id: int, excluding: Sequence[str]) -> bool:
@@ -118,7 +118,7 @@ def read_part(run_id: int, name: str) -> RunPart | None:
     """Return a part of an open run, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT position, quota, steps, p.targets + p.users + p.cached
+        SELECT resume_after, quota, steps, p.targets + p.users + p.cached
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -128,8 +128,8 @@ def read_part(run_id: int, name: str) -> RunPart | None:
         """,
         (run_id, name),
     )
-    for position, quota, steps, subjects in rows:
-        return RunPart(run_id, name, position, False, quota, steps, int(subjects))
+    for cursor, quota, steps, subjects in rows:
+        return RunPart(run_id, name, cursor, False, quota, steps, int(subjects))
     return None
 
 
@@ -139,7 +139,7 @@ def add_part(run_id: int, name: str) -> None:
 
 
 def commit_step(part: RunPart, result: StepResult) -> bool:
-    """Store the new position of ``part`` and the findings of the step, in one transaction.
+    """Store the new cursor of ``part`` and the findings of the step, in one transaction.
 
     Return False, and store nothing, when another consumer did this step. Six statements at most.
     Raises MysqlDown.
@@ -150,19 +150,19 @@ def commit_step(part: RunPart, result: StepResult) -> bool:
         moved = cursor.execute(
             f"""
             UPDATE reconciliation_part
-            SET position = %s, is_done = %s, steps = steps + 1, {sums}
+            SET resume_after = %s, is_done = %s, steps = steps + 1, {sums}
             WHERE run_id = %s
               AND part = %s
-              AND position = %s
+              AND resume_after = %s
               AND is_done = 0
             """,
             (
-                result.position,
+                result.cursor,
                 result.is_last,
                 *astuple(result.tally),
                 part.run_id,
                 part.name,
-                part.position,
+                part.cursor,
             ),
         )
         if moved:

@@ -95,7 +95,7 @@ def _schedule_next(run_id: int, name: str) -> None:
     if added := _prefixes_of_added(name):
         parts = mysql_runs.read_parts(run_id)
         _send_parts(
-            [p for p in parts if not p.is_done and not p.position and p.name.startswith(added)]
+            [p for p in parts if not p.is_done and not p.cursor and p.name.startswith(added)]
         )
     if not mysql_runs.has_unfinished(run_id, (RECHECK, SEND_REPAIRS)):
         _send_pending(run_id, mysql_runs.read_parts(run_id))

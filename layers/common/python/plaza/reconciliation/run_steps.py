@@ -1,4 +1,4 @@
-"""The steps of a run. Each step compares a bounded range and returns its part's next position.
+"""The steps of a run. Each step compares a bounded range and returns its part's next cursor.
 
 A run has these parts:
 
@@ -106,23 +106,23 @@ def execute(part: RunPart) -> StepResult:
     if comparison := ROLLING.get(part.name):
         return cycles.advance(part, comparison)
     if comparison := ROLLING.get(part.name.removeprefix(CHANGED)):
-        return cycles.compare_dirty(int(part.position or 0), comparison)
+        return cycles.compare_dirty(int(part.cursor or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
         case "hours":
             return _compare_hours(part)
         case "log":
-            return cycles.find_changes(int(part.position or 0), ROLLING.values())
+            return cycles.find_changes(int(part.cursor or 0), ROLLING.values())
         case "redis":
-            return _scan_node(of, int(part.position or 0))
+            return _scan_node(of, int(part.cursor or 0))
         case "filter":
             kind, target_type, target_id = of.split(":")
             target = Target(target_type, int(target_id))
-            return _check_filter(KINDS[kind], target, int(part.position or 0))
+            return _check_filter(KINDS[kind], target, int(part.cursor or 0))
         case "recheck":
-            return _recheck_suspects(part.run_id, int(part.position or 0))
+            return _recheck_suspects(part.run_id, int(part.cursor or 0))
         case "repairs":
-            return _send_repairs(part.run_id, int(part.position or 0))
+            return _send_repairs(part.run_id, int(part.cursor or 0))
     raise LookupError(f"unknown part {part.name}")
 
 
@@ -132,7 +132,7 @@ def _compare_targets(target_type: str, after_id: int) -> StepResult:
     differing = inspection.find_differing(target_type, after_id, last_id)
     sorted_lists.sort_range(target_type, after_id, last_id, Deadline.in_s(MAX_SORT_S))
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=counted.subjects, relations=counted.relations),
         findings=[
@@ -171,7 +171,7 @@ def _compare_shops(after_id: int) -> StepResult:
     last_id = mysql_counts.find_shop_range_end(after_id)
     counted = mysql_counts.count_shops(after_id, last_id)
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=counted.subjects),
         findings=compare_counts(SHOP, counted.counters, counted.rows),
@@ -182,7 +182,7 @@ def _compare_users(after_id: int) -> StepResult:
     last_id = mysql_counts.find_user_range_end(after_id)
     counted = mysql_counts.count_users(after_id, last_id)
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(users=counted.subjects),
         findings=compare_counts("user", counted.counters, counted.rows),
@@ -194,7 +194,7 @@ def _compare_review_likes(after_id: int) -> StepResult:
     count, wrong = like_roll_up.compare_review_likes(after_id, last_id)
     slots = texts.find_wrong_slots(after_id, last_id)
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=count),
         findings=[
@@ -214,7 +214,7 @@ def _compare_review_likes(after_id: int) -> StepResult:
 
 def _compare_hours(part: RunPart) -> StepResult:
     """Compare the next range of a day: all of yesterday, then other days within ``MIN_STEPS``."""
-    number, after_id = map(int, (part.position or "0:0").split(":"))
+    number, after_id = map(int, (part.cursor or "0:0").split(":"))
     day = post_hours.day_of(number)
     last_id = post_hours.find_range_end(day, after_id)
     wrong: dict[int, list[str]] = {}
@@ -224,7 +224,7 @@ def _compare_hours(part: RunPart) -> StepResult:
     if last_id == MAX_ID:
         number, last_id = number + 1, 0
     return StepResult(
-        position=f"{number}:{last_id}",
+        cursor=f"{number}:{last_id}",
         is_last=number == post_hours.DAYS or (number > 0 and part.steps + 1 >= MIN_STEPS),
         findings=[
             Finding(HOURS, Subject("hours", "post", post_id), "; ".join(hours))
@@ -236,7 +236,7 @@ def _compare_hours(part: RunPart) -> StepResult:
 def _compare_unread(after_id: int) -> StepResult:
     page = recount.compare_unread(after_id)
     return StepResult(
-        position=str(page.last_id),
+        cursor=str(page.last_id),
         is_last=page.is_last,
         tally=Tally(users=page.users),
         findings=[
@@ -262,7 +262,7 @@ def _compare_unread(after_id: int) -> StepResult:
 def _compare_groups(after_id: int) -> StepResult:
     page = recount.compare_groups(after_id)
     return StepResult(
-        position=str(page.last_id),
+        cursor=str(page.last_id),
         is_last=page.is_last,
         tally=Tally(users=page.users),
         findings=[

@@ -25,9 +25,9 @@ local function count_bits(first, last)
   if meta.complete then return {} end
   local reads, counts = {}, {}
   for i = first, last do
-    for _, position in ipairs({bloom_positions(meta.bloom, ARGV[i])}) do
+    for _, offset in ipairs({bloom_offsets(meta.bloom, ARGV[i])}) do
       local n = #reads
-      reads[n + 1], reads[n + 2], reads[n + 3] = 'GET', 'u1', position
+      reads[n + 1], reads[n + 2], reads[n + 3] = 'GET', 'u1', offset
     end
   end
   for n, bit in ipairs(redis.call('BITFIELD', filter, unpack(reads))) do

@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS reconciliation (
 CREATE TABLE IF NOT EXISTS reconciliation_part (
   run_id    BIGINT       NOT NULL,
   part      VARCHAR(255) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  position  VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'the cursor',
+  resume_after  VARCHAR(64)  CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'the cursor',
   is_done   TINYINT      NOT NULL DEFAULT 0,
   quota     BIGINT       NULL COMMENT 'subjects to compare in this run; NULL: all',
   steps     INT          NOT NULL DEFAULT 0 COMMENT 'steps so far',
@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS reconciliation_part (
 -- which events of reaction_log have dirty rows, and when the latest run had added all of them.
 CREATE TABLE IF NOT EXISTS reconciliation_cycle (
   name     VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL COMMENT 'of the comparison: users, targets:post',
-  position VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'compared up to here, inclusive; empty: the cycle has ended',
+  resume_after VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL DEFAULT '' COMMENT 'compared up to here, inclusive; empty: the cycle has ended',
   compared BIGINT      NOT NULL DEFAULT 0 COMMENT 'subjects compared in the cycle',
   expected BIGINT      NOT NULL DEFAULT 0 COMMENT 'about how many subjects the whole cycle has; 0 of the log',
   began_at DATETIME(6) NOT NULL,
