@@ -84,7 +84,7 @@ test("a mark of all is repeated while something is left", async (t) => {
   waiting[1]?.answer(json({ unread: 200, at: "1--------b", left: 200 }));
   await turn();
   waiting[2]?.answer(json({ unread: 1, at: "1--------c", left: 0 }));
-  assert.equal((await marked).unread, 1, "one rang meanwhile");
+  assert.equal((await marked).unread, 1, "one notified meanwhile");
 });
 
 test("a mark that the API refuses is taken back", async (t) => {

@@ -6,12 +6,12 @@ import { t } from "./texts.ts";
 
 /** Follows the unread counter of the caller. */
 export function useUnread() {
-  const bell = plaza.unread();
-  const [state, setState] = useState(bell.state);
+  const unread = plaza.unread();
+  const [state, setState] = useState(unread.state);
   useLayoutEffect(() => {
-    setState(bell.state);
-    return bell.subscribe(setState);
-  }, [bell]);
+    setState(unread.state);
+    return unread.subscribe(setState);
+  }, [unread]);
   return state;
 }
 

@@ -19,7 +19,7 @@ function hrefOf({ kind, subject }: Notification, userId: string): string | undef
 }
 
 export function Notifications() {
-  const bell = plaza.unread();
+  const unread = plaza.unread();
   const state = useUnread();
   const [pages, setPages] = useState<NotificationPage[]>([]);
   const [error, setError] = useState<unknown>();
@@ -36,7 +36,7 @@ export function Notifications() {
       const cursor = before[before.length - 1]?.next;
       const query = { limit: 20, ...(cursor && { cursor }) };
       const page = await plaza.get("/users/me/notifications", { query, signal });
-      bell.observe(page);
+      unread.observe(page);
       setPages([...before, page]);
     } catch (reason) {
       if (!signal.aborted) setError(reason);
@@ -65,7 +65,7 @@ export function Notifications() {
     const { id, type } = item?.subject ?? {};
     const groups = item && [{ kind: item.kind, subject: { type, id } } as Schemas["NotificationRef"]];
     try {
-      await bell.markRead({ at: first.at, items }, groups);
+      await unread.markRead({ at: first.at, items }, groups);
       if (item === undefined) await load([]);
     } catch (reason) {
       sayRefusal(reason);
