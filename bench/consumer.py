@@ -273,13 +273,13 @@ def _with_unread(
     took_s, used = [0.0, 0.0], [Cpu(), Cpu()]
     events = [0, 0]
     for number, batch in enumerate(batches):
-        notifications_on = number % 2
-        switch_state.follow(Switches(notifications_on=notifications_on == 1))
+        notifies = number % 2
+        switch_state.follow(Switches(notifications_stopped=notifies == 0))
         began = cpu()
         with paused_collection():
-            took_s[notifications_on] += time_s(partial(persist.save, batch))
-        used[notifications_on] += cpu() - began
-        events[notifications_on] += len(batch)
+            took_s[notifies] += time_s(partial(persist.save, batch))
+        used[notifies] += cpu() - began
+        events[notifies] += len(batch)
     switch_state.follow(Switches())
     rates = [count / seconds for count, seconds in zip(events, took_s, strict=True)]
     return [

@@ -22,7 +22,6 @@ from local.load.crowd import WORKERS
 from local.stack.ports import free_port
 from local.stack.servers import connect_mysql
 from plaza.infra.mysql import mysql
-from plaza.switches import change_switches
 
 _BATCH, _BATCHES, _LIKES = 250, 8, 12
 _FIRST_POST, _FIRST_ACTOR = 50_000_000, 60_000_000
@@ -64,8 +63,6 @@ def measure(harness: Harness, latency_ms: float, against: Path | None, rounds: i
     """Measure each scenario in this checkout and in ``against``, in turns; print medians. Raises
     CommandError if an event was lost or an unread counter is wrong afterwards."""
     harness.clear()
-    version = change_switches.read_newest().version
-    change_switches.replace_switches(version, {"notifications_on": True}, "the bench", 1)
     checkouts = {"this checkout": ROOT, **({str(against): against} if against else {})}
     actors, stored = count(_FIRST_ACTOR, 1_000_000), 0
     rates: dict[tuple[str, str], list[float]] = {}

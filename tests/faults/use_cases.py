@@ -262,13 +262,6 @@ def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
 
 def _notified(harness: Harness) -> None:
     """Let a like notify, and display the list of the author."""
-    shown = harness.expect_success("GET /ops/switches", ADMIN, role="admin")
-    body = {
-        "version": shown["version"],
-        "switches": {**shown["switches"], "notifications_on": True},
-        "reason": "A test.",
-    }
-    harness.expect_success("PUT /ops/switches", ADMIN, body, role="admin")
     harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
     harness.run_until_quiet()
     harness.ids["at"] = harness.expect_success("GET /users/me/notifications", AUTHOR)["at"]

@@ -1241,7 +1241,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_store, "HOLD_TTL_MS", 2 * HOUR_US // 1_000)
     patch.setattr(hydration, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
-    patch.setattr(switches_refresh, "read", lambda: Switches(notifications_on=True))
+    patch.setattr(switches_refresh, "read", Switches)
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     patch.setattr(failover_recovery, "MIN_INTERVAL_S", 0)
@@ -1262,7 +1262,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")
-    switch_state.follow(BaseSwitches(live=True))
+    switch_state.follow(BaseSwitches())
     add_users(*ACTORS)
     world.queues.messages.clear()
 

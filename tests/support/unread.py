@@ -28,17 +28,17 @@ class Shown(NamedTuple):
 
 
 def turn_on() -> None:
-    """Let what is new notification from here to the end of the test."""
-    _switch(notifications_on=True)
+    """Let new reactions and comments notify from here to the end of the test."""
+    _switch(stopped=False)
 
 
 def turn_off() -> None:
-    _switch(notifications_on=False)
+    _switch(stopped=True)
 
 
-def _switch(notifications_on: bool) -> None:
+def _switch(*, stopped: bool) -> None:
     version = change_switches.read_newest().version
-    change_switches.replace_switches(version, {"notifications_on": notifications_on}, "a test", 1)
+    change_switches.replace_switches(version, {"notifications_stopped": stopped}, "a test", 1)
 
 
 def unread(user_id: int = OWNER) -> tuple[int, int]:

@@ -4015,7 +4015,7 @@ export interface components {
             reason: string;
             version: number;
         };
-        /** @description All switches. A request may leave out those with a default, which are newer than others: a client that does not know them leaves them as they are. */
+        /** @description All switches. */
         SwitchSet: {
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             anonymous_factor: number;
@@ -4023,31 +4023,17 @@ export interface components {
             cached_lists_only: boolean;
             /** @description No new comments. */
             comments_stopped: boolean;
-            /**
-             * @description Totals are sent with order tokens. Off while a version without them runs beside this one.
-             * @default false
-             */
-            live: boolean;
-            /**
-             * @description Interval at which clients read the totals on their screens, in seconds. 0: they do not.
-             * @default 5
-             */
+            /** @description Interval at which clients read the totals on their screens, in seconds. 0: they do not. */
             live_poll_s: number;
             /** @description Share of the successful requests that is logged. */
             log_sample_rate: number;
-            /**
-             * @description What is new notifies. Off: nothing notifies, and reactions that end are still taken back.
-             * @default false
-             */
-            notifications_on: boolean;
+            /** @description Nothing new notifies. What ends is still taken back. */
+            notifications_stopped: boolean;
             /** @description No new posts and no changes of posts. */
             posts_stopped: boolean;
             /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
             read_only: boolean;
-            /**
-             * @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it.
-             * @default false
-             */
+            /** @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it. */
             readers_held: boolean;
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             reads_factor: number;
@@ -4066,31 +4052,17 @@ export interface components {
             cached_lists_only: boolean;
             /** @description No new comments. */
             comments_stopped: boolean;
-            /**
-             * @description Totals are sent with order tokens. Off while a version without them runs beside this one.
-             * @default false
-             */
-            live: boolean;
-            /**
-             * @description Interval at which clients read the totals on their screens, in seconds. 0: they do not.
-             * @default 5
-             */
+            /** @description Interval at which clients read the totals on their screens, in seconds. 0: they do not. */
             live_poll_s: number;
             /** @description Share of the successful requests that is logged. */
             log_sample_rate: number;
-            /**
-             * @description What is new notifies. Off: nothing notifies, and reactions that end are still taken back.
-             * @default false
-             */
-            notifications_on: boolean;
+            /** @description Nothing new notifies. What ends is still taken back. */
+            notifications_stopped: boolean;
             /** @description No new posts and no changes of posts. */
             posts_stopped: boolean;
             /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
             read_only: boolean;
-            /**
-             * @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it.
-             * @default false
-             */
+            /** @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it. */
             readers_held: boolean;
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             reads_factor: number;

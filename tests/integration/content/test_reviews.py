@@ -55,7 +55,8 @@ def test_a_review_has_a_header_and_is_verified_by_a_used_order(shop: World) -> N
     assert (made.status, made.body["title"], made.body["verified"]) == (201, "Warm", True)
     plain = review()
     assert (plain.status, plain.body["title"], plain.body["verified"]) == (201, None, False)
-    assert ask("GET", f"/shops/{SHOP}/reviews").body["items"] == [plain.body, made.body]
+    listed = ask("GET", f"/shops/{SHOP}/reviews").body["items"]
+    assert [item | {"likes_at": None} for item in listed] == [plain.body, made.body]
     assert "order_id" not in made.body, "readers do not see whose order it is"
 
 
@@ -104,7 +105,7 @@ def test_an_archived_order_that_was_redeemed_verifies(shop: World) -> None:
 
 def test_a_repeat_with_its_key_returns_the_review(shop: World) -> None:
     made = review(key="k1")
-    assert review(key="k1").body == made.body
+    assert review(key="k1").body | {"likes_at": None} == made.body
     assert review(key="k2").slug == "already-reviewed"
     assert mysql.fetch_all("SELECT COUNT(*) FROM content") == [(1,)]
 

@@ -68,6 +68,7 @@ from tests.support.stores import (
     total,
     wait_for,
 )
+from tests.support.unread import turn_off
 
 
 def log() -> list[tuple[int, int, int]]:
@@ -171,6 +172,7 @@ def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> 
     posts = [Target("post", n) for n in range(1, 101)]
     plaza.add(*posts)
     counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
+    turn_off()
     switches_refresh.read()
     counts = []
     for round_, size in enumerate((10, 100, 1_000)):

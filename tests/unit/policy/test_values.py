@@ -60,7 +60,7 @@ PART = ArchivePart(
     ("post", 11, "like", 7, AT_US + 1),
 )
 SALE = Switches(stopped_sales=frozenset({"6", "5"}), reads_factor=0.5)
-LIVE = Switches(live=True, live_poll_s=10)
+POLLED = Switches(notifications_stopped=True, live_poll_s=10)
 TERMS = Terms(5, "Noodles 🍜", 990, 100, AT_US, AT_US + 1, "flash", AT_US + 2)
 PLAIN_TERMS = Terms(5, "Tea", 150, 10, 0, 32_503_679_999_000_000, "ordinary", None)
 
@@ -174,7 +174,7 @@ VALUES: dict[str, list[Any]] = {
     "shop_totals": [[ShopCounter(12, 51)]],
     "shop_types": [[ShopType(1, "food", "https://pics.example/f.png"), ShopType(2, "tea", None)]],
     "stored_switches": [StoredSwitches(1_743_760_830, SALE)],
-    "switches": [Switches(), SALE, LIVE],
+    "switches": [Switches(), SALE, POLLED],
     "text_lists": [("https://pics.example/1.png", "é"), ()],
     "texts": ["0;", "anything at all"],
     "user_totals": [UserCounter(1, 2, 3, 4, 5, 17), UserCounter()],

@@ -941,19 +941,17 @@ class SwitchSetResponse(TypedDict):
     """Rankings and recommendations as last built, from Redis only."""
     comments_stopped: bool
     """No new comments."""
-    live: NotRequired[bool]
-    """Totals are sent with order tokens. Off while a version without them runs beside this one."""
-    live_poll_s: NotRequired[int]
+    live_poll_s: int
     """Interval at which clients read the totals on their screens, in seconds. 0: they do not."""
     log_sample_rate: float
     """Share of the successful requests that is logged."""
-    notifications_on: NotRequired[bool]
-    """What is new notifies. Off: nothing notifies, and reactions that end are still taken back."""
+    notifications_stopped: bool
+    """Nothing new notifies. What ends is still taken back."""
     posts_stopped: bool
     """No new posts and no changes of posts."""
     read_only: bool
     """No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts."""
-    readers_held: NotRequired[bool]
+    readers_held: bool
     """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it."""
     reads_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
@@ -966,7 +964,7 @@ class SwitchSetResponse(TypedDict):
 
 
 class SwitchSet(TypedDict):
-    """All switches. A request may leave out those with a default, which are newer than others: a client that does not know them leaves them as they are."""
+    """All switches."""
 
     anonymous_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
@@ -974,19 +972,17 @@ class SwitchSet(TypedDict):
     """Rankings and recommendations as last built, from Redis only."""
     comments_stopped: bool
     """No new comments."""
-    live: NotRequired[bool]
-    """Totals are sent with order tokens. Off while a version without them runs beside this one."""
-    live_poll_s: NotRequired[int]
+    live_poll_s: int
     """Interval at which clients read the totals on their screens, in seconds. 0: they do not."""
     log_sample_rate: float
     """Share of the successful requests that is logged."""
-    notifications_on: NotRequired[bool]
-    """What is new notifies. Off: nothing notifies, and reactions that end are still taken back."""
+    notifications_stopped: bool
+    """Nothing new notifies. What ends is still taken back."""
     posts_stopped: bool
     """No new posts and no changes of posts."""
     read_only: bool
     """No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts."""
-    readers_held: NotRequired[bool]
+    readers_held: bool
     """Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it."""
     reads_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""

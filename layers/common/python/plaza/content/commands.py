@@ -227,7 +227,7 @@ def _notify(cursor: Cursor, comment: Text, post_id: int, post_author: int, annou
         post_author,
         post_id,
         comment.author_id,
-        notifies=switches.current().notifications_on,
+        notifies=not switches.current().notifications_stopped,
         wait=not announced,
     )
     if sequence != 0:

@@ -83,7 +83,7 @@ def _notify_pending(comment_ids: Sequence[int]) -> None:
         return len(author_of)
 
     pending = mysql_store.find_pending_notifications(comment_ids)
-    notifies = switches_refresh.read().notifications_on if pending else False
+    notifies = bool(pending) and not switches_refresh.read().notifications_stopped
     for (post_id, author_id), ids in pending.items():
         notified = mysql.run_in_transaction(
             partial(work, post_id=post_id, author_id=author_id, ids=ids, notifies=notifies)

@@ -320,7 +320,7 @@ def sort_reactions(
         target_type, after_id, actor_id = after.split(":")
         if target_type not in sorted_lists.TARGET_TYPES:
             raise Refused("after: it is no cursor of this command")
-        begin = sorted_lists.SortPosition(target_type, int(after_id), int(actor_id))
+        begin = sorted_lists.SortCursor(target_type, int(after_id), int(actor_id))
     deadline = Deadline.in_s(_MAX_SORT_S)
     count, left = sorted_lists.sort_all(begin, deadline)
     return {"sorted": count, "after": None if left is None else ":".join(map(str, left))}

@@ -98,7 +98,7 @@ def save(events: Sequence[ReactionEvent]) -> None:
     """
     save_rate.wait_for_turn(len(events))
     masters = term_guard.read_masters()
-    notifies = switches_refresh.read().notifications_on
+    notifies = not switches_refresh.read().notifications_stopped
     size = EVENTS_PER_TRANSACTION
     # Events of a target are in one transaction, which pays once for its counter and its commit.
     ordered = sorted(events, key=lambda event: event.key.target_id)
