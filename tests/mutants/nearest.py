@@ -26,8 +26,7 @@ TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
 DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
-UNREAD = "tests/integration/unread/test_unread.py"
-BELL_RACES = "tests/integration/unread/test_unread_races.py"
+UNREAD_RACES = "tests/integration/unread/test_unread_races.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
@@ -51,6 +50,7 @@ ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
 ERASURE = "tests/integration/accounts/test_erasure.py"
 CLOSED = "tests/integration/accounts/test_closed_accounts.py"
+STAYS_CLOSED = f"{ERASURE}::test_a_closed_erasure_stays_closed_and_is_looked_at_once_a_day"
 RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
 CHECKINS = "tests/integration/checkins/test_checkins.py"
 FLIGHTS = [
@@ -141,7 +141,7 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
-    "accounts/mysql_store.py": [RETURNED, REIMPORTED],
+    "accounts/mysql_store.py": [STAYS_CLOSED, RETURNED, REIMPORTED],
     "checkins/daily_checkin.py": FLIGHTS,
     "cli/files.py": [HISTORY_LINES, *QUOTES, STORED_ONCE, HOSTILE],
     "content/import_texts.py": [TAKEN],
@@ -269,6 +269,7 @@ OF_FILES: dict[str, Sequence[str]] = {
         FOLLOWS,
         REQUEST_ROWS,
         PERSIST,
+        UNREAD,
     ],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],
@@ -361,7 +362,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "reactions/mysql-log/barrier-not-locked": [LOG_BARRIER],
     "reactions/mysql-log/terms-without-barrier": [LOG_BARRIER],
     "reactions/persist/log-gate": [LOG_BARRIER],
-    "reactions/persist/owners-first": [BELL_RACES],
+    "reactions/persist/owners-first": [UNREAD_RACES],
     "users/mysql-users/user-last": [
         f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
     ],

@@ -17,6 +17,7 @@ from plaza.reactions import (
     Target,
     hydration,
     mysql_rows,
+    mysql_snapshots,
     persist,
     queries,
     redis_bloom,
@@ -334,7 +335,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
             other.commit()
         return read_rows(*args)
 
-    monkeypatch.setattr(mysql_rows, "read_rows", read_after_commit)
+    monkeypatch.setattr(mysql_snapshots, "read_rows", read_after_commit)
     hydrate()
     counts, exact = queries.read_counts([(LIKE, POST)], 7)
     assert (counts, exact) == ([Count(2, True)], True)
