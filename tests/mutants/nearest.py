@@ -76,7 +76,6 @@ DOUBLES = f"{RECORDS}::test_the_first_of_two_records_with_one_name_is_stored"
 TAKEN = f"{RECORDS}::test_an_id_or_a_user_that_is_taken_is_left_out"
 REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
 SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
-PADDED = f"{RECORDS}::test_an_identity_of_a_version_before_is_not_taken_for_another"
 LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
 UNREAD = "tests/integration/unread/test_unread.py"
 UNREAD_REPAIR = "tests/integration/unread/test_unread_repair.py"
@@ -94,7 +93,6 @@ SIGNED_SESSIONS = [
     f"{SESSIONS}::test_a_session_written_into_redis_without_a_signature_opens_nothing",
     f"{SESSIONS}::test_a_signature_belongs_to_one_token_and_one_value",
     f"{SESSIONS}::test_a_session_checked_in_the_future_is_checked_again",
-    f"{SESSIONS}::test_a_session_that_the_version_before_cached_is_read_from_mysql",
     f"{SESSIONS}::test_without_secrets_manager_mysql_decides",
 ]
 
@@ -158,8 +156,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "ops/records.py": [DOUBLES, HOSTILE, REIMPORTED],
     "ops/sorted_records.py": [SORTED],
     "users/identities.py": ["tests/unit/users/test_identities.py", SUBJECTS],
-    "users/mysql_imports.py": [PADDED, TAKEN, LEFT_OUT, REIMPORTED],
-    "users/mysql_logins.py": [PADDED],
+    "users/mysql_imports.py": [TAKEN, LEFT_OUT, REIMPORTED],
     "users/zones.py": [ZONES, CHECKIN_RULES],
     "accounts/erase.py": [RETURNED, ERASURE],
     "accounts/request_erasure.py": [CLOSED],
@@ -296,7 +293,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
         f"{UNREAD_REPAIR}::test_a_wrong_unread_in_redis_is_found_and_dropped"
     ],
     "unread/mark-read/later-version": [
-        f"{UNREAD}::test_a_position_above_the_unread_and_one_of_another_epoch_mark_nothing"
+        f"{UNREAD}::test_a_sequence_above_the_unread_and_one_of_another_epoch_mark_nothing"
     ],
     "unread/mark-read/not-left": [f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"],
     "unread/mark-read/unbounded-count": [

@@ -51,7 +51,7 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
 
 
 def arguments(command: str, *pairs: str) -> argparse.Namespace:
-    return argparse.Namespace(environment="staging", command=command, arguments=list(pairs))
+    return argparse.Namespace(environment="staging", name=command, arguments=list(pairs))
 
 
 def test_a_command_is_invoked_with_its_arguments_and_the_caller(
