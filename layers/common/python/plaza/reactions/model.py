@@ -54,49 +54,29 @@ class TooManyChanges(TooManyRequests):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """A kind of reaction: the types of its targets and the columns of its counters.
+    """A kind of reaction, and the types of its targets.
 
-    ``total`` and its ``version`` are columns of content_counter. ``received`` is the owner's column
-    in user_counter, ``given`` the actor's, None if it is not counted. ``notifies``: whether the
-    owner is notified; collects are private.
+    ``received`` is the owner's column in user_counter, ``given`` the actor's, None if it is not
+    counted. ``notifies``: whether the owner is notified; collects are private. ``ranked``: the
+    types whose targets rankings order by their totals.
     """
 
     name: str
     targets: frozenset[str]
-    total: str
-    version: str
     received: str
     given: str | None = None
     notifies: bool = True
+    ranked: frozenset[str] = frozenset()
 
     @property
     def field(self) -> str:
         """Return the field of the API that has the total: likes, collects, followers."""
         return self.received.removesuffix("_total").removesuffix("_received")
 
-    @property
-    def sorted(self) -> str:
-        """Return the column of content_counter up to whose version the sorted list is kept."""
-        return self.total.replace("_total", "_sorted")
 
-
-LIKE = Kind("like", CONTENT_TYPES, "like_total", "like_version", "likes_received_total")
-COLLECT = Kind(
-    "collect",
-    frozenset({"post"}),
-    "collect_total",
-    "collect_version",
-    "collects_received_total",
-    notifies=False,
-)
-FOLLOW = Kind(
-    "follow",
-    frozenset({"user"}),
-    "follow_total",
-    "follow_version",
-    "followers_total",
-    "following_total",
-)
+LIKE = Kind("like", CONTENT_TYPES, "likes_received_total", ranked=frozenset({"post"}))
+COLLECT = Kind("collect", frozenset({"post"}), "collects_received_total", notifies=False)
+FOLLOW = Kind("follow", frozenset({"user"}), "followers_total", "following_total")
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
 
 

@@ -134,10 +134,11 @@ def _select_counters(kind: Kind, target_type: str, target_ids: Iterable[int]) ->
     of = f"{kind.name} {target_type}"
     return f"""
         (
-            SELECT IF({kind.sorted} = {kind.version}, 'sorted {of}', 'counter {of}'),
-                   target_id, {kind.total}, {kind.version}
-            FROM content_counter FORCE INDEX (PRIMARY)
+            SELECT IF(sorted_at > 0 AND sorted_at = version, 'sorted {of}', 'counter {of}'),
+                   target_id, total, version
+            FROM counter FORCE INDEX (PRIMARY)
             WHERE target_type = '{target_type}'
+              AND kind = '{kind.name}'
               AND target_id IN ({sql.render_ids(target_ids)})
         )
         """

@@ -22,13 +22,7 @@ from plaza.unread.mysql_store import GROUP_COLUMNS, group_of
 
 MAX_MARKED = 500
 MAX_COUNTED_ROWS = 50_000  # by one mark
-TOTAL_ROWS = """
-    COALESCE(CASE kind
-        WHEN 'like' THEN like_total
-        WHEN 'follow' THEN follow_total
-        ELSE comment_total
-    END, 0)
-    """
+TOTAL_ROWS = "COALESCE(counted.total, 0)"
 """SQL for about how many rows a group counts, from its counter."""
 
 
@@ -156,10 +150,11 @@ def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
     """Return the clauses of groups that did not notify after a sequence, that have a checkpoint up
     to it, or a later one of another list and few rows, which are counted."""
     where = f"""
-        FROM notification_group FORCE INDEX (by_state)
-        LEFT JOIN content_counter
-            ON  target_type = subject_type
-            AND target_id = subject_id
+        FROM notification_group AS g FORCE INDEX (by_state)
+        LEFT JOIN counter AS counted
+            ON  counted.target_type = g.subject_type
+            AND counted.target_id = g.subject_id
+            AND counted.kind = g.kind
         WHERE user_id = {user_id:d}
           AND is_open = 1
           AND (changed <= {at:d}
@@ -170,7 +165,7 @@ def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
     if keys is None:
         return where
     among = " OR ".join(
-        f"(kind = '{kind}' AND subject_type = '{subject_type}' AND subject_id = {subject_id:d})"
+        f"(g.kind = '{kind}' AND subject_type = '{subject_type}' AND subject_id = {subject_id:d})"
         for _, kind, subject_type, subject_id in keys
     )
     return f"{where} AND ({among or 'FALSE'})"
