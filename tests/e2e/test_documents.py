@@ -202,7 +202,7 @@ def test_the_guides_of_the_import_move_likes_exactly(
     subprocess.run(["bash", "-euc", script], cwd=tmp_path, check=True)
     guide("import-likes.md")
     of_post = "target_type = 'post' AND target_id = 6100101"
-    total = f"SELECT like_total FROM content_counter WHERE {of_post}"
+    total = f"SELECT total FROM counter WHERE {of_post} AND kind = 'like'"
     assert rows(total) == ((2,),)
     assert rows(
         "SELECT posts_total, likes_received_total FROM user_counter WHERE user_id = 6100001"

@@ -142,9 +142,9 @@ def test_rankings_equal_those_computed_in_mysql(
     def expected(window: str) -> list[tuple[int, int]]:
         if window == "all":
             result = rows(
-                "SELECT like_total, target_id FROM (SELECT like_total, target_id,"
-                " target_id AS post_id FROM content_counter WHERE target_type = 'post') AS k"
-                f"{LIVE} WHERE like_total > 0 ORDER BY like_total DESC, target_id DESC LIMIT 1000"
+                "SELECT total, post_id FROM (SELECT total, target_id AS post_id FROM counter"
+                " WHERE target_type = 'post' AND kind = 'like') AS k"
+                f"{LIVE} WHERE total > 0 ORDER BY total DESC, post_id DESC LIMIT 1000"
             )
         else:
             result = rows(

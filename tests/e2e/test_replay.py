@@ -111,7 +111,7 @@ def test_an_audit_reports_a_wrong_like_counter(stack: Stack, tmp_path: Path) -> 
     post = 7_000_001
     FILES.write(path, [Interaction(post, post, 4.0, 0)])
     replay(stack, path)
-    move = "UPDATE content_counter SET like_total = like_total + {} WHERE target_id = %s"
+    move = "UPDATE counter SET total = total + {} WHERE target_id = %s AND kind = 'like'"
     _execute(stack, move.format("1"), post)
     try:
         status, output = run(stack, "audit", "--json")

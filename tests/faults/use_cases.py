@@ -451,8 +451,8 @@ def _dead_orders(harness: Harness) -> None:
 def _drifted(harness: Harness) -> None:
     """Change a counter in MySQL directly."""
     harness.sql(
-        "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
-        " WHERE target_type = 'post' AND target_id = %s",
+        "UPDATE counter SET total = total + 1, version = version + 1"
+        " WHERE target_type = 'post' AND target_id = %s AND kind = 'like'",
         harness.ids["post_id"],
     )
 

@@ -169,10 +169,10 @@ def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]
 
 
 def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
-    """Return the total in content_counter, None without a row."""
+    """Return the total in MySQL, None without a row."""
     result = mysql.fetch_all(
-        f"SELECT {kind.total} FROM content_counter WHERE target_type = %s AND target_id = %s",
-        tuple(target),
+        "SELECT total FROM counter WHERE target_type = %s AND target_id = %s AND kind = %s",
+        (*target, kind.name),
     )
     return result[0][0] if result else None
 
@@ -195,11 +195,14 @@ def insert_rows(result: Sequence[tuple[Target, int, int, int]], kind: Kind = LIK
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         f" VALUES {values}"
     )
+    ranked = ", ".join(f"'{target_type}'" for target_type in kind.ranked) or "NULL"
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, {kind.total}, {kind.version})"
-        " SELECT target_type, target_id, SUM(state), COUNT(*) FROM reaction WHERE kind = %s"
-        f" GROUP BY target_type, target_id ON DUPLICATE KEY UPDATE {kind.total} ="
-        f" VALUES({kind.total}), {kind.version} = VALUES({kind.version})",
+        "INSERT INTO counter (target_type, target_id, kind, total, version, ranked)"
+        " SELECT target_type, target_id, kind, SUM(state), COUNT(*),"
+        f" IF(target_type IN ({ranked}), SUM(state), NULL)"
+        " FROM reaction WHERE kind = %s GROUP BY target_type, target_id"
+        " ON DUPLICATE KEY UPDATE total = VALUES(total), version = VALUES(version),"
+        " ranked = VALUES(ranked)",
         (kind.name,),
     )
 

@@ -90,7 +90,7 @@ def test_commits_that_redis_has_not_applied_are_no_drift(
 
 
 def test_a_wrong_counter_is_drift(liked: World) -> None:
-    mysql.write("UPDATE content_counter SET like_total = 9 WHERE target_id = %s", (POST.id,))
+    mysql.write("UPDATE counter SET total = 9 WHERE target_id = %s AND kind = 'like'", (POST.id,))
     report = audit()
     assert (report.counter, report.rows) == (9, 5)
     assert set(report.reasons) == {"counter", "total"}
@@ -242,7 +242,7 @@ def test_an_admin_reads_the_audit(liked: World) -> None:
         ("collect", "post", "agrees"),
         ("follow", "user", "not-loaded"),
     ]
-    mysql.write("UPDATE content_counter SET like_total = 4 WHERE target_id = %s", (POST.id,))
+    mysql.write("UPDATE counter SET total = 4 WHERE target_id = %s AND kind = 'like'", (POST.id,))
     _, body = ask("reconciliation.get_audit_of_targets", OPS)
     assert (body["items"][0]["state"], body["totals"]["differing"]) == ("differs", 1)
 
