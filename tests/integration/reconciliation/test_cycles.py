@@ -92,7 +92,11 @@ def dirty() -> list[tuple[str, int]]:
 # ---------------------------------------------------------------- quotas
 
 
-def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
+def test_a_round_of_shares_compares_everything_in_28_days(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A step that has both counters of the last post is the last one.
+    monkeypatch.setattr(mysql_counts, "_MAX_COUNTERS", 2)
     compared = []
     damage(POSTS[-1], "collect")
     for _ in range(28):
@@ -106,6 +110,16 @@ def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
     assert report.repaired == report.differing == 1
     assert cursor() == "", "the cycle has ended"
     assert mysql_cycles.read_cycles()["targets:post"].ended_s == 0
+
+
+def test_a_quota_is_of_targets_with_any_number_of_counters(world: World) -> None:
+    before = mysql_counts.estimate_targets("post", 0)
+    for post in POSTS:
+        damage(post, "collect")
+        damage(post, "comment")
+    assert before / 2 < mysql_counts.estimate_targets("post", 0) < before * 2
+    assert mysql_counts.estimate_targets("post", POSTS[-1]) <= 1
+    assert run(world).tally.targets <= 4
 
 
 def test_the_next_round_begins_with_the_run_after_the_last_quota(world: World) -> None:
