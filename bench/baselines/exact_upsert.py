@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions.model import KINDS, ReactionEvent
+from plaza.reactions.kinds import KINDS
+from plaza.reactions.model import ReactionEvent
 
 TABLES = (
     "CREATE TABLE exact_upsert LIKE reaction",

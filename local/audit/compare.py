@@ -212,7 +212,7 @@ def count_rows(record: MysqlState) -> dict[int, Counter[str]]:
         if kind is None:  # no counter counts this kind; find_drift reports it
             continue
         owner_id = target.id if target.type == "user" else record.authors.get(target)
-        if owner_id is not None:
+        if owner_id is not None and kind.received:
             count(owner_id, kind.received, len(actors))
         if kind.given is not None:
             for actor_id in actors:

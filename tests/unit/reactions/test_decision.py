@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from plaza.counters import CounterKey, TargetCounter
 from plaza.infra.mysql import mysql
 from plaza.reactions import notification_moves, persist
-from plaza.reactions.model import (
-    KINDS,
-    ReactionEvent,
-    ReactionKey,
-    ReactionRow,
-    group_events,
-)
+from plaza.reactions.kinds import KINDS
+from plaza.reactions.model import ReactionEvent, ReactionKey, ReactionRow, group_events
 from plaza.reactions.persist import Decision, Stored
 from plaza.unread import GroupKey, Move, moves
 

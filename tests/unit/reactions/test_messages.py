@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import UnknownProtocol
-from plaza.reactions.model import KINDS, LIKE, MAX_ID, Commit, ReactionKey, Target
+from plaza.reactions.kinds import KINDS, LIKE
+from plaza.reactions.model import MAX_ID, Commit, ReactionKey, Target
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REBUILDS, BloomBuildStep, Unacknowledged
 from tests.unit.reactions.test_model import json_values
 

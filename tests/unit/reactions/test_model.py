@@ -15,8 +15,8 @@ from plaza import counters
 from plaza.counters.model import USER_COLUMNS
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import Unavailable, UnknownProtocol
+from plaza.reactions.kinds import KINDS
 from plaza.reactions.model import (
-    KINDS,
     MAX_ID,
     MAX_ROWS,
     MAX_VERSION_US,

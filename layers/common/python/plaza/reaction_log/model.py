@@ -19,7 +19,7 @@ DAYS_BACK = 60  # rows in the catch-all partition get partitions by day back to 
 POSTS = "posts_total"
 TARGET_KINDS = (*KINDS, COMMENT)
 USER_COLUMNS = (
-    *(kind.received for kind in KINDS.values()),
+    *(kind.received for kind in KINDS.values() if kind.received),
     *(kind.given for kind in KINDS.values() if kind.given),
     POSTS,
 )

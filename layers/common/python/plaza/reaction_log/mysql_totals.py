@@ -96,8 +96,8 @@ def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int])
         args * 2,
     )
     for user_id, kind, total in cursor:
-        if kind in KINDS:
-            add(user_id, KINDS[kind].received, total)
+        if kind in KINDS and (received := KINDS[kind].received):
+            add(user_id, received, total)
     where, args = _of_user(scope, "actor_id")
     cursor.execute(
         f"""

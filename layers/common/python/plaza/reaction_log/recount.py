@@ -91,7 +91,7 @@ class LatestEvents:
                 on = sum(value & 1 for value in actors.values())
                 counted[CounterKey(Target(of, target_id), name)] = on
                 owner = target_id if of == "user" else authors.get((of, target_id))
-                if owner is not None:
+                if owner is not None and kind.received:
                     counted[CounterKey(Target("user", owner), kind.received)] += on
                 if kind.given:
                     for actor, value in actors.items():

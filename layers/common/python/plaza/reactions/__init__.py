@@ -7,7 +7,8 @@ and ``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``
 ``model`` for the other types.
 """
 
-from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target
+from plaza.reactions.kinds import COLLECT, FOLLOW, KINDS, LIKE, Kind
+from plaza.reactions.model import Target
 
 __all__ = [
     "COLLECT",

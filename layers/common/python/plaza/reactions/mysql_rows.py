@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.reactions.kinds import Kind
 from plaza.reactions.model import (
     EventGroups,
-    Kind,
     ReactedTarget,
     ReactionKey,
     ReactionRow,

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.reactions.model import Kind, ReactionKey, ReactionRow, Size, Snapshot, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import ReactionKey, ReactionRow, Size, Snapshot, Target
 from plaza.reactions.mysql_rows import EPOCH_NOW, read_rows
 from plaza.reactions.mysql_sorted_lists import select_rows
 

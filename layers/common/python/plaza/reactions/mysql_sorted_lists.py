@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import MAX_ID
-from plaza.reactions.model import KINDS, Kind, Target
+from plaza.reactions.kinds import KINDS, Kind
+from plaza.reactions.model import Target
 
 SortedEntry = tuple[str, int, str, int, int, int]
 """A row of ``sorted_reaction``: type and id of the target, kind, state, version, actor."""

@@ -27,9 +27,8 @@ from plaza.reactions import (
     term_guard,
 )
 from plaza.reactions.acknowledgement import Applied, PersistedBatch, acknowledge
+from plaza.reactions.kinds import FOLLOW, KINDS
 from plaza.reactions.model import (
-    FOLLOW,
-    KINDS,
     MAX_ROWS,
     Commit,
     CounterChange,
@@ -392,7 +391,7 @@ def _sum_totals(
             key = (*target, kind.name)
             total, version, is_ranked = of_targets.get(key, (0, 0, target.type in kind.ranked))
             of_targets[key] = CounterDelta(total + change.delta, version + 1, is_ranked)
-            if change.delta and target in owners:
+            if change.delta and kind.received and target in owners:
                 of_user = of_users.setdefault((owners[target],), defaultdict(int))
                 of_user[kind.received] += change.delta
             if kind.given:

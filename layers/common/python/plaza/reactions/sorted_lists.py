@@ -14,12 +14,11 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.reactions import mysql_sorted_lists
+from plaza.reactions.kinds import KINDS, Kind
 from plaza.reactions.model import (
-    KINDS,
     MAX_UNSORTED,
     Commit,
     CounterChange,
-    Kind,
     ReactionKey,
     ReactionRow,
     Target,

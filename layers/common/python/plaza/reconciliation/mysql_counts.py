@@ -28,9 +28,11 @@ MAX_RELATIONS = 50_000
 _MAX_COUNTERS = 10_000
 _MAX_TEXTS = 2_000
 _SAMPLED = 1_000
-_RECEIVED = [kind.received for kind in KINDS.values() if not kind.given]
+_RECEIVED = [kind.received for kind in KINDS.values() if kind.received and not kind.given]
 _CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
-_REACTIONS = ", ".join(f"'{name}'" for name, kind in KINDS.items() if "user" not in kind.targets)
+_REACTIONS = ", ".join(
+    f"'{name}'" for name, kind in KINDS.items() if kind.received and not kind.given
+)
 _GIVEN = ", ".join(f"'{name}'" for name, kind in KINDS.items() if kind.given)
 _COUNTER = "counter "  # begins the first column of a row of ``counter``, before its kind
 _MOD = 1_000_000_000
