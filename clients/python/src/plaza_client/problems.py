@@ -38,6 +38,10 @@ class CodeRefused(ProblemError, slug="code-refused"):
     """Sign-in code refused (401)."""
 
 
+class Conflict(ProblemError, slug="conflict"):
+    """Conflict (409)."""
+
+
 class EventsGone(ProblemError, slug="events-gone"):
     """Events gone (410)."""
 

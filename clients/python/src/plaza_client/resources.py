@@ -100,6 +100,30 @@ class CommentsResource:
             ),
         )
 
+    def uncollect(self, comment_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Remove a comment from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "DELETE",
+                "/comments/{comment_id}/collects/me",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
+    def collect(self, comment_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a comment."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "PUT",
+                "/comments/{comment_id}/collects/me",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
     def list_likers(
         self,
         comment_id: str,
@@ -865,6 +889,30 @@ class ReviewsResource:
             ),
         )
 
+    def uncollect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Remove a review from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "DELETE",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
+            ),
+        )
+
+    def collect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a review."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "PUT",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
+            ),
+        )
+
     def list_likers(
         self,
         review_id: str,
@@ -1222,6 +1270,75 @@ class ShopsResource:
         )
 
 
+class TargetsResource:
+    def __init__(self, client: Resources) -> None:
+        self._client = client
+
+    def list_reactions(
+        self,
+        target_type: str,
+        target_id: str,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["earliest", "latest"] | None = None,
+        **options: Unpack[Options],
+    ) -> Listed[models.LikerPage, models.Liker]:
+        """List the users who reacted to a target."""
+        return cast(
+            "Listed[models.LikerPage, models.Liker]",
+            self._client._list(
+                "/targets/{target_type}/{target_id}/reactions/{kind}",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                query={"limit": limit, "cursor": cursor, "order": order},
+                options=options,
+            ),
+        )
+
+    def remove_reaction(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take back a reaction."""
+        return cast(
+            "models.ReactionResponse",
+            self._client._call(
+                "DELETE",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    def get_reaction(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionState:
+        """Get the caller's reaction to a target."""
+        return cast(
+            "models.ReactionState",
+            self._client._call(
+                "GET",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    def set_reaction(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target."""
+        return cast(
+            "models.ReactionResponse",
+            self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+
 class TotalsResource:
     def __init__(self, client: Resources) -> None:
         self._client = client
@@ -1381,6 +1498,26 @@ class UsersResource:
         return cast(
             "models.PushResponse",
             self._client._call("PUT", "/users/me/push", body=body, options=options),
+        )
+
+    def list_my_reactions(
+        self,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        expand: Literal["post", "target"] | None = None,
+        **options: Unpack[Options],
+    ) -> Listed[models.ReactionListItemPage, models.ReactionListItem]:
+        """List the texts to which the caller reacted."""
+        return cast(
+            "Listed[models.ReactionListItemPage, models.ReactionListItem]",
+            self._client._list(
+                "/users/me/reactions/{kind}",
+                parameters={"kind": kind},
+                query={"limit": limit, "cursor": cursor, "expand": expand},
+                options=options,
+            ),
         )
 
     def list_my_sessions(
@@ -1831,6 +1968,10 @@ class Resources(ABC):
         return ShopsResource(self)
 
     @property
+    def targets(self) -> TargetsResource:
+        return TargetsResource(self)
+
+    @property
     def totals(self) -> TotalsResource:
         return TotalsResource(self)
 
@@ -1927,6 +2068,32 @@ class AsyncCommentsResource:
             await self._client._call(
                 "GET",
                 "/comments/{comment_id}",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
+    async def uncollect(
+        self, comment_id: str, **options: Unpack[Options]
+    ) -> models.CollectResponse:
+        """Remove a comment from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "DELETE",
+                "/comments/{comment_id}/collects/me",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
+    async def collect(self, comment_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a comment."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "PUT",
+                "/comments/{comment_id}/collects/me",
                 parameters={"comment_id": comment_id},
                 options=options,
             ),
@@ -2719,6 +2886,30 @@ class AsyncReviewsResource:
             ),
         )
 
+    async def uncollect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Remove a review from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "DELETE",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
+            ),
+        )
+
+    async def collect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a review."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "PUT",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
+            ),
+        )
+
     def list_likers(
         self,
         review_id: str,
@@ -3079,6 +3270,75 @@ class AsyncShopsResource:
         )
 
 
+class AsyncTargetsResource:
+    def __init__(self, client: AsyncResources) -> None:
+        self._client = client
+
+    def list_reactions(
+        self,
+        target_type: str,
+        target_id: str,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["earliest", "latest"] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncListed[models.LikerPage, models.Liker]:
+        """List the users who reacted to a target."""
+        return cast(
+            "AsyncListed[models.LikerPage, models.Liker]",
+            self._client._list(
+                "/targets/{target_type}/{target_id}/reactions/{kind}",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                query={"limit": limit, "cursor": cursor, "order": order},
+                options=options,
+            ),
+        )
+
+    async def remove_reaction(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take back a reaction."""
+        return cast(
+            "models.ReactionResponse",
+            await self._client._call(
+                "DELETE",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    async def get_reaction(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionState:
+        """Get the caller's reaction to a target."""
+        return cast(
+            "models.ReactionState",
+            await self._client._call(
+                "GET",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    async def set_reaction(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target."""
+        return cast(
+            "models.ReactionResponse",
+            await self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+
 class AsyncTotalsResource:
     def __init__(self, client: AsyncResources) -> None:
         self._client = client
@@ -3244,6 +3504,26 @@ class AsyncUsersResource:
         return cast(
             "models.PushResponse",
             await self._client._call("PUT", "/users/me/push", body=body, options=options),
+        )
+
+    def list_my_reactions(
+        self,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        expand: Literal["post", "target"] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncListed[models.ReactionListItemPage, models.ReactionListItem]:
+        """List the texts to which the caller reacted."""
+        return cast(
+            "AsyncListed[models.ReactionListItemPage, models.ReactionListItem]",
+            self._client._list(
+                "/users/me/reactions/{kind}",
+                parameters={"kind": kind},
+                query={"limit": limit, "cursor": cursor, "expand": expand},
+                options=options,
+            ),
         )
 
     def list_my_sessions(
@@ -3697,6 +3977,10 @@ class AsyncResources(ABC):
     @property
     def shops(self) -> AsyncShopsResource:
         return AsyncShopsResource(self)
+
+    @property
+    def targets(self) -> AsyncTargetsResource:
+        return AsyncTargetsResource(self)
 
     @property
     def totals(self) -> AsyncTotalsResource:

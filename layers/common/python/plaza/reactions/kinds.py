@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,5 +132,14 @@ def _parse_kind(name: str, fields: Any, types: frozenset[str]) -> Kind:
     return Kind(name, frozenset(targets), is_public=actors == "public", is_closed=is_closed)
 
 
+def kinds_of(target_type: str) -> Sequence[Kind]:
+    """Return the kinds that targets of a type take, in the order of their declaration."""
+    return _OF_TYPE.get(target_type, ())
+
+
 # Read when the module is loaded: each route and key pattern iterates over it.
 KINDS: Mapping[str, Kind] = declare((*BUILT_IN, *parse_kinds(os.environ.get(SETTING, ""))))
+_OF_TYPE = {
+    target_type: tuple(kind for kind in KINDS.values() if target_type in kind.targets)
+    for target_type in sorted({of for kind in KINDS.values() for of in kind.targets})
+}
