@@ -43,6 +43,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--port", type=int, default=0, help="port of the HTTP API (default: a free one)"
     )
     add_flag(sub, "--no-demo", "do not play the demo crowd, which plays on empty stores")
+    sub.add_argument(
+        "--kinds",
+        default="",
+        metavar="JSON",
+        help='kinds of reactions that it adds: {"bookmark": {"targets": ["post"]}}',
+    )
     add_flag(sub, "--detach", "return when the stack runs")
     add_flag(
         sub,

@@ -20,6 +20,8 @@ from cli.output import show_step
 from cli.paths import CommandError
 from local.stack.servers import connect_mysql
 from local.stack.stack import REQUIRED_PROCESSES, Stack, StackNotRunning
+from plaza.infra.runtime.settings import BadSettings
+from plaza.reactions.kinds import parse_kinds
 
 PHONE = "+14155550123"  # reserved for fiction
 
@@ -32,6 +34,10 @@ console = Console(highlight=False)
 def main(args: argparse.Namespace) -> int:
     """Start, play the demo crowd on empty stores, and wait. Returns 1 when a required part died."""
     stack = Stack(args.dir)
+    try:
+        parse_kinds(args.kinds)
+    except BadSettings as error:
+        raise CommandError(str(error)) from None
     for signum in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal, too, is an orderly end
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler)
@@ -41,6 +47,7 @@ def main(args: argparse.Namespace) -> int:
         attached=not args.detach,
         keep=not args.redis_cluster,
         redis_cluster=args.redis_cluster,
+        parameters={"Kinds": args.kinds or "{}"},
         step=show_step,
     )
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
+from cli.parameters import render_parameter
 from cli.paths import ALARMS, LAMBDA_PYTHON, ROOT, RUNTIME, TOOLS, CommandError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_source import EventSource
@@ -187,7 +188,7 @@ def deploy_template(
         TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
         "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
         "--s3-bucket", BUCKET, "--no-progressbar",
-        "--parameter-overrides", *(f'{name}="{value}"' for name, value in given.items()),
+        "--parameter-overrides", *map(render_parameter, given.items()),
     ]  # fmt: skip
     run_command(
         "sam deploy",
