@@ -846,6 +846,70 @@ class ReactionsResource:
             self._client._call("POST", "/reactions/query", body=body, options=options),
         )
 
+    def list(
+        self,
+        target_type: str,
+        target_id: str,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["earliest", "latest"] | None = None,
+        **options: Unpack[Options],
+    ) -> Listed[models.LikerPage, models.Liker]:
+        """List the users who reacted to a target."""
+        return cast(
+            "Listed[models.LikerPage, models.Liker]",
+            self._client._list(
+                "/targets/{target_type}/{target_id}/reactions/{kind}",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                query={"limit": limit, "cursor": cursor, "order": order},
+                options=options,
+            ),
+        )
+
+    def remove(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take back a reaction."""
+        return cast(
+            "models.ReactionResponse",
+            self._client._call(
+                "DELETE",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    def get(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionState:
+        """Get the caller's reaction to a target."""
+        return cast(
+            "models.ReactionState",
+            self._client._call(
+                "GET",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    def set(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target."""
+        return cast(
+            "models.ReactionResponse",
+            self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
 
 class ReportsResource:
     def __init__(self, client: Resources) -> None:
@@ -1265,75 +1329,6 @@ class ShopsResource:
                 "/shops/{shop_id}/vouchers",
                 parameters={"shop_id": shop_id},
                 query={"limit": limit, "cursor": cursor},
-                options=options,
-            ),
-        )
-
-
-class TargetsResource:
-    def __init__(self, client: Resources) -> None:
-        self._client = client
-
-    def list_reactions(
-        self,
-        target_type: str,
-        target_id: str,
-        kind: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["earliest", "latest"] | None = None,
-        **options: Unpack[Options],
-    ) -> Listed[models.LikerPage, models.Liker]:
-        """List the users who reacted to a target."""
-        return cast(
-            "Listed[models.LikerPage, models.Liker]",
-            self._client._list(
-                "/targets/{target_type}/{target_id}/reactions/{kind}",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
-                query={"limit": limit, "cursor": cursor, "order": order},
-                options=options,
-            ),
-        )
-
-    def remove_reaction(
-        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
-    ) -> models.ReactionResponse:
-        """Take back a reaction."""
-        return cast(
-            "models.ReactionResponse",
-            self._client._call(
-                "DELETE",
-                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
-                options=options,
-            ),
-        )
-
-    def get_reaction(
-        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
-    ) -> models.ReactionState:
-        """Get the caller's reaction to a target."""
-        return cast(
-            "models.ReactionState",
-            self._client._call(
-                "GET",
-                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
-                options=options,
-            ),
-        )
-
-    def set_reaction(
-        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
-    ) -> models.ReactionResponse:
-        """React to a target."""
-        return cast(
-            "models.ReactionResponse",
-            self._client._call(
-                "PUT",
-                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
                 options=options,
             ),
         )
@@ -1966,10 +1961,6 @@ class Resources(ABC):
     @property
     def shops(self) -> ShopsResource:
         return ShopsResource(self)
-
-    @property
-    def targets(self) -> TargetsResource:
-        return TargetsResource(self)
 
     @property
     def totals(self) -> TotalsResource:
@@ -2843,6 +2834,70 @@ class AsyncReactionsResource:
             await self._client._call("POST", "/reactions/query", body=body, options=options),
         )
 
+    def list(
+        self,
+        target_type: str,
+        target_id: str,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["earliest", "latest"] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncListed[models.LikerPage, models.Liker]:
+        """List the users who reacted to a target."""
+        return cast(
+            "AsyncListed[models.LikerPage, models.Liker]",
+            self._client._list(
+                "/targets/{target_type}/{target_id}/reactions/{kind}",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                query={"limit": limit, "cursor": cursor, "order": order},
+                options=options,
+            ),
+        )
+
+    async def remove(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take back a reaction."""
+        return cast(
+            "models.ReactionResponse",
+            await self._client._call(
+                "DELETE",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    async def get(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionState:
+        """Get the caller's reaction to a target."""
+        return cast(
+            "models.ReactionState",
+            await self._client._call(
+                "GET",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    async def set(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target."""
+        return cast(
+            "models.ReactionResponse",
+            await self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
 
 class AsyncReportsResource:
     def __init__(self, client: AsyncResources) -> None:
@@ -3265,75 +3320,6 @@ class AsyncShopsResource:
                 "/shops/{shop_id}/vouchers",
                 parameters={"shop_id": shop_id},
                 query={"limit": limit, "cursor": cursor},
-                options=options,
-            ),
-        )
-
-
-class AsyncTargetsResource:
-    def __init__(self, client: AsyncResources) -> None:
-        self._client = client
-
-    def list_reactions(
-        self,
-        target_type: str,
-        target_id: str,
-        kind: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        order: Literal["earliest", "latest"] | None = None,
-        **options: Unpack[Options],
-    ) -> AsyncListed[models.LikerPage, models.Liker]:
-        """List the users who reacted to a target."""
-        return cast(
-            "AsyncListed[models.LikerPage, models.Liker]",
-            self._client._list(
-                "/targets/{target_type}/{target_id}/reactions/{kind}",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
-                query={"limit": limit, "cursor": cursor, "order": order},
-                options=options,
-            ),
-        )
-
-    async def remove_reaction(
-        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
-    ) -> models.ReactionResponse:
-        """Take back a reaction."""
-        return cast(
-            "models.ReactionResponse",
-            await self._client._call(
-                "DELETE",
-                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
-                options=options,
-            ),
-        )
-
-    async def get_reaction(
-        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
-    ) -> models.ReactionState:
-        """Get the caller's reaction to a target."""
-        return cast(
-            "models.ReactionState",
-            await self._client._call(
-                "GET",
-                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
-                options=options,
-            ),
-        )
-
-    async def set_reaction(
-        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
-    ) -> models.ReactionResponse:
-        """React to a target."""
-        return cast(
-            "models.ReactionResponse",
-            await self._client._call(
-                "PUT",
-                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
-                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
                 options=options,
             ),
         )
@@ -3977,10 +3963,6 @@ class AsyncResources(ABC):
     @property
     def shops(self) -> AsyncShopsResource:
         return AsyncShopsResource(self)
-
-    @property
-    def targets(self) -> AsyncTargetsResource:
-        return AsyncTargetsResource(self)
 
     @property
     def totals(self) -> AsyncTotalsResource:
