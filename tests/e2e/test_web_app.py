@@ -25,6 +25,7 @@ from tests.support.node import needs_npm_packages
 pytestmark = [needs_npm_packages, needs_browser]
 _ids = count(6_800_001)
 LIKE = re.compile("^Like ")
+COLLECT = re.compile("^Collect ")
 
 
 @pytest.fixture
@@ -125,10 +126,45 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     assert len(held) == 1
     held.pop().continue_()
     page.unroute(f"**/posts/{post_id}/likes/me")
-    page.get_by_role("button", name=re.compile("^Collect ")).click()
+    page.get_by_role("button", name=COLLECT).click()
     read = f"/posts/{post_id}"
     wait_until("both are stored", lambda: totals_of(client("GET", read).json) == (1, 1))
     expect(like).to_have_text("Like1")
+    app.check_accessibility()
+
+
+def test_an_added_kind_has_one_button_which_shows_its_name(
+    open_app: OpenApp, writer: tuple[int, Client]
+) -> None:
+    """Given an API that adds the kind bookmark."""
+    writer_id, client = writer
+    post_id = write_post(client, "The quiet bay")
+    app = open_app("/", writer_id)
+    page = app.page
+    sent: list[str] = []
+
+    def add_kind(route: Route) -> None:
+        response = route.fetch()
+        post = response.json()
+        post["reactions"]["bookmark"] = {"total": 4, "at": "1b", "mine": False}
+        route.fulfill(response=response, json=post)
+
+    def react(route: Route) -> None:
+        sent.append(route.request.method)
+        answer = {"on": True, "total": 5, "at": "1c", "changed": True, "exact": True}
+        route.fulfill(json=answer, headers={"access-control-allow-origin": "*"})
+
+    page.route(f"**/posts/{post_id}", add_kind)
+    page.route(f"**/targets/post/{post_id}/reactions/bookmark/me", react)
+    app.open(f"/posts/{post_id}")
+    bookmark = page.get_by_role("button", name=re.compile("^Bookmark "))
+    expect(bookmark).to_have_text("Bookmark4")
+    expect(bookmark).to_have_attribute("title", "Reaction: Bookmark")
+    bookmark.click()
+    expect(bookmark).to_have_text("Bookmark5")
+    expect(bookmark).to_have_attribute("aria-pressed", "true")
+    wait_until("the bookmark is sent", lambda: sent == ["PUT"])
+    expect(page.locator("article.whole .reaction")).to_have_count(3)
     app.check_accessibility()
 
 
@@ -171,6 +207,8 @@ def test_a_post_has_comments_and_likers(
     remark = page.get_by_role("article").filter(has_text="I was there!")
     remark.get_by_role("button", name=LIKE).click()
     expect(remark.get_by_role("button", name=LIKE)).to_have_text("Like1")
+    remark.get_by_role("button", name=COLLECT).click()
+    expect(remark.get_by_role("button", name=COLLECT)).to_have_text("Collect1")
     app.check_accessibility()
     page.get_by_role("button", name="Likers").click()
     expect(page.get_by_role("listitem").filter(has_text="Grace")).to_be_visible()
@@ -276,6 +314,8 @@ def test_shops_are_found_around_a_place_and_reviewed(open_app: OpenApp, admin: C
     expect(review.get_by_role("img", name="4 of 5")).to_be_visible()
     review.get_by_role("button", name=LIKE).click()
     expect(review.get_by_role("button", name=LIKE)).to_have_text("Like1")
+    review.get_by_role("button", name=COLLECT).click()
+    expect(review.get_by_role("button", name=COLLECT)).to_have_text("Collect1")
     assert admin("GET", f"/shops/{shop_id}/reviews").json["items"][0]["score"] == 4
     app.check_accessibility()
 

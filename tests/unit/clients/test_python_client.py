@@ -609,9 +609,13 @@ def test_the_code_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)
-    assert len(blocks) == 5
-    assert {"posts.like", "feed.list_posts", "posts.create", "vouchers.place_order"} <= {
-        *transport.names
-    }
+    assert len(blocks) == 6
+    assert {
+        "posts.like",
+        "reactions.set",
+        "feed.list_posts",
+        "posts.create",
+        "vouchers.place_order",
+    } <= {*transport.names}
     signed = names["webhook"].sign(b"{}", "msg_1")
     assert [names["receive"](body, signed) for body in (b"{}", b"{ }")] == [204, 400]
