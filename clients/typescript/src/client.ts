@@ -77,7 +77,7 @@ export interface Followable {
   exact?: boolean;
 }
 
-/** A target, and what a read returned of the reactions to it. */
+/** A target with the reactions that a read returned. */
 export interface Reactable extends LiveRef {
   reactions?: Record<string, { total: number; at: string | null; mine?: boolean | null }>;
   exact?: boolean;

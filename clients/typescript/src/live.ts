@@ -8,7 +8,7 @@ export interface LiveTotals {
   collects?: number;
   followers?: number;
   comments?: number;
-  /** Kind, such as `like` or one of the deployment -> its total. */
+  /** Kind, such as `like` or an added one -> its total. */
   reactions?: Record<string, number>;
   /** Two reads failed in sequence, or the screen is offline. */
   stale: boolean;

@@ -1,9 +1,6 @@
 /** The newest totals that any answer of this client had, ordered by their tokens. */
 
-/**
- * A total of a target that screens show: that of a kind of the deployment has the name of the kind. `comments`
- * has no token: of it the last answer counts.
- */
+/** A total of a target that screens show; an added kind has its own name. `comments` has no token: the last answer counts. */
 export type TotalName = "likes" | "collects" | "followers" | "comments" | (string & {});
 
 export interface LiveRef {
@@ -40,7 +37,7 @@ export function nameOf(kind: string): TotalName {
   return BUILT_IN.get(kind) ?? kind;
 }
 
-/** Returns what an object of the API has of a total, and its order token. */
+/** Returns a total of an API object, and its order token; null where the object has none. */
 export function totalIn(item: object, name: string, token = `${name}_at`): { total: number | null; at: string | null } {
   const fields = item as Record<string, unknown>;
   const [total, at] = [fields[name], fields[token]];

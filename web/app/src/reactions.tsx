@@ -31,7 +31,7 @@ const NAMED_KINDS = ["like", "collect", "follow"];
 
 interface ReactionProps {
   label: string;
-  /** What tells more than the label; with it the label is visible. */
+  /** The tooltip; with one the label is visible. */
   title?: string;
   icon: IconName;
   make: () => Reaction;
