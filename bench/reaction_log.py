@@ -114,8 +114,8 @@ def _fill(count: int, day: str) -> None:
         mysql.write(
             "INSERT INTO reaction_log"
             " (target_type, target_id, kind, actor_id, version, state, change_by, total,"
-            f" db_version, create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq,"
-            f" 1, 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
+            f" db_version, create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq,"
+            f" {since} + seq, 1, 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
         )
     mysql.write(
         "INSERT INTO reaction_log"
