@@ -193,9 +193,9 @@ def test_the_number_of_statements_does_not_grow_with_a_transaction(plaza: World)
         lambda cursor: counters.lock_content(cursor, [Target("post", 11), *followed])
     )
     refresh.read()  # a new process asks MySQL for the switches, once
-    persist.save([*(follow(1, n) for n in range(1, 8)), make_event(9, at=9)])  # first groups
+    persist.save([*(follow(8, n) for n in range(1, 8)), make_event(9, at=9)])  # first groups
     costs = set()
-    for n, size in enumerate((1, 10, persist.EVENTS_PER_TRANSACTION), 1):
+    for n, size in enumerate((1, 10, persist.EVENTS_PER_TRANSACTION - 1), 1):
         batch = [follow(n * 10_000 + actor, actor % 7 + 1) for actor in range(11, 11 + size)]
         before = statements()
         persist.save([*batch, make_event(n, at=n)])
