@@ -143,9 +143,9 @@ def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
     )
     rows(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, total, db_version,"
         " create_date)"
-        " SELECT target_type, target_id, kind, actor_id, version, 1, 1, 1, '1970-01-01'"
+        " SELECT target_type, target_id, kind, actor_id, version, 1, 1, 1, 1, '1970-01-01'"
         " FROM reaction WHERE actor_id = %s",
         actor_id,
     )

@@ -187,7 +187,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the time of a load is MySQL's": Mutation(
         "HYDRATE",
-        "'loaded', ARGV[10]",
+        "'loaded', ARGV[9]",
         "'loaded', string.format('%d', time[1] * 1000000 + time[2])",
         ("clock back",),
     ),

@@ -223,9 +223,9 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     )
     account.take_back()
     plaza.queues.drain()
-    mysql.write("INSERT INTO unread_counter (user_id) VALUES (%s)", (account.id,))
+    mysql.write("INSERT IGNORE INTO unread_counter (user_id) VALUES (%s)", (account.id,))
     mysql.write(
-        "INSERT INTO notification_group (user_id, kind, subject_type, subject_id, fresh,"
+        "INSERT IGNORE INTO notification_group (user_id, kind, subject_type, subject_id, fresh,"
         " read_sequence,"
         " changed, shown_sequence, fresh_after, is_open, changed_at, changed_on)"
         " VALUES (%s, 'like', 'post', %s, 0, 0, 0, 0, 0, 0, NOW(), CURDATE())",

@@ -329,7 +329,8 @@ def test_a_session_that_a_failover_restored_ends_within_a_minute_of_use(
     old = redis.execute("GET", session_key(sha_of(token)))
     session_end.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
-    session = redis_sessions.SESSION.decode(old)
+    session = redis_sessions.read(sha_of(token))
+    assert session is not None
     redis_sessions.store(sha_of(token), session._replace(checked_at_s=session.checked_at_s - 61))
     assert session_lookup.find_session(token) is None
     assert session_lookup.find_session(token) is None

@@ -148,8 +148,8 @@ def append_like(cursor: Cursor, actor_id: int) -> None:
     mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK])
     cursor.execute(
         "INSERT INTO reaction_log (target_type, target_id, kind, actor_id, version, state,"
-        " change_by, db_version, create_date) VALUES ('post', 11, 'like', %s, %s, 1, 1, 1,"
-        " UTC_DATE())",
+        " change_by, total, db_version, create_date)"
+        " VALUES ('post', 11, 'like', %s, %s, 1, 1, 1, 1, UTC_DATE())",
         (actor_id, NOW_US + actor_id),
     )
 

@@ -26,7 +26,7 @@ from tests.support.content_api import as_another_process, counting_work
 from tests.support.content_api import ask as ask_any
 from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World, forget
-from tests.support.stores import add_users
+from tests.support.stores import ORDER_TOKEN, add_users
 
 SetUp = Callable[..., None]
 ME = 7
@@ -76,9 +76,9 @@ def test_an_item_has_all_fields_of_a_preview(world: World) -> None:
         "hidden": False,
         "author": {"id": "11", "nickname": item["author"]["nickname"], "avatar": None},
         "likes": 2,
-        "likes_at": None,
+        "likes_at": ORDER_TOKEN,
         "collects": 1,
-        "collects_at": None,
+        "collects_at": ORDER_TOKEN,
         "comments": 0,
         "viewers": 0,
         "mine": {"liked": True, "collected": False},

@@ -30,7 +30,7 @@ from tests.support.failures import failing
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
-from tests.support.stores import counter, explain, insert_rows, wait_for
+from tests.support.stores import ORDER_TOKEN, counter, explain, insert_rows, wait_for
 
 ME, ADA, MISSING_USER = 7, 8, 404
 BASE_US = 1_700_000_000_000_000
@@ -85,12 +85,12 @@ def holds(actor_id: int = ME) -> list[str]:
 
 
 def test_a_follow_is_counted_and_an_unfollow_uncounts_it(world: World) -> None:
-    on = {"following": True, "followers": 1, "followers_at": None, "changed": True}
+    on = {"following": True, "followers": 1, "followers_at": ORDER_TOKEN, "changed": True}
     assert ask("follows.follow_user", "api/follows") == (200, on)
     assert ask("follows.follow_user", "api/follows") == (200, on | {"changed": False})
     world.queues.drain()
     assert (followed(), total(), counter(user(ADA), FOLLOW), holds()) == ({ADA}, 1, 1, [])
-    off = {"following": False, "followers": 0, "followers_at": None, "changed": True}
+    off = {"following": False, "followers": 0, "followers_at": ORDER_TOKEN, "changed": True}
     assert ask("follows.unfollow_user", "api/follows") == (200, off)
     assert ask("follows.unfollow_user", "api/follows") == (200, off | {"changed": False})
     world.queues.drain()

@@ -21,7 +21,7 @@ from plaza.reactions import LIKE, queries, react
 from plaza.reactions.model import Count, ReactionUndecided
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
-from tests.support.stores import POST, meta, outbox, recent
+from tests.support.stores import POST, meta, outbox, read_counts, recent
 
 SetUp = Callable[..., None]
 Commands = list[tuple[str, ...]]
@@ -159,7 +159,7 @@ def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_decided_agai
                 react.react(LIKE, POST, 8, True)
     assert react.react(LIKE, POST, 8, True).total == 2
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
+    assert read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
@@ -182,7 +182,7 @@ def test_older_data_of_a_restarted_redis_are_replaced(
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
     for actor in on:
-        assert queries.read_counts([(LIKE, POST)], actor) == ([Count(len(on), True)], True)
+        assert read_counts([(LIKE, POST)], actor) == ([Count(len(on), True)], True)
     assert meta()["term"] != term
     assert (outbox(), recent()) == ({}, on)
     assert react.react(LIKE, POST, 8, False).total == len(on) - 1
@@ -199,9 +199,9 @@ def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
     other_redis.kill()
     other_redis.start()
     forget()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(1, False)], True)
+    assert read_counts([(LIKE, POST)], 8) == ([Count(1, False)], True)
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
+    assert read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
     assert (recent(), outbox()) == ([7, 8], {})
 
 

@@ -42,7 +42,6 @@ from tests.support.audits import Audit
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sales import change_counts, offer
-from tests.support.unread import turn_on
 
 POST = Target("post", 7)
 COMMENT = Target("comment", 8)
@@ -149,21 +148,20 @@ def test_a_stored_like_of_a_post_that_was_never_created_is_reported(
 @pytest.mark.parametrize(
     ("statement", "difference"),
     [
-        ("UPDATE notification_group SET fresh = fresh + 1", "fresh 2, rows 1"),
-        ("UPDATE unread_counter SET unread = unread + 1", "unread 2, groups 1"),
-        ("UPDATE unread_counter SET sequence = 0", "fresh 1, rows 1"),
-        ("DELETE FROM notification_group", "unread 1, groups 0"),
+        ("UPDATE notification_group SET fresh = fresh + 1", "fresh 4, rows 3"),
+        ("UPDATE unread_counter SET unread = unread + 1", "unread 3, groups 2"),
+        ("UPDATE unread_counter SET sequence = 0", "fresh 3, rows 3"),
+        ("DELETE FROM notification_group", "unread 2, groups 0"),
     ],
 )
 def test_unread_are_counted_and_a_wrong_one_is_reported(
     statement: str, difference: str, people: World, audit: Audit
 ) -> None:
-    """Given a like that notified, of a post with two likes from before."""
-    turn_on()
+    """Given three likes of a post and two follows of its author, unread."""
     assert react(LIKE, POST, 4, True).changed
     people.queues.drain()
     report = audit()
-    assert (report.differences, report.unread_counters) == ([], (1, 1, 1))
+    assert (report.differences, report.unread_counters) == ([], (1, 2, 5))
     mysql.write(statement)
     assert difference in str([row.details for row in audit().differences])
 

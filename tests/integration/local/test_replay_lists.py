@@ -46,7 +46,7 @@ class FunctionApiReader(ApiReader):
         folder = "api/content"
         if path.startswith("/reactions/"):
             folder = "api/reactions"
-        elif path.startswith("/users/me/notifications/unread") or (
+        elif path.startswith("/users/me/notifications") or (
             path.startswith("/users/") and "/me/" not in path
         ):
             folder = "api/users"

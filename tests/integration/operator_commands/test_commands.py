@@ -105,7 +105,7 @@ def test_each_run_has_two_lines_with_the_caller(
     with pytest.raises(UserMissing):
         run("set-role", user_id=8, role="admin")
     handler("ops/operate")({"command": "counts", "caller": "local:ada"}, None)
-    recorded = [line for line in read_log(capsys) if line.get("event", "").startswith("verb_")]
+    recorded = [line for line in read_log(capsys) if line.get("event", "").startswith("command_")]
     assert [(line["event"], line["command"], line["caller"]) for line in recorded] == [
         ("command_began", "set-role", CALLER),
         ("command_ended", "set-role", CALLER),
@@ -243,8 +243,8 @@ def test_the_epoch_is_raised_and_a_missing_row_is_replaced(plaza: World) -> None
         mysql.write("DELETE FROM log_barrier")
         mysql.write(
             "INSERT INTO reaction_log (target_type, target_id, kind, actor_id, version, state,"
-            " change_by, db_version, create_date)"
-            " VALUES ('post', 1, 'like', 1, 1, 1, 1, %s, UTC_DATE())",
+            " change_by, total, db_version, create_date)"
+            " VALUES ('post', 1, 'like', 1, 1, 1, 1, 1, %s, UTC_DATE())",
             (7 * 2**40 + 5,),
         )
         assert run("raise-epoch") == {"epoch": 8}
@@ -288,6 +288,7 @@ def test_redis_is_flushed_of_all_keys_of_plaza_when_no_outbox_has_entries(plaza:
         run("flush-redis", environment="local")
     plaza.queues.drain()
     redis.execute("SET", "of-another-program", "stays")
+    redis.execute("SET", "auth{7}:session:ab", "of a session")
     flushed = run("flush-redis", environment="local")
     assert flushed["finished"]
     assert flushed["deleted"] >= 2

@@ -19,14 +19,24 @@ from plaza.accounts.request_erasure import erase_now
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.reactions import LIKE, Target, acknowledgement, hydration, persist, queries, react
+from plaza.reactions import LIKE, Target, acknowledgement, hydration, persist, react
 from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
 from tests.support.consumers import statements
 from tests.support.failures import Killed, failing
 from tests.support.plaza import World
-from tests.support.stores import add_users, counter, keys, meta, received, rows, total, wait_for
+from tests.support.stores import (
+    add_users,
+    counter,
+    keys,
+    meta,
+    read_counts,
+    received,
+    rows,
+    total,
+    wait_for,
+)
 
 LIKES = Layout("like", "post", state_column="state")
 HEADER = "user_id,post_id,created_at,state\n"
@@ -100,7 +110,7 @@ def test_a_file_is_stored_exactly_and_only_once(
     first = store()
     assert (first.progress.stored, first.progress.changed, first.progress.bad) == (9, 6, 0)
     require_exact(audit)
-    assert queries.read_counts([(LIKE, A)], 1) == ([Count(3, True)], True), "as the API reads it"
+    assert read_counts([(LIKE, A)], 1) == ([Count(3, True)], True), "as the API reads it"
     assert store().progress.changed == 0
     require_exact(audit)
     assert list((tmp_path / "imports").iterdir()) == []

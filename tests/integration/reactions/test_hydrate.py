@@ -19,7 +19,6 @@ from plaza.reactions import (
     mysql_rows,
     mysql_snapshots,
     persist,
-    queries,
     redis_bloom,
     redis_commits,
     redis_hydration,
@@ -42,6 +41,7 @@ from tests.support.stores import (
     meta,
     outbox,
     put,
+    read_counts,
     recent,
     rows,
     save_outbox,
@@ -209,10 +209,10 @@ def test_a_read_after_a_long_wait_comes_from_mysql_and_is_not_exact(
     monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 0)
     take_lease()
     # MySQL lacks the outbox: an unlike of 7, likes of 8 and 9.
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], False)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(1, True)], False)
     assert meta() == {}
     redis.execute("DEL", keys().lease)
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(2, False)], True)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(2, False)], True)
 
 
 def test_a_lease_by_an_older_term_makes_the_target_cold(
@@ -337,7 +337,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
 
     monkeypatch.setattr(mysql_snapshots, "read_rows", read_after_commit)
     hydrate()
-    counts, exact = queries.read_counts([(LIKE, POST)], 7)
+    counts, exact = read_counts([(LIKE, POST)], 7)
     assert (counts, exact) == ([Count(2, True)], True)
     assert apply(2, 2, [(7, version_us, True)]).outbox_count == 0
     assert (total(), recent()) == (2, [1, 7])

@@ -262,7 +262,8 @@ def test_marking_waits_for_a_transaction_with_a_lower_seq(world: World) -> None:
 def _append(cursor: Cursor, post: int) -> None:
     cursor.execute(
         "INSERT INTO reaction_log (target_type, target_id, kind, actor_id, version, state,"
-        " change_by, db_version, create_date) VALUES ('post', %s, 'like', 9, 1, 1, 1, 1, NOW())",
+        " change_by, total, db_version, create_date)"
+        " VALUES ('post', %s, 'like', 9, 1, 1, 1, 1, 1, NOW())",
         (post,),
     )
 

@@ -28,7 +28,6 @@ from plaza.reactions import (
     inspection,
     mysql_snapshots,
     persist,
-    queries,
     queues,
     react,
     redis_hydration,
@@ -55,7 +54,16 @@ from tests.support.keyspace import find_keys
 from tests.support.logs import read_log
 from tests.support.plaza import World
 from tests.support.reconciliations import findings_of, run
-from tests.support.stores import add_users, counter, keys, meta, outbox, put_totals, recent
+from tests.support.stores import (
+    add_users,
+    counter,
+    keys,
+    meta,
+    outbox,
+    put_totals,
+    read_counts,
+    recent,
+)
 
 POST, OTHER_POST, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
 AUTHOR = 1
@@ -125,7 +133,8 @@ def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Audit) -> None:
     assert report.is_resolved
     assert report.tally.relations == 10 + 2 + 2 + 2 + 2
     assert report.tally.targets == 5, "two posts, a review and its likes, a followed user"
-    assert report.tally.users == 3, "an author and two followers"
+    unread = 2 * mysql.fetch_all("SELECT COUNT(*) FROM unread_counter")[0][0]
+    assert report.tally.users == 3 + unread, "an author, two followers; unread and its groups"
     assert report.tally.cached == 5 + 11 + 2, "reactions, users, comments"
     assert report.tally.skipped == 0
     assert audit().clean
@@ -298,6 +307,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("counter", "like", "post:8"),
             ("members", "like", "post:8"),
             ("counter", "likes_received", "user:1"),
+            ("unread-fresh", "unread-like", "post:8"),
         },
     ),
     "a row was turned off by hand": (
@@ -307,6 +317,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("members", "follow", "user:1"),
             ("counter", "followers", "user:1"),
             ("counter", "following", "user:3"),
+            ("unread-fresh", "unread-follow", "user:1"),
         },
     ),
     "a user's totals are wrong": (
@@ -407,6 +418,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("sorted", "like", "post:7"),
             ("counter", "like", "post:7"),
             ("counter", "likes_received", "user:1"),
+            ("unread-fresh", "unread-like", "post:7"),
         },
     ),
     "likes of a review are wrong": (
@@ -438,7 +450,7 @@ def test_drift_is_found_by_reason_and_repaired(name: str, crowd: World, audit: A
     assert again.run_id != report.run_id
     assert (again.differing, again.examples) == (0, [])
     counters.read_users(range(1, 12))  # the next readers load what was dropped
-    queries.read_counts([(LIKE, POST), (LIKE, OTHER_POST), (COLLECT, POST)], 2)
+    read_counts([(LIKE, POST), (LIKE, OTHER_POST), (COLLECT, POST)], 2)
     audited = audit()
     # Rows that were removed by hand are still in the log and in the hours that it was rolled up to.
     others = ("log ", "rolled up")
@@ -502,7 +514,7 @@ def test_a_target_with_an_outbox_is_repaired_and_keeps_its_outbox(
     redis.execute("HSET", meta_of(), "base", 99)
     assert findings_of(run(crowd)) == {("total", "like", "post:7")}
     assert outbox(POST) == before
-    assert queries.read_counts([(LIKE, POST)], 1) == ([Count(11, True)], True)
+    assert read_counts([(LIKE, POST)], 1) == ([Count(11, True)], True)
     assert run(crowd).differing == 0
 
     crowd.queues.messages[queues.REACTIONS] = events
@@ -728,7 +740,7 @@ def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crow
     before = mysql.fetch_all(rows)
     crowd.queues.drain()
     assert mysql.fetch_all(rows) == before
-    assert queries.read_counts([(LIKE, POST)], 2) == ([Count(10, True)], True)
+    assert read_counts([(LIKE, POST)], 2) == ([Count(10, True)], True)
 
 
 def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -> None:
@@ -748,7 +760,7 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
     assert redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
     assert counters.read_comments([POST.id]) == {POST.id: 2}
-    assert queries.read_counts([(LIKE, POST)], None) == ([Count(10, False)], True)
+    assert read_counts([(LIKE, POST)], None) == ([Count(10, False)], True)
 
 
 def test_a_repair_corrects_the_likes_of_a_review(crowd: World) -> None:

@@ -1,6 +1,7 @@
 """Empty Redis of Plaza's keys, without a dangerous command: what is there was found by a scan.
 
-All keys of Plaza begin with the tag of a shard, and no other program's do: keys without one stay.
+All keys of Plaza begin with the tag of a shard, or with ``auth`` and the tag, and no other
+program's do: keys without one stay.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def flush(max_s: float = MAX_RUN_S) -> Flushed:
             if deadline.has_passed:
                 return Flushed(deleted, finished=False)
             [reply] = redis.send_to_node(
-                node, [("SCAN", cursor or 0, "MATCH", "{*}:*", "COUNT", _KEYS_PER_STEP)]
+                node, [("SCAN", cursor or 0, "MATCH", "*{*}:*", "COUNT", _KEYS_PER_STEP)]
             )
             if isinstance(reply, Exception):
                 raise RedisDown(f"Redis refused SCAN: {reply}") from reply

@@ -9,7 +9,7 @@ from dataclasses import field as default
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from plaza.counters.model import COMMENT
+from plaza.counters import COMMENT
 from plaza.infra.runtime.codec import Struct, json_codec, values_of
 from plaza.reactions import KINDS, Target
 

@@ -22,8 +22,16 @@ from plaza.unread.mysql_store import GROUP_COLUMNS, group_of
 
 MAX_MARKED = 500
 MAX_COUNTED_ROWS = 50_000  # by one mark
-TOTAL_ROWS = "COALESCE(counted.total, 0)"
-"""SQL for about how many rows a group counts, from its counter."""
+TOTAL_ROWS = """
+    COALESCE((
+        SELECT counted.total
+        FROM counter AS counted
+        WHERE counted.target_type = g.subject_type
+          AND counted.target_id = g.subject_id
+          AND counted.kind = g.kind
+    ), 0)
+    """
+"""SQL for about how many rows a group ``g`` counts, from its counter."""
 
 
 def read_states(user_ids: Iterable[int]) -> dict[int, UnreadState]:
@@ -151,10 +159,6 @@ def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
     to it, or a later one of another list and few rows, which are counted."""
     where = f"""
         FROM notification_group AS g FORCE INDEX (by_state)
-        LEFT JOIN counter AS counted
-            ON  counted.target_type = g.subject_type
-            AND counted.target_id = g.subject_id
-            AND counted.kind = g.kind
         WHERE user_id = {user_id:d}
           AND is_open = 1
           AND (changed <= {at:d}
@@ -165,7 +169,7 @@ def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
     if keys is None:
         return where
     among = " OR ".join(
-        f"(g.kind = '{kind}' AND subject_type = '{subject_type}' AND subject_id = {subject_id:d})"
+        f"(kind = '{kind}' AND subject_type = '{subject_type}' AND subject_id = {subject_id:d})"
         for _, kind, subject_type, subject_id in keys
     )
     return f"{where} AND ({among or 'FALSE'})"

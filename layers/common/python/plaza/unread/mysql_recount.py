@@ -74,10 +74,6 @@ def _read_sized(where: str, order: str, limit: int) -> list[SizedGroup]:
             ORDER BY {order} LIMIT {limit:d}
         ) AS g
         JOIN unread_counter AS b ON b.user_id = g.user_id
-        LEFT JOIN counter AS counted
-            ON  counted.target_type = g.subject_type
-            AND counted.target_id = g.subject_id
-            AND counted.kind = g.kind
         ORDER BY g.user_id
         """
     )
