@@ -304,10 +304,10 @@ def test_a_packet_over_tls_has_all_results_and_the_slow_log_each_statement(
     logged = "log_output = 'TABLE', GLOBAL long_query_time = 0, GLOBAL slow_query_log = {}"
     as_admin(server, f"SET GLOBAL {logged.format('ON')}")
 
-    def work(cursor: Cursor) -> object:
+    def work(cursor: Cursor) -> list[Any]:
         mysql.send(cursor, "SET @sent = 7")
         selects = ["SELECT @sent", f"SELECT {long}", "SHOW STATUS LIKE 'Ssl_cipher'"]
-        return mysql.read_all(cursor, selects)
+        return [*mysql.read_all(cursor, selects)]
 
     try:
         [[sent], [(text,)], [(_, cipher)]] = mysql.run_in_transaction(work)

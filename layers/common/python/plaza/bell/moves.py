@@ -32,13 +32,15 @@ def move(cursor: Cursor, moves: Sequence[Move], *, rings: bool) -> Sequence[int]
 def read(cursor: Cursor, moves: Collection[Move], *, rings: bool) -> Rows:
     """Lock the bells of ``moves``, which are created if they are missing, then read their groups,
     and blocks; return the rows. One packet, one more for a first ring; none without moves."""
-    if not moves:
-        return []
-    users = {m.group.user_id for m in moves}
     pairs = [(m.group.user_id, m.actor_id) for m in moves if m.on] if rings else []
+    return _read(cursor, {m.group for m in moves}, pairs) if moves else []
+
+
+def _read(cursor: Cursor, groups: Collection[GroupKey], pairs: Collection[tuple[int, int]]) -> Rows:
+    users = {group.user_id for group in groups}
     selects = [
         mysql_store.select_bells(users, "FOR UPDATE"),
-        mysql_store.select_around({m.group for m in moves}, pairs),
+        mysql_store.select_around(groups, pairs),
     ]
     rows = mysql.read_all(cursor, selects)
     if missing := users - mysql_store.bells_of(rows[0]).keys():
@@ -110,9 +112,9 @@ def lock(cursor: Cursor, user_id: int) -> None:
 
 
 def _clear(cursor: Cursor, keys: Sequence[GroupKey]) -> None:
-    user_id = keys[0].user_id
-    bell = mysql_store.lock_bells(cursor, [user_id])[user_id]
-    groups, _, _ = mysql_store.read_around(cursor, keys, ())
+    locked, around = _read(cursor, keys, ())
+    [(user_id, bell)] = mysql_store.bells_of(locked).items()
+    groups, _, _ = mysql_store.around_of(around)
     cleared = {key: group for key, group in groups.items() if group.is_open or group.fresh}
     if cleared:
         unread = sum(group.fresh > 0 for group in cleared.values())

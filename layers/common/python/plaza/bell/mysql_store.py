@@ -182,8 +182,8 @@ def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
 
 def group_of(columns: Sequence[int]) -> Group:
     """Return the group of a row."""
-    *numbers, is_open = columns
-    return Group(*numbers, is_open == 1)
+    fresh, read_position, changed, shown_position, fresh_after, is_open = columns
+    return Group(fresh, read_position, changed, shown_position, fresh_after, is_open == 1)
 
 
 def store(

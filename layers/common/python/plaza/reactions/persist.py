@@ -391,10 +391,11 @@ def _sum_totals(
             if change.delta and target in owners:
                 of_user = of_users.setdefault((owners[target],), defaultdict(int))
                 of_user[kind.received] += change.delta
-            for actor in change.actors if kind.given else ():
-                if actor.change:
-                    of_user = of_users.setdefault((actor.actor_id,), defaultdict(int))
-                    of_user[kind.given] += actor.change
+            if kind.given:
+                for actor in change.actors:
+                    if actor.change:
+                        of_user = of_users.setdefault((actor.actor_id,), defaultdict(int))
+                        of_user[kind.given] += actor.change
     return of_content, of_users
 
 
