@@ -107,7 +107,7 @@ INPUTS = {
     "redis_nodes": Input(2, "deploy/data.yaml: a master and its replica"),
     "redis_use": Input(0.5, "assumed: share of a node's capacity that is used"),
     "memory_gb": Input(0.5, "template.yaml"),
-    "consumer_gb": Input(1, "template.yaml: SaveReactions"),
+    "consumer_gb": Input(1.769, "template.yaml: SaveReactions"),
     "vcpu_per_gb": Input(1 / 1.769, "Lambda: one vCPU at 1,769 MB"),
     "batch": Input(
         100, "assumed: messages a consumer gets at this rate; template.yaml allows 4,000"
@@ -329,7 +329,9 @@ def ceilings(inputs: Inputs) -> list[Ceiling]:
             "cache.m7g.large, then shards",
             "shards",
         ),
-        Ceiling(f"writer of {MAX_ACU} ACU, half used", writer, "128 ACU", "Vitess or TiDB"),
+        Ceiling(
+            f"writer of {MAX_ACU} ACU, half used", writer, "128 ACU", "several clusters, by target"
+        ),
         Ceiling("HTTP API, quota 10,000/s", 10_000, "quota", "several APIs behind CloudFront"),
         Ceiling(
             "Lambda, quota 1,000", lambda_rate(1_000, like_s), "quota", "quota, several accounts"

@@ -16,6 +16,7 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     FOLLOW,
     Target,
+    acknowledgement,
     at,
     failover_recovery,
     mysql_failover_progress,
@@ -317,7 +318,7 @@ def _read_repeated_follows(patch: pytest.MonkeyPatch) -> None:
 def _release_by_unfollows(patch: pytest.MonkeyPatch) -> None:
     persist_batch = persist._persist_batch
 
-    def persist_and_release(*args: Any, **options: Any) -> persist.PersistedBatch:
+    def persist_and_release(*args: Any, **options: Any) -> acknowledgement.PersistedBatch:
         saved = persist_batch(*args, **options)
         rows = [
             (actor_id, str(commit.target), version_us)

@@ -18,7 +18,7 @@ from greenlet import getcurrent, greenlet
 from local.audit.stores import unpack_meta
 from plaza import counters, follows
 from plaza.bell import list_groups, mark_read
-from plaza.bell import mysql_store as bell_mysql
+from plaza.bell import mysql_lists as bell_mysql
 from plaza.bell import queries as bell_queries
 from plaza.bell import redis_store as bell_redis
 from plaza.counters import UserCounter, mysql_store, redis_store

@@ -27,6 +27,7 @@ MESSAGES = "tests/unit/reactions/test_messages.py"
 DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
 BELLS = "tests/integration/bell/test_bell.py"
+BELL_RACES = "tests/integration/bell/test_bell_races.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
@@ -222,6 +223,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/failover_recovery.py": [RECOVERY, REIGN_GUARD],
     "push/announce.py": [PUSH],
     "push/mysql_store.py": [PUSH],
+    "reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, REIGN_GUARD, FOLLOWS, PERSIST],
     "reactions/bell_moves.py": [DECISION, BELLS],
     "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
@@ -354,6 +356,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "reactions/mysql-log/gate-not-locked": [LOG_GATE],
     "reactions/mysql-log/reigns-without-gate": [LOG_GATE],
     "reactions/persist/log-gate": [LOG_GATE],
+    "reactions/persist/owners-first": [BELL_RACES],
     "users/mysql-users/user-last": [
         f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
     ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.bell import GroupKey, erasure, list_groups, mark_read, mysql_store, purge, queries
+from plaza.bell import GroupKey, erasure, list_groups, mark_read, mysql_lists, purge, queries
 from plaza.blocks import block_user
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
@@ -274,7 +274,7 @@ def test_a_mark_counts_no_more_rows_than_its_bound(monkeypatch: pytest.MonkeyPat
     like(9)
     like(9, target=COMMENT)
     display()
-    monkeypatch.setattr(mysql_store, "MAX_COUNTED_ROWS", 3)
+    monkeypatch.setattr(mysql_lists, "MAX_COUNTED_ROWS", 3)
     assert mark(page).left == 1
     assert sorted([group().fresh, group(subject=COMMENT).fresh]) == [1, 3]
     assert mark(page).left == 0
@@ -346,7 +346,7 @@ def test_the_list_has_pages_and_the_newest_ring_first(monkeypatch: pytest.Monkey
         if after is None:
             break
     assert seen == [11, 506, 505, 504, 503, 502, 501, 500]
-    monkeypatch.setattr("plaza.bell.mysql_store.MAX_MARKED", 3)
+    monkeypatch.setattr("plaza.bell.mysql_lists.MAX_MARKED", 3)
     assert mark(page).left == 5
     assert mark(page).left == 2
     assert mark(page) == (page.state._replace(version=page.state.version + 3, unread=0), 0)
@@ -433,7 +433,7 @@ def test_readers_get_the_bell_and_consumers_update_it() -> None:
 def test_a_reader_stores_nothing_if_its_fence_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a consumer that passed between the read of MySQL and the store, after Redis lost its
     data: nothing would correct what the reader stores."""
-    read_states = mysql_store.read_states
+    read_states = mysql_lists.read_states
 
     def read_and_lose(user_ids: list[int]) -> object:
         states = read_states(user_ids)
@@ -442,7 +442,7 @@ def test_a_reader_stores_nothing_if_its_fence_was_lost(monkeypatch: pytest.Monke
         like(7)
         return states
 
-    monkeypatch.setattr(mysql_store, "read_states", read_and_lose)
+    monkeypatch.setattr(mysql_lists, "read_states", read_and_lose)
     assert queries.read_bell(OWNER) == (0, 0)
     turn_on()
     assert queries.read_bell(OWNER) == (1, 1)

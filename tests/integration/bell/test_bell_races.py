@@ -200,6 +200,25 @@ def test_a_consumer_that_ends_between_packets_leaves_nothing(
     check_bells()
 
 
+def test_owners_are_locked_after_the_log_and_counters_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So other targets of an owner do not wait for these writes."""
+    packets: list[str] = []
+    execute = SharedTlsConnection._execute_command  # type: ignore[attr-defined]
+
+    def record_and_execute(connection: object, command: int, sql: str | bytes) -> None:
+        packets.append(sql.decode() if isinstance(sql, bytes) else sql)
+        execute(connection, command, sql)
+
+    monkeypatch.setattr(SharedTlsConnection, "_execute_command", record_and_execute)
+    persist.save([make_event(1, True, 1, POSTS[0])])
+    locking = next(packet for packet in packets if "FROM bell " in packet)
+    writes = ("INTO reaction_log", "INTO content_counter", "FROM bell ")
+    positions = [locking.index(text) for text in writes]
+    assert positions == sorted(positions)
+
+
 def run(work: Callable[[Cursor, random.Random], None], seed: int = 3) -> None:
     mysql.run_in_transaction(lambda cursor: work(cursor, random.Random(seed)))
 

@@ -16,7 +16,7 @@ from local.stack.servers import Server, connect_mysql, prepare_mysql, prepare_re
 from plaza.infra.aws import secrets, tls
 from plaza.infra.aws.secrets import SecretsDown
 from plaza.infra.mysql import binlog, mysql
-from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.mysql.mysql import Cursor, MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
@@ -293,6 +293,30 @@ def test_mysql_is_used_over_verified_tls_with_a_login_from_secrets_manager(
     [(_, cipher)] = mysql.fetch_all("SHOW STATUS LIKE 'Ssl_cipher'")
     assert cipher
     assert mysql.fetch_all("SELECT CURRENT_USER()") == [("app@127.0.0.1",)]
+
+
+def test_a_packet_over_tls_has_all_results_and_the_slow_log_each_statement(
+    use_mysql: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a result of many TLS records between two short ones."""
+    monkeypatch.setenv("PLAZA_MYSQL_PACKETS", "1")
+    server, long = use_mysql(), "REPEAT('x', 200000)"
+    logged = "log_output = 'TABLE', GLOBAL long_query_time = 0, GLOBAL slow_query_log = {}"
+    as_admin(server, f"SET GLOBAL {logged.format('ON')}")
+
+    def work(cursor: Cursor) -> list[Any]:
+        mysql.send(cursor, "SET @sent = 7")
+        selects = ["SELECT @sent", f"SELECT {long}", "SHOW STATUS LIKE 'Ssl_cipher'"]
+        return [*mysql.read_all(cursor, selects)]
+
+    try:
+        [[sent], [(text,)], [(_, cipher)]] = mysql.run_in_transaction(work)
+        statements = "SELECT CONVERT(sql_text USING utf8mb4) FROM mysql.slow_log"
+        logged_texts = {text.strip() for (text,) in mysql.fetch_all(statements)}
+    finally:
+        as_admin(server, f"SET GLOBAL {logged.format('OFF')}")
+    assert (sent, len(text), bool(cipher)) == ((7,), 200_000, True)
+    assert {"SELECT @sent", f"SELECT {long}"} <= logged_texts
 
 
 @pytest.mark.parametrize("wrong", ["ca", "host", "system"])

@@ -19,7 +19,7 @@ from plaza.accounts.request_erasure import erase_now
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.reactions import LIKE, Target, hydration, persist, queries, react
+from plaza.reactions import LIKE, Target, acknowledgement, hydration, persist, queries, react
 from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
@@ -262,7 +262,7 @@ def test_an_interrupted_import_continues(
         return run
 
     with monkeypatch.context() as patch:
-        patch.setattr(persist, "acknowledge", kill_in_second("commit", persist.acknowledge))
+        patch.setattr(persist, "acknowledge", kill_in_second("commit", acknowledgement.acknowledge))
         patch.setattr(persist, "save_history", kill_in_second("acknowledge", persist.save_history))
         save = Progress.save
         patch.setattr(Progress, "save", kill_in_second("position", save))

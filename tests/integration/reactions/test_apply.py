@@ -15,7 +15,7 @@ from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
-    persist,
+    acknowledgement,
     redis_bloom,
     redis_commits,
     redis_hydration,
@@ -23,8 +23,8 @@ from plaza.reactions import (
     redis_queries,
     redis_user_lists,
 )
+from plaza.reactions.acknowledgement import PersistedBatch
 from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget
-from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
 from plaza.reactions.settings import reaction_settings
@@ -150,7 +150,9 @@ def test_an_acknowledgement_without_a_gap_logs_nothing(
     put()
     version = gate(7).version_us
     capsys.readouterr()
-    persist.acknowledge(PersistedBatch([Commit(LIKE, POST, 1, 1, True, [(7, version, True)])], []))
+    acknowledgement.acknowledge(
+        PersistedBatch([Commit(LIKE, POST, 1, 1, True, [(7, version, True)])], [])
+    )
     assert capsys.readouterr().out == ""
 
 
@@ -346,10 +348,10 @@ def test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox(
     put(total=1, n=1, newest=[(1, 10)])
     version = gate(7).version_us
     third = Commit(LIKE, POST, 3, 3, True, [(3, 30, True)])
-    persist.acknowledge(PersistedBatch([third], []))
+    acknowledgement.acknowledge(PersistedBatch([third], []))
     assert (recent(), total()) == ([1], 2), "the third waits"
     age_gap()
-    persist.acknowledge(PersistedBatch([third], []))
+    acknowledgement.acknowledge(PersistedBatch([third], []))
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 4, 3)
     assert outbox() == {7: (1, version, 0)}
     assert (ahead(), "blocked" in meta()) == ({}, False)
@@ -367,7 +369,7 @@ def test_a_target_at_another_version_is_not_evicted(plaza: World) -> None:
 def test_a_target_that_another_consumer_loaded_is_not_dropped(plaza: World) -> None:
     put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
     before = meta()
-    persist.resync([(LIKE, POST, 1)])
+    acknowledgement.resync([(LIKE, POST, 1)])
     assert meta() == before
 
 
@@ -455,7 +457,7 @@ def test_an_eviction_without_a_filter_requests_one(plaza: World, set_up: SetUp) 
     set_up(recent_cap=3)
     put(total=9, n=5, newest=[(1, 10), (2, 20), (3, 30)], complete=False)
     fourth = Commit(LIKE, POST, 6, 10, True, [(4, 40, True)])
-    persist.acknowledge(PersistedBatch([fourth], []))
+    acknowledgement.acknowledge(PersistedBatch([fourth], []))
     assert recent() == [2, 3, 4]
     [step] = plaza.queues.take(REBUILDS)
     assert decode(REBUILDS, step) == BloomBuildStep(LIKE, POST)
@@ -574,7 +576,7 @@ def test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again(plaza:
             assert apply(2, 2, [(2, 20, True)]).code == "DROPPED"
             assert find_keys(f"{keys().meta[:-4]}*") == []
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20)])
-    persist.acknowledge(PersistedBatch([second], []))
+    acknowledgement.acknowledge(PersistedBatch([second], []))
     assert (recent(), total(), meta()["db_version"]) == ([1, 2], 2, 2)
 
 

@@ -21,6 +21,7 @@ from plaza.reactions import (
     FOLLOW,
     LIKE,
     Target,
+    acknowledgement,
     mysql_rows,
     mysql_snapshots,
     persist,
@@ -29,8 +30,8 @@ from plaza.reactions import (
     redis_hydration,
     redis_rankings,
 )
+from plaza.reactions.acknowledgement import PersistedBatch
 from plaza.reactions.model import MAX_ROWS, Commit, PostLikes, ReactionEvent, ReactionKey
-from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
@@ -606,7 +607,7 @@ def test_present_rows_are_as_of_the_version_of_their_counter(plaza: World, mysql
     persist.save([make_event(7, at=1)])
     key = ReactionKey(*POST, "like", 7)
 
-    def read_current() -> persist.PersistedBatch:
+    def read_current() -> PersistedBatch:
         return mysql.run_in_transaction(
             lambda cursor: persist._read_current(cursor, keys=[key], masters=None)
         )
@@ -637,14 +638,14 @@ def test_a_commit_of_a_target_without_readers_does_not_load_it(plaza: World) -> 
     plaza.add(POST)
     persist.save([make_event(7, at=1)])
     assert find_keys("*:meta") == []
-    persist.resync([(LIKE, POST, 1)])
+    acknowledgement.resync([(LIKE, POST, 1)])
     assert find_keys("*:meta") == []
 
 
 def test_a_resync_needs_redis_only(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(error: Exception) -> None:
-        monkeypatch.setattr(persist, "hydrate", failing(error))
-        persist.resync([], [(LIKE, POST)])
+        monkeypatch.setattr(acknowledgement, "hydrate", failing(error))
+        acknowledgement.resync([], [(LIKE, POST)])
 
     fail(MysqlDown("unavailable"))
     with pytest.raises(RedisDown):

@@ -42,12 +42,12 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/reconciliation": Kind(
-        151,
+        152,
         "an admin waits; a run begins with what is compared of most contexts",
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        141,
+        142,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
@@ -57,12 +57,12 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/prepare_pushes": Kind(
-        136,
+        137,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/compare_parts": Kind(
-        125,
+        126,
         "some processes a night; they compare what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -77,7 +77,7 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        193,
+        194,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
@@ -87,7 +87,7 @@ KINDS = {
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        149,
+        150,
         "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),

@@ -16,6 +16,7 @@ from tests.mutants.nearest import OF_FILES, OF_MUTANTS
 
 PLAZA = LAYER / "plaza"
 MODULES = (
+    "reactions/acknowledgement.py",
     "reactions/persist.py", "reactions/mysql_log.py", "reactions/mysql_rows.py",
     "reactions/mysql_snapshots.py", "reactions/model.py", "reactions/hydration.py",
     "reactions/react.py", "reactions/queries.py", "reactions/redis_commits.py",

@@ -191,14 +191,14 @@ LIKED = GroupKey(99, "like", "post", 12)
 
 
 def test_a_batch_without_moves_reads_and_writes_no_bell() -> None:
-    assert moves.select([], rings=True) == []
+    assert moves.decide([], [], rings=True) == ([], [])
     assert bell_moves.decide({}, [], {}, rings=True) == ((), None)
 
 
 def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> None:
     keys = [ReactionKey("post", 12, "like", actor) for actor in (1, 2, 3, 4)]
     before = {keys[2]: ReactionRow(True, 1, 6), keys[3]: ReactionRow(True, 1, 7)}
-    new_moves = {
+    new_moves: dict[bell_moves.Key, Move] = {
         keys[0]: Move(LIKED, 1, True, 0),
         keys[1]: Move(LIKED, 2, True, 0),
         keys[2]: Move(LIKED, 3, False, 6),
@@ -215,7 +215,7 @@ def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> Non
 
 def test_blocked_actors_and_deleted_texts_do_not_ring() -> None:
     key = ReactionKey("post", 12, "like", 1)
-    new_moves = {key: Move(LIKED, 1, True, 0)}
+    new_moves: dict[bell_moves.Key, Move] = {key: Move(LIKED, 1, True, 0)}
     bell: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
     deleted: list[mysql.Row] = [("like", "post", None, "12")]
     blocked: list[mysql.Row] = [

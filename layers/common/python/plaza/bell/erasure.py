@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.bell import mysql_store, redis_store
+from plaza.bell import mysql_lists, mysql_store, redis_store
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
@@ -20,11 +20,11 @@ def erase(user_id: int, deadline: Deadline) -> int:
         if bell is None:
             return 0
         mysql_store.recount_blocks(cursor, user_id)
-        deleted = mysql_store.delete_groups(cursor, user_id, _PAGE)
+        deleted = mysql_lists.delete_groups(cursor, user_id, _PAGE)
         if not deleted:
             return 0
-        unread = mysql_store.count_unread(cursor, [user_id])[user_id]
-        mysql_store.raise_bells(cursor, {user_id: unread - bell.unread})
+        unread = mysql_lists.count_unread(cursor, [user_id])[user_id]
+        mysql_store.store(cursor, {}, {user_id: unread - bell.unread})
         return deleted
 
     total = 0

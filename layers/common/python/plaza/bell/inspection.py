@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from plaza.bell import mysql_store
+from plaza.bell import mysql_lists
 from plaza.bell.model import UNREAD
 from plaza.bell.redis_store import bell_key, drop_bells
 from plaza.infra.derived.list_state import ListState
@@ -37,7 +37,7 @@ def compare(user_ids: Sequence[int]) -> dict[int, ListState]:
     }
     differences = {
         user_id: f"Redis {cached[user_id]:.60}, MySQL {expected}"
-        for user_id, (version, unread) in mysql_store.read_states(cached).items()
+        for user_id, (version, unread) in mysql_lists.read_states(cached).items()
         if cached[user_id] != (expected := f"{UNREAD.encode(unread)} @{version}")
     }
     return {

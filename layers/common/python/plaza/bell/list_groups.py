@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from plaza.bell import mysql_store
+from plaza.bell import mysql_lists, mysql_store
 from plaza.bell.model import Bell, BellState, Group, GroupPosition, ListedGroup
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
@@ -31,21 +31,20 @@ def list_groups(
     """
 
     def display(cursor: Cursor) -> GroupPage:
-        epoch = mysql_store.read_epoch(cursor)
+        epoch = mysql_lists.read_epoch(cursor)
         bell = mysql_store.lock_existing(cursor, [user_id]).get(user_id)
-        page = mysql_store.read_page(cursor, user_id, after, limit + 1) if bell else []
+        page = mysql_lists.read_page(cursor, user_id, after, limit + 1) if bell else []
         checked = {
             listed.key: group
             for listed, group in page[:limit]
             if bell and group.display(bell.position)
         }
-        if checked:
-            mysql_store.store_groups(cursor, checked)
+        mysql_store.store(cursor, checked)
         return _page_of(epoch, bell, page, limit)
 
     def read(cursor: Cursor) -> GroupPage:
-        epoch, bell = mysql_store.read_epoch(cursor), mysql_store.read_bell(cursor, user_id)
-        page = mysql_store.read_page(cursor, user_id, after, limit + 1)
+        epoch, bell = mysql_lists.read_epoch(cursor), mysql_store.read_bell(cursor, user_id)
+        page = mysql_lists.read_page(cursor, user_id, after, limit + 1)
         return _page_of(epoch, bell, page, limit)
 
     return mysql.run_in_transaction(display) if is_displayed else mysql.run_in_snapshot(read)

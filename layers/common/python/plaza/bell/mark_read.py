@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from plaza.bell import mysql_recount, mysql_store, queries
+from plaza.bell import mysql_lists, mysql_recount, mysql_store, queries
 from plaza.bell.model import BellState, Group, GroupKey
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
@@ -30,12 +30,12 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
     """
 
     def work(cursor: Cursor) -> Marked:
-        epoch = mysql_store.read_epoch(cursor)
+        epoch = mysql_lists.read_epoch(cursor)
         bell = mysql_store.lock_existing(cursor, [user_id]).get(user_id)
         position, at = bell.position if bell else 0, version - epoch
         if bell is None or not 0 <= at <= position:
             return Marked(BellState(epoch + position, bell.unread if bell else 0), 0)
-        listed, left = mysql_store.find_marked(cursor, user_id, at, keys), 0
+        listed, left = mysql_lists.find_marked(cursor, user_id, at, keys), 0
         overtaken = _choose_counted(listed, at)
         groups = {
             key: group for key, group, _ in listed if key in overtaken or not group.is_overtaken(at)
@@ -46,11 +46,10 @@ def mark_read(user_id: int, version: int, keys: Sequence[GroupKey] | None = None
             for key, group in groups.items():
                 group.mark(at, rung.get(key, 0))
             change = sum(group.fresh > 0 for group in groups.values()) - was_unread
-            mysql_store.store_groups(cursor, groups)
-            mysql_store.raise_bells(cursor, {user_id: change})
+            mysql_store.store(cursor, groups, {user_id: change})
             bell.position, bell.unread = position + 1, bell.unread + change
-        if len(listed) == mysql_store.MAX_MARKED or len(groups) < len(listed):
-            left = mysql_store.count_marked(cursor, user_id, at, keys)
+        if len(listed) == mysql_lists.MAX_MARKED or len(groups) < len(listed):
+            left = mysql_lists.count_marked(cursor, user_id, at, keys)
         return Marked(BellState(epoch + bell.position, bell.unread), left)
 
     marked = mysql.run_in_transaction(work)
@@ -63,7 +62,7 @@ def _choose_counted(listed: Sequence[tuple[GroupKey, Group, int]], at: int) -> s
     """Return the groups whose checkpoint another list replaced, as many as one mark may count."""
     chosen, rows = set(), 0
     for key, group, of_group in listed:
-        if group.is_overtaken(at) and rows + of_group <= mysql_store.MAX_COUNTED_ROWS:
+        if group.is_overtaken(at) and rows + of_group <= mysql_lists.MAX_COUNTED_ROWS:
             chosen.add(key)
             rows += of_group
     return chosen

@@ -8,78 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
-from plaza.bell import mysql_store
-from plaza.bell.model import (
-    COMMENT,
-    LIKE,
-    GroupKey,
-    Move,
-    Silence,
-    apply_moves,
-)
+from plaza.bell import mysql_lists, mysql_store
+from plaza.bell.model import COMMENT, LIKE, GroupKey, Move, Silence, apply_moves
+from plaza.bell.mysql_store import recount_blocks as recount_blocks
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
 _POST = "post"
 Rows = Sequence[Sequence[mysql.Row]]
-"""The rows of each SELECT of ``select``."""
+"""The rows of each SELECT of ``read``."""
 
 
-class BellWrites(NamedTuple):
-    """The writes of moves, and the position that the row of each keeps."""
-
-    writes: Sequence[str]
-    positions: Sequence[int]
-
-
-def move(cursor: Cursor, moves: Sequence[Move], *, rings: bool) -> list[int]:
+def move(cursor: Cursor, moves: Sequence[Move], *, rings: bool) -> Sequence[int]:
     """Ring and take back; return the position that each row keeps. ``rings``: False lets nothing
     ring. Four statements, two if nothing changes."""
-    decision = decide(read(cursor, moves, rings=rings), moves, rings=rings)
-    for write in decision.writes:
+    writes, positions = decide(read(cursor, moves, rings=rings), moves, rings=rings)
+    for write in writes:
         mysql.send(cursor, write)
-    return [*decision.positions]
+    return positions
 
 
 def read(cursor: Cursor, moves: Collection[Move], *, rings: bool) -> Rows:
-    """Lock the bells of ``moves``, which are created if they are missing; return the rows of
-    ``select``. One packet, one more for a first ring; none without moves."""
-    selects = select(moves, rings=rings)
+    """Lock the bells of ``moves``, which are created if they are missing, then read their groups,
+    and blocks; return the rows. One packet, one more for a first ring; none without moves."""
+    pairs = [(m.group.user_id, m.actor_id) for m in moves if m.on] if rings else []
+    return _read(cursor, {m.group for m in moves}, pairs) if moves else []
+
+
+def _read(cursor: Cursor, groups: Collection[GroupKey], pairs: Collection[tuple[int, int]]) -> Rows:
+    users = {group.user_id for group in groups}
+    selects = [
+        mysql_store.select_bells(users, "FOR UPDATE"),
+        mysql_store.select_around(groups, pairs),
+    ]
     rows = mysql.read_all(cursor, selects)
-    if moves:
-        users = {m.group.user_id for m in moves}
-        if missing := users - mysql_store.bells_of(rows[0]).keys():
-            mysql_store.create_bells(cursor, missing)
-            rows = mysql.read_all(cursor, selects)  # another transaction may have created them
+    if missing := users - mysql_store.bells_of(rows[0]).keys():
+        mysql_store.create_bells(cursor, missing)
+        rows = mysql.read_all(cursor, selects)  # another transaction may have created them
     return rows
 
 
-def select(moves: Collection[Move], *, rings: bool) -> list[str]:
-    """Return the SELECTs that lock the bells of ``moves`` and then read their groups and blocks."""
+def decide(
+    rows: Rows, moves: Collection[Move], *, rings: bool
+) -> tuple[Sequence[str], Sequence[int]]:
+    """Return the writes of ``moves``, and the position that the row of each keeps. ``rows``: of
+    ``read``."""
     if not moves:
-        return []
-    return [
-        mysql_store.select_locked({m.group.user_id for m in moves}),
-        mysql_store.select_around(
-            {m.group for m in moves},
-            {(m.group.user_id, m.actor_id) for m in moves if m.on and rings},
-        ),
-    ]
-
-
-def decide(rows: Rows, moves: Collection[Move], *, rings: bool) -> BellWrites:
-    """Return what ``moves`` change. ``rows``: of ``select``."""
-    if not moves:
-        return BellWrites((), ())
-    bells = mysql_store.bells_of(rows[0])
+        return [], []
     groups, deleted, blocked = mysql_store.around_of(rows[1])
-    moved = apply_moves(moves, bells, groups, Silence(not rings, deleted, blocked))
-    writes = []
-    if moved.users:
-        writes = [mysql_store.render_groups(moved.groups), mysql_store.render_raise(moved.users)]
-    return BellWrites(writes, moved.positions)
+    silence = Silence(not rings, deleted, blocked)
+    moved = apply_moves(moves, mysql_store.bells_of(rows[0]), groups, silence)
+    return mysql_store.render_writes(moved.groups, moved.users), moved.positions
 
 
 def ring_comment(
@@ -91,13 +71,12 @@ def ring_comment(
         return 0
     if not wait and not mysql_store.try_lock_bell(cursor, recipient):
         return None
-    key = _key_of_comments(recipient, post_id)
-    return move(cursor, [Move(key, author_id, True, 0)], rings=rings)[0]
+    return ring_comments(cursor, recipient, post_id, [author_id], rings=rings)[0]
 
 
 def ring_comments(
     cursor: Cursor, recipient: int, post_id: int, author_ids: Sequence[int], *, rings: bool
-) -> list[int]:
+) -> Sequence[int]:
     """Return the positions of pending comments on a post, whose rows are locked. Four statements,
     and waits for the bell."""
     key = _key_of_comments(recipient, post_id)
@@ -117,7 +96,7 @@ def clear(deleted: Iterable[tuple[str, int, int]]) -> None:
     """After texts (type, id, author) were deleted, read their groups. One statement, and one
     transaction of four for each author of a text with an open group. Safe to repeat. Raises
     MysqlDown."""
-    for user_id, subjects in mysql_store.find_open(deleted).items():
+    for user_id, subjects in mysql_lists.find_open(deleted).items():
         keys = [
             GroupKey(user_id, kind, *subject)
             for subject in subjects
@@ -132,23 +111,16 @@ def lock(cursor: Cursor, user_id: int) -> None:
     mysql_store.lock_bells(cursor, [user_id])
 
 
-def recount_blocks(cursor: Cursor, user_id: int) -> None:
-    """Count the blocks by a user whose bell is locked: actors are compared with the blocks of
-    recipients that have some. One statement."""
-    mysql_store.recount_blocks(cursor, user_id)
-
-
 def _clear(cursor: Cursor, keys: Sequence[GroupKey]) -> None:
-    user_id = keys[0].user_id
-    bell = mysql_store.lock_bells(cursor, [user_id])[user_id]
-    groups, _, _ = mysql_store.read_around(cursor, keys, ())
+    locked, around = _read(cursor, keys, ())
+    [(user_id, bell)] = mysql_store.bells_of(locked).items()
+    groups, _, _ = mysql_store.around_of(around)
     cleared = {key: group for key, group in groups.items() if group.is_open or group.fresh}
     if cleared:
         unread = sum(group.fresh > 0 for group in cleared.values())
         for group in cleared.values():
             group.close(bell.position)
-        mysql_store.store_groups(cursor, cleared)
-        mysql_store.raise_bells(cursor, {user_id: -unread})
+        mysql_store.store(cursor, cleared, {user_id: -unread})
 
 
 def _key_of_comments(recipient: int, post_id: int) -> GroupKey:

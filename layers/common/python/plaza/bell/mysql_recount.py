@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from plaza.bell.model import COMMENT, GroupKey
-from plaza.bell.mysql_store import TOTAL_ROWS
+from plaza.bell.mysql_lists import TOTAL_ROWS
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 

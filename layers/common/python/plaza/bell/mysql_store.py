@@ -1,6 +1,6 @@
 """Bells and their groups in MySQL. A writer locks the bell, after the counters of content, and then
 reads and writes its groups. Unless stated otherwise, a function runs one statement; without a
-cursor it raises MysqlDown. A ``select_`` or ``render_`` returns a statement for a packet.
+cursor it raises MysqlDown. A ``select_`` or ``render_`` returns statements for a packet.
 
 Only numbers, and kinds and types of Plaza's, are rendered into the statements.
 """
@@ -9,77 +9,53 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import groupby
+from operator import itemgetter
 
-from plaza.bell.model import (
-    POSITIONS_PER_EPOCH,
-    Bell,
-    BellState,
-    Group,
-    GroupKey,
-    GroupPosition,
-    ListedGroup,
-)
+from plaza.bell.model import Bell, Group, GroupKey
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
-MAX_MARKED = 500
-MAX_COUNTED_ROWS = 50_000  # by one mark
-TOTAL_ROWS = """
-    COALESCE(CASE kind
-        WHEN 'like' THEN like_total
-        WHEN 'follow' THEN follow_total
-        ELSE comment_total
-    END, 0)
-    """
-"""SQL for about how many rows a group counts, from its counter."""
-
 _COLUMNS = ("fresh", "read_position", "changed", "shown_position", "fresh_after", "is_open")
-_KEY = ("user_id", "kind", "subject_type", "subject_id")
-_SELECTED = ", ".join([*_KEY, *_COLUMNS])
+GROUP_COLUMNS = ", ".join(["user_id", "kind", "subject_type", "subject_id", *_COLUMNS])
+"""The key of a group, and the columns of ``group_of``."""
+
 _BLOCKING = "(SELECT COUNT(*) FROM user_block WHERE blocker_id = {})"
 Around = tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]]
 """Groups, deleted texts, blocks (recipient, actor)."""
 
 
-def lock_bells(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
+def lock_bells(cursor: Cursor, user_ids: Collection[int]) -> dict[int, Bell]:
     """Lock the bells of users until the commit, in the order of the ids; create the missing ones.
     Two statements more when one is missing."""
-    ids = sorted(set(user_ids))
-    bells = lock_existing(cursor, ids)
-    if missing := [user_id for user_id in ids if user_id not in bells]:
+    bells = lock_existing(cursor, user_ids)
+    if missing := set(user_ids) - bells.keys():
         create_bells(cursor, missing)
-        bells |= lock_existing(cursor, missing)
+        bells = lock_existing(cursor, user_ids)
     return bells
 
 
 def lock_existing(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, Bell]:
     """Lock the bells that exist of ``user_ids``, in the order of the ids, until the commit."""
-    [rows] = mysql.read_all(cursor, [select_locked(user_ids)])
-    return bells_of(rows)
+    return bells_of(*mysql.read_all(cursor, [select_bells(user_ids, "FOR UPDATE")]))
 
 
 def read_bell(cursor: Cursor, user_id: int) -> Bell | None:
     """Return a bell without a lock, for a snapshot; None if the user has none."""
-    [rows] = mysql.read_all(cursor, [_select_bells([user_id])])
-    return bells_of(rows).get(user_id)
+    return bells_of(*mysql.read_all(cursor, [select_bells([user_id])])).get(user_id)
 
 
-def select_locked(user_ids: Iterable[int]) -> str:
-    """Return the SELECT of ``lock_existing``, for ``bells_of``."""
-    return f"{_select_bells(sorted(user_ids))} FOR UPDATE"
-
-
-def _select_bells(user_ids: Iterable[int]) -> str:
+def select_bells(user_ids: Iterable[int], locking: str = "") -> str:
+    """Return the SELECT of the bells that exist of ``user_ids``, for ``bells_of``."""
     return f"""
         SELECT {sql.concat_rows("user_id", "position", "unread", "blocking")}
         FROM bell FORCE INDEX (PRIMARY)
-        WHERE user_id IN ({sql.render_ids(user_ids)})
+        WHERE user_id IN ({sql.render_ids(sorted(user_ids))})
+        {locking}
         """
 
 
 def bells_of(rows: Iterable[mysql.Row]) -> dict[int, Bell]:
-    """Return the bells that exist from the rows of ``select_locked``."""
+    """Return the bells that exist from the rows of ``select_bells``."""
     return {
         user_id: Bell(*numbers)
         for (packed,) in rows
@@ -87,25 +63,15 @@ def bells_of(rows: Iterable[mysql.Row]) -> dict[int, Bell]:
     }
 
 
-def try_lock_bell(cursor: Cursor, user_id: int) -> Bell | None:
-    """Lock a bell until the commit; None, without a wait, if it is locked or does not exist."""
-    statement = """
-        SELECT position, unread, blocking
-        FROM bell
-        WHERE user_id = %s
-        FOR UPDATE NOWAIT
-        """
-    if not mysql.try_lock(cursor, statement, (user_id,)):
-        return None
-    row = cursor.fetchone()
-    return Bell(*row) if row else None
+def try_lock_bell(cursor: Cursor, user_id: int) -> bool:
+    """Lock a bell until the commit; False, without a wait, if it is locked or does not exist."""
+    statement = "SELECT user_id FROM bell WHERE user_id = %s FOR UPDATE NOWAIT"
+    return mysql.try_lock(cursor, statement, (user_id,)) and cursor.rowcount > 0
 
 
 def create_bells(cursor: Cursor, user_ids: Iterable[int]) -> None:
     """Create the missing bells of users."""
-    rows = ",".join(
-        f"({int(user_id)},{_BLOCKING.format(int(user_id))})" for user_id in sorted(set(user_ids))
-    )
+    rows = ",".join(f"({i:d},{_BLOCKING.format(int(i))})" for i in sorted(user_ids))
     mysql.send(
         cursor,
         f"""
@@ -117,7 +83,8 @@ def create_bells(cursor: Cursor, user_ids: Iterable[int]) -> None:
 
 
 def recount_blocks(cursor: Cursor, user_id: int) -> None:
-    """Count the blocks by a user, whose bell is locked."""
+    """Count the blocks by a user whose bell is locked: actors are compared with the blocks of
+    recipients that have some."""
     counted = _BLOCKING.format(int(user_id))
     mysql.send(cursor, f"UPDATE bell SET blocking = {counted} WHERE user_id = {user_id:d}")
 
@@ -127,14 +94,13 @@ def read_around(
 ) -> Around:
     """Return the groups of ``keys`` that exist; which of their texts are deleted; which (recipient,
     actor) of ``pairs`` are blocks. The recipient of a text is its author."""
-    [rows] = mysql.read_all(cursor, [select_around(keys, pairs)])
-    return around_of(rows)
+    return around_of(*mysql.read_all(cursor, [select_around(keys, pairs)]))
 
 
 def select_around(keys: Collection[GroupKey], pairs: Collection[tuple[int, int]]) -> str:
     """Return the SELECT of ``read_around``, for ``around_of``.
 
-    Run it after ``select_locked``, which protects the groups, as in ``read_page``: a deletion
+    Run it after the bells are locked, which protects the groups, as in ``read_page``: a deletion
     clears the groups of its text under that lock, later.
     """
     return " UNION ALL ".join([*_select_groups(keys), *_select_blocks(pairs)])
@@ -148,12 +114,12 @@ def around_of(rows: Iterable[mysql.Row]) -> Around:
     for what, subject_type, packed, packed_deleted in rows:
         numbers = sql.split_rows(packed)
         if what == "blocked":
-            blocked.update((blocker, blocked_id) for blocker, blocked_id in numbers)
+            blocked.update((blocker_id, blocked_id) for blocker_id, blocked_id in numbers)
             continue
         for user_id, subject_id, *columns in numbers:
-            groups[GroupKey(user_id, what, subject_type, subject_id)] = _group(columns)
+            groups[GroupKey(user_id, what, subject_type, subject_id)] = group_of(columns)
         deleted.update(
-            (subject_type, content_id) for (content_id,) in sql.split_rows(packed_deleted)
+            (subject_type, content_id) for [content_id] in sql.split_rows(packed_deleted)
         )
     return groups, deleted, blocked
 
@@ -195,11 +161,11 @@ def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
     blocks a user."""
     if not pairs:
         return []
-    recipients = sql.render_ids(sorted({recipient for recipient, _ in pairs}))
+    recipients = sql.render_ids({recipient for recipient, _ in pairs})
     return [
         f"""
         SELECT 'blocked', '', {sql.concat_rows("b.blocker_id", "b.blocked_id")}, NULL
-        FROM JSON_TABLE('{json.dumps(sorted(pairs))}', '$[*]'
+        FROM JSON_TABLE('{json.dumps([*pairs])}', '$[*]'
             COLUMNS (blocker_id BIGINT PATH '$[0]', blocked_id BIGINT PATH '$[1]')) AS k
         STRAIGHT_JOIN user_block AS b FORCE INDEX (PRIMARY)
             ON  b.blocker_id = k.blocker_id
@@ -214,35 +180,36 @@ def _select_blocks(pairs: Collection[tuple[int, int]]) -> list[str]:
     ]
 
 
-def store_groups(cursor: Cursor, groups: Mapping[GroupKey, Group]) -> None:
-    """Store groups, whose bells are locked."""
-    mysql.send(cursor, render_groups(groups))
+def group_of(columns: Sequence[int]) -> Group:
+    """Return the group of a row."""
+    fresh, read_position, changed, shown_position, fresh_after, is_open = columns
+    return Group(fresh, read_position, changed, shown_position, fresh_after, is_open == 1)
 
 
-def raise_bells(cursor: Cursor, changes: Mapping[int, int]) -> None:
-    """Raise the positions of locked bells by one, and their unread groups by ``changes``, user ->
-    change."""
-    mysql.send(cursor, render_raise(changes))
+def store(
+    cursor: Cursor, groups: Mapping[GroupKey, Group], unread: Mapping[int, int] | None = None
+) -> None:
+    """Store groups, whose bells are locked; raise the positions of bells by one, and their unread
+    groups by ``unread``, user -> change. Two statements."""
+    for write in render_writes(groups, unread or {}):
+        mysql.send(cursor, write)
 
 
-def render_groups(groups: Mapping[GroupKey, Group]) -> str:
-    """Return the statement of ``store_groups``. The time is set where a group rang."""
+def render_writes(groups: Mapping[GroupKey, Group], unread: Mapping[int, int]) -> list[str]:
+    """Return the statements of ``store``, none for what is empty."""
+    return [_render_groups(groups)] * bool(groups) + [_render_raise(unread)] * bool(unread)
+
+
+def _render_groups(groups: Mapping[GroupKey, Group]) -> str:
+    """Return the statement that stores groups. The time is set where a group rang."""
     rows = ",".join(
         "(%d,'%s','%s',%d,%d,%d,%d,%d,%d,%d,UTC_TIMESTAMP(6),UTC_DATE())"
-        % (
-            *key,
-            group.fresh,
-            group.read_position,
-            group.changed,
-            group.shown_position,
-            group.fresh_after,
-            group.is_open,
-        )
-        for key, group in sorted(groups.items(), key=lambda pair: pair[0])
+        % (*key, *(getattr(group, column) for column in _COLUMNS))
+        for key, group in sorted(groups.items(), key=itemgetter(0))
     )
     values = ", ".join(f"{column} = VALUES({column})" for column in _COLUMNS)
     return f"""
-        INSERT INTO bell_group ({_SELECTED}, changed_at, changed_on)
+        INSERT INTO bell_group ({GROUP_COLUMNS}, changed_at, changed_on)
         VALUES {rows}
         ON DUPLICATE KEY UPDATE
             changed_at = IF(VALUES(changed) > bell_group.changed,
@@ -253,260 +220,17 @@ def render_groups(groups: Mapping[GroupKey, Group]) -> str:
         """
 
 
-def render_raise(changes: Mapping[int, int]) -> str:
-    """Return the statement of ``raise_bells``."""
+def _render_raise(unread: Mapping[int, int]) -> str:
     users_of: dict[int, list[int]] = {}
-    for user_id, change in changes.items():
+    for user_id, change in unread.items():
         users_of.setdefault(change, []).append(user_id)
-    unread = "".join(
-        f" + {change:d} * (user_id IN ({sql.render_ids(sorted(ids))}))"
+    changes = "".join(
+        f" + {change:d} * (user_id IN ({sql.render_ids(ids)}))"
         for change, ids in users_of.items()
         if change
     )
     return f"""
         UPDATE bell FORCE INDEX (PRIMARY)
-        SET position = position + 1, unread = unread{unread}
-        WHERE user_id IN ({sql.render_ids(sorted(changes))})
+        SET position = position + 1, unread = unread{changes}
+        WHERE user_id IN ({sql.render_ids(sorted(unread))})
         """
-
-
-def read_states(user_ids: Iterable[int]) -> dict[int, BellState]:
-    """Return the bell of each of ``user_ids``; of a user without one, position 0."""
-    ids = list(user_ids)
-    if not ids:
-        return {}
-    rows = mysql.fetch_all(
-        f"""
-        SELECT b.user_id, g.epoch, COALESCE(b.position, 0), COALESCE(b.unread, 0)
-        FROM log_gate AS g
-        LEFT JOIN bell AS b ON b.user_id IN ({sql.render_ids(ids)})
-        WHERE g.id = 1
-        """
-    )
-    epoch = int(rows[0][1]) * POSITIONS_PER_EPOCH if rows else 0
-    states = dict.fromkeys(ids, BellState(epoch, 0))
-    return states | {
-        user_id: BellState(epoch + position, unread)
-        for user_id, _, position, unread in rows
-        if user_id is not None
-    }
-
-
-def read_rung(after: Mapping[int, int], limit: int) -> list[ListedGroup]:
-    """Return the groups of users with something fresh that rang after a position of each, of each
-    user the newest ``limit``."""
-    arms = [
-        f"""
-        (
-            SELECT user_id, kind, subject_type, subject_id, fresh, changed, changed_at
-            FROM bell_group FORCE INDEX (by_state)
-            WHERE user_id = {user_id:d}
-              AND is_open = 1
-              AND changed > {position:d}
-              AND fresh > 0
-            ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC
-            LIMIT {limit:d}
-        )
-        """
-        for user_id, position in after.items()
-    ]
-    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
-    return [ListedGroup(GroupKey(*row[:4]), *row[4:]) for row in rows]
-
-
-def read_epoch(cursor: Cursor) -> int:
-    """Return the first version of the current epoch of MySQL."""
-    cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
-    [(epoch,)] = cursor.fetchall()
-    return int(epoch) * POSITIONS_PER_EPOCH
-
-
-def read_page(
-    cursor: Cursor, user_id: int, after: GroupPosition | None, limit: int
-) -> list[tuple[ListedGroup, Group]]:
-    """Return a page of the groups of a user, whose bell is locked, the newest ring first.
-
-    Without locks: at READ COMMITTED it reads what the lock of the bell protects, and a locking read
-    of this index also locks a group of the next user, in another order than its writers.
-    """
-    where, args = "", {"user_id": user_id}
-    if after is not None:
-        args |= after._asdict()
-        where = """
-              AND changed <= %(changed)s
-              AND (changed < %(changed)s OR kind < %(kind)s
-                OR (kind = %(kind)s AND (subject_type < %(subject_type)s
-                  OR (subject_type = %(subject_type)s AND subject_id < %(subject_id)s))))
-        """
-    newest_first = "ORDER BY changed DESC, kind DESC, subject_type DESC, subject_id DESC"
-    arms = [
-        f"""
-        (
-            SELECT {_SELECTED}, changed_at
-            FROM bell_group FORCE INDEX (by_state)
-            WHERE user_id = %(user_id)s
-              AND is_open = {is_open:d}{where}
-            {newest_first} LIMIT {limit:d}
-        )
-        """
-        for is_open in (True, False)
-    ]
-    cursor.execute(f"{' UNION ALL '.join(arms)} {newest_first} LIMIT {limit:d}", args)
-    page = []
-    for row in cursor.fetchall():
-        key, changed_at = GroupKey(*row[:4]), row[-1]
-        group = _group(row[4:-1])
-        page.append((ListedGroup(key, group.fresh, group.changed, changed_at), group))
-    return page
-
-
-def find_marked(
-    cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey] | None
-) -> list[tuple[GroupKey, Group, int]]:
-    """Return up to 500 groups that a mark at a position moves, of ``keys``, or all, each with about
-    how many rows it counts; without locks, as ``read_page``."""
-    cursor.execute(
-        f"""
-        SELECT {_SELECTED}, {TOTAL_ROWS}
-        {_from_marked(user_id, at, keys)}
-        ORDER BY changed, kind, subject_type, subject_id
-        LIMIT {MAX_MARKED}
-        """
-    )
-    return [(GroupKey(*row[:4]), _group(row[4:-1]), int(row[-1])) for row in cursor.fetchall()]
-
-
-def count_marked(cursor: Cursor, user_id: int, at: int, keys: Sequence[GroupKey] | None) -> int:
-    """Return how many groups a mark would move."""
-    cursor.execute(
-        f"""
-        SELECT COUNT(*)
-        {_from_marked(user_id, at, keys)}
-        """
-    )
-    [(count,)] = cursor.fetchall()
-    return int(count)
-
-
-def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
-    """Return the clauses of groups that did not ring after a position, that have a checkpoint up to
-    it, or a later one of another list and few rows, which are counted."""
-    where = f"""
-        FROM bell_group FORCE INDEX (by_state)
-        LEFT JOIN content_counter
-            ON  target_type = subject_type
-            AND target_id = subject_id
-        WHERE user_id = {user_id:d}
-          AND is_open = 1
-          AND (changed <= {at:d}
-            OR (shown_position > read_position AND shown_position <= {at:d})
-            OR (shown_position > {at:d} AND read_position < {at:d}
-              AND {TOTAL_ROWS} <= {MAX_COUNTED_ROWS:d}))
-        """
-    if keys is None:
-        return where
-    among = " OR ".join(
-        f"(kind = '{kind}' AND subject_type = '{subject_type}' AND subject_id = {subject_id:d})"
-        for _, kind, subject_type, subject_id in keys
-    )
-    return f"{where} AND ({among or 'FALSE'})"
-
-
-def _group(columns: Sequence[int]) -> Group:
-    fresh, read_position, changed, shown_position, fresh_after, is_open = columns
-    return Group(fresh, read_position, changed, shown_position, fresh_after, is_open == 1)
-
-
-def find_open(subjects: Iterable[tuple[str, int, int]]) -> dict[int, list[tuple[str, int]]]:
-    """Return user -> the ``subjects`` (type, id, owner) with an open group."""
-    listed = sorted(subjects)
-    arms = [
-        f"""
-        SELECT DISTINCT g.user_id, g.subject_type, g.subject_id
-        FROM JSON_TABLE('{json.dumps([(i, user_id) for _, i, user_id in of_type])}', '$[*]'
-            COLUMNS (subject_id BIGINT PATH '$[0]', user_id BIGINT PATH '$[1]')) AS k
-        STRAIGHT_JOIN bell_group AS g FORCE INDEX (PRIMARY)
-            ON  g.user_id = k.user_id
-            AND g.kind IN ('like', 'comment')
-            AND g.subject_type = '{subject_type}'
-            AND g.subject_id = k.subject_id
-        WHERE g.is_open = 1
-        """
-        for subject_type, of_type in groupby(listed, key=lambda subject: subject[0])
-    ]
-    subjects_of: dict[int, list[tuple[str, int]]] = {}
-    for user_id, *subject in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
-        subjects_of.setdefault(user_id, []).append((subject[0], subject[1]))
-    return subjects_of
-
-
-def delete_groups(cursor: Cursor, user_id: int, limit: int) -> int:
-    """Delete up to ``limit`` groups of a user, whose bell is locked; return their number."""
-    return cursor.execute(
-        f"""
-        DELETE FROM bell_group
-        WHERE user_id = %s
-        ORDER BY kind, subject_type, subject_id
-        LIMIT {limit:d}
-        """,
-        (user_id,),
-    )
-
-
-def count_unread(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, int]:
-    """Return the number of groups with something fresh of each of ``user_ids``."""
-    ids = list(user_ids)
-    cursor.execute(
-        f"""
-        SELECT user_id, COUNT(*)
-        FROM bell_group FORCE INDEX (by_state)
-        WHERE user_id IN ({sql.render_ids(ids)})
-          AND is_open = 1
-          AND fresh > 0
-        GROUP BY user_id
-        """
-    )
-    return dict.fromkeys(ids, 0) | dict(cursor.fetchall())
-
-
-def find_old(before_s: int, limit: int) -> dict[int, list[GroupKey]]:
-    """Return user -> groups that are read and did not ring for ``before_s``, oldest first."""
-    rows = mysql.fetch_all(
-        f"""
-        SELECT user_id, kind, subject_type, subject_id
-        FROM bell_group FORCE INDEX (by_age)
-        WHERE is_open = 0
-          AND changed_on < DATE(UTC_TIMESTAMP() - INTERVAL %s SECOND)
-        ORDER BY changed_on LIMIT {limit:d}
-        """,
-        (before_s,),
-    )
-    keys: dict[int, list[GroupKey]] = {}
-    for row in rows:
-        keys.setdefault(row[0], []).append(GroupKey(*row))
-    return keys
-
-
-def delete_read(cursor: Cursor, keys: Iterable[GroupKey]) -> int:
-    """Delete the groups that are read, whose bells are locked; return their number. One statement
-    for each kind and type."""
-    ids: dict[tuple[str, str], list[tuple[int, int]]] = {}
-    for user_id, kind, subject_type, subject_id in sorted(keys):
-        ids.setdefault((kind, subject_type), []).append((user_id, subject_id))
-    return sum(
-        cursor.execute(
-            f"""
-            DELETE g
-            FROM JSON_TABLE('{json.dumps(of_kind)}', '$[*]'
-                COLUMNS (user_id BIGINT PATH '$[0]', subject_id BIGINT PATH '$[1]')) AS k
-            STRAIGHT_JOIN bell_group AS g FORCE INDEX (PRIMARY)
-                ON  g.user_id = k.user_id
-                AND g.kind = '{kind}'
-                AND g.subject_type = '{subject_type}'
-                AND g.subject_id = k.subject_id
-            WHERE g.is_open = 0
-              AND g.fresh = 0
-            """
-        )
-        for (kind, subject_type), of_kind in ids.items()
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.bell import mysql_store
+from plaza.bell import mysql_lists, mysql_store
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 
@@ -13,12 +13,12 @@ def delete_expired(limit: int) -> int:
     """Delete up to ``limit`` groups that are read and did not ring for a year; return their number.
     A new group of the same subject begins at the bell's position, so that nothing old is new. One
     statement and one transaction of two. Raises MysqlDown."""
-    old = mysql_store.find_old(KEPT_READ_S, limit)
+    old = mysql_lists.find_old(KEPT_READ_S, limit)
     if not old:
         return 0
 
     def work(cursor: Cursor) -> int:
         mysql_store.lock_existing(cursor, sorted(old))
-        return mysql_store.delete_read(cursor, [key for keys in old.values() for key in keys])
+        return mysql_lists.delete_read(cursor, [key for keys in old.values() for key in keys])
 
     return mysql.run_in_transaction(work)

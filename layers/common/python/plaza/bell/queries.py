@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.bell import mysql_store, redis_store
+from plaza.bell import mysql_lists, redis_store
 from plaza.bell.model import BellState
-from plaza.bell.mysql_store import read_rung, read_states
+from plaza.bell.mysql_lists import read_rung, read_states
 from plaza.bell.redis_store import bell_key
 from plaza.infra.derived.projections import read_through
 
@@ -19,7 +19,7 @@ def read_bell(user_id: int) -> BellState:
     return read_through(
         [user_id],
         redis_store.read_bells,
-        mysql_store.read_states,
+        mysql_lists.read_states,
         redis_store.store_read_bells,
         announce=redis_store.announce_reads,
     )[user_id]
@@ -28,4 +28,4 @@ def read_bell(user_id: int) -> BellState:
 def refresh_projections(user_ids: Sequence[int]) -> None:
     """Update the bells that Redis has of these users. One statement and one round trip. Raises
     MysqlDown, RedisDown."""
-    redis_store.project_bells(mysql_store.read_states(user_ids))
+    redis_store.project_bells(mysql_lists.read_states(user_ids))

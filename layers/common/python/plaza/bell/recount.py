@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from plaza.bell import mysql_recount, mysql_store
+from plaza.bell import mysql_lists, mysql_recount, mysql_store
 from plaza.bell.model import GroupKey
 from plaza.bell.mysql_recount import CountedBell, CountedGroup, SizedGroup
 from plaza.infra.mysql.mysql import Cursor
@@ -129,13 +129,12 @@ def repair(cursor: Cursor, user_ids: Collection[int], keys: Collection[GroupKey]
         for key, group in groups.items():
             group.fresh, group.fresh_after = wrong[key].counted, wrong[key].counted_after
             group.is_open = group.is_open or group.fresh > 0
-        mysql_store.store_groups(cursor, groups)
+        mysql_store.store(cursor, groups)
     repaired = {key.user_id for key in wrong}
     changes = {
         user_id: unread - bells[user_id].unread
-        for user_id, unread in mysql_store.count_unread(cursor, bells).items()
+        for user_id, unread in mysql_lists.count_unread(cursor, bells).items()
         if unread != bells[user_id].unread or user_id in repaired
     }
-    if changes:
-        mysql_store.raise_bells(cursor, changes)
+    mysql_store.store(cursor, {}, changes)
     return max(corrected, len(changes))

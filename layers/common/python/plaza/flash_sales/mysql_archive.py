@@ -62,7 +62,8 @@ def insert(cursor: Cursor, orders: Sequence[ArchivedOrder], digest: str) -> None
 
 def delete(cursor: Cursor, order_ids: Collection[int]) -> None:
     """Delete orders that are in the archive."""
-    cursor.execute(f"DELETE FROM voucher_order WHERE order_id IN ({sql.render_ids(order_ids)})")
+    ids = sql.render_ids(order_ids)
+    mysql.send(cursor, f"DELETE FROM voucher_order WHERE order_id IN ({ids})")
 
 
 def read_digest(buyer_id: int, order_id: int) -> str | None:

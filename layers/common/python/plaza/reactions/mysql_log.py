@@ -195,15 +195,23 @@ def read_hottest_targets(limit: int) -> list[tuple[str, Target]]:
 def render_log(changes: Sequence[CounterChange], commits: Sequence[Commit]) -> str:
     """Render the entries of ``changes`` as rows of the log. ``commits``: the commit of each of
     ``changes``; each row has its db_version and the total after it."""
-    return ",".join(
-        [
-            f"{key},{event.key[3]:d},{version_us:d},{event.on:d},{change_by:d},{counted}"
-            f",'{_utc_day(version_us // _DAY_US)}',{sql.render_request_id(event.request_id)})"
-            for change, commit in zip(changes, commits, strict=True)
-            for key, counted in ((_begin_row(change), f"{commit.db_version:d},{commit.total:d}"),)
-            for event, version_us, change_by in change.entries
-        ]
-    )
+    rows = [
+        "%s,%d,%d,%d,%d,%s,'%s',%s)"
+        % (
+            key,
+            event.key[3],
+            version_us,
+            event.on,
+            change_by,
+            counted,
+            _utc_day(version_us // _DAY_US),
+            sql.render_request_id(event.request_id),
+        )
+        for change, commit in zip(changes, commits, strict=True)
+        for key, counted in ((_begin_row(change), "%d,%d" % (commit.db_version, commit.total)),)
+        for event, version_us, change_by in change.entries
+    ]
+    return ",".join(rows)
 
 
 def append_log(cursor: Cursor, rows: str) -> None:

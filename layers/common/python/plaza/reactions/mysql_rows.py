@@ -86,7 +86,7 @@ def render_rows(groups: EventGroups) -> dict[ReactionKey, str]:
 def upsert_rows(
     cursor: Cursor,
     rows: Mapping[ReactionKey, str],
-    bell_positions: Mapping[ReactionKey, int] | None = None,
+    bell_positions: Mapping[tuple[str, int, str, int], int] | None = None,
 ) -> None:
     """Store rendered rows where they are newer than the existing ones. ``bell_positions``: key of a
     row -> its position, the present one of a row that is not newer, 0 without an entry; None: all

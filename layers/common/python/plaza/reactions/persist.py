@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -9,40 +10,32 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from plaza import counters
 from plaza.bell import moves
-from plaza.bell import queries as bell_queries
 from plaza.counters import ContentCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
 from plaza.infra.queues import save_rate
 from plaza.infra.queues.spill import spill
-from plaza.infra.redis import connections
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import (
+    acknowledgement,
     bell_moves,
     mysql_log,
     mysql_rows,
-    redis_commits,
-    redis_hydration,
-    redis_rankings,
     reign_guard,
     sorted_lists,
 )
+from plaza.reactions.acknowledgement import Applied, PersistedBatch, acknowledge
 from plaza.reactions.bell_moves import BellDecision
-from plaza.reactions.hydration import hydrate, request_rebuild
 from plaza.reactions.model import (
     FOLLOW,
     KINDS,
-    LIKE,
     MAX_ROWS,
     Commit,
     CounterChange,
     EventGroups,
-    Kind,
-    PostLikes,
     ReactionEvent,
     ReactionKey,
     ReactionRow,
@@ -51,8 +44,7 @@ from plaza.reactions.model import (
     replay,
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
-from plaza.reactions.redis_commits import ApplyResult
-from plaza.reactions.reign_guard import MasterDeposed, Masters
+from plaza.reactions.reign_guard import Masters
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import lookup
 
@@ -61,32 +53,9 @@ if TYPE_CHECKING:
 else:  # while the bell is off, nothing is pushed
     push_announce = LazyModule("plaza.push.announce")
 
-__all__ = [
-    "ACKNOWLEDGEMENTS",
-    "REACTIONS",
-    "PersistedBatch",
-    "acknowledge",
-    "acknowledge_again",
-    "resync",
-    "save",
-    "save_history",
-]
+__all__ = ["ACKNOWLEDGEMENTS", "REACTIONS", "acknowledge_again", "save", "save_history"]
 
 EVENTS_PER_TRANSACTION = 1000
-
-
-class PersistedBatch(NamedTuple):
-    """The result of a transaction: its commits, the users whose totals count the reactions, the
-    follows (actor, target, version) whose claims end when these totals are in Redis, the versions
-    of changed rows, whether the master that this process is connected to was deposed, so that it
-    must not apply the commits, and the users whose bells may have moved."""
-
-    commits: Sequence[Commit]
-    users: Sequence[int]
-    claimed: Sequence[tuple[int, str, int]] = ()
-    changed_us: Sequence[int] = ()
-    is_deposed: bool = False
-    rung: Collection[int] = ()
 
 
 class Stored(NamedTuple):
@@ -114,13 +83,6 @@ class Decision(NamedTuple):
     def is_new(self) -> bool:
         """Return whether a row changes."""
         return any(change.is_new for change in self.changes)
-
-
-class _Applied(NamedTuple):
-    """The result of each commit in Redis, and the users of whom Redis has something."""
-
-    results: Sequence[ApplyResult]
-    cached: set[int]
 
 
 @REACTIONS.consumer
@@ -157,13 +119,13 @@ def _save_overlapped(
 
     The thread and this one never use Redis at the same time: it has one connection.
     """
-    begun: tuple[PersistedBatch, Future[_Applied]] | None = None
+    begun: tuple[PersistedBatch, Future[Applied]] | None = None
     with ThreadPoolExecutor(max_workers=1) as thread:
         for part in parts:
             saved = store(part)
             if begun:
                 _acknowledge_or_postpone(*begun)
-            begun = saved, thread.submit(_apply, saved)
+            begun = saved, thread.submit(acknowledgement.apply, saved)
         if begun:
             _acknowledge_or_postpone(*begun)
 
@@ -195,15 +157,13 @@ def _store(
     return saved
 
 
-def _acknowledge_or_postpone(
-    saved: PersistedBatch, applied: Future[_Applied] | None = None
-) -> None:
+def _acknowledge_or_postpone(saved: PersistedBatch, applied: Future[Applied] | None = None) -> None:
     """Acknowledge a saved batch, or queue its commits if Redis or MySQL is unavailable."""
     try:
         if applied is None:
             acknowledge(saved)
         else:
-            _complete(saved, applied.result())
+            acknowledgement.complete(saved, applied.result())
         _record_lag(saved.changed_us)
     except (RedisDown, MysqlDown) as error:
         ACKNOWLEDGEMENTS.send(Unacknowledged(commits=saved.commits))
@@ -256,91 +216,21 @@ def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
             spill(FOLLOWS.name, FOLLOWS.encode(part))
 
 
-def acknowledge(saved: PersistedBatch) -> None:
-    """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
-    and three round trips for users whose totals, claims or bells Redis has. Raises RedisDown,
-    MysqlDown."""
-    _complete(saved, _apply(saved))
-
-
-def _apply(saved: PersistedBatch) -> _Applied:
-    """Apply commits to Redis, without MySQL. Raises RedisDown; MasterDeposed, and closes the
-    client, if another node took over before they were saved."""
-    if saved.is_deposed:
-        connections.forget_client()
-        raise MasterDeposed("This process is not connected to the current master of Redis")
-    results = redis_commits.apply_all(saved.commits)
-    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)
-    redis_rankings.project_likes(
-        [
-            PostLikes(c.target.id, c.total, c.db_version)
-            for c in saved.commits
-            if c.kind is LIKE and c.target.type == "post"
-        ]
-    )
-    return _Applied(results, cached)
-
-
-def _complete(saved: PersistedBatch, applied: _Applied) -> None:
-    """Update what Redis has of users after commits were applied; load again the targets that missed
-    a commit."""
-    results, cached = applied
-    if cached:
-        counters.refresh_projections(sorted(cached))
-        bell_queries.refresh_projections(sorted(cached.intersection(saved.rung)))
-    # Last: a claim counts for its follow until the projected total includes it.
-    counters.release(of_follow for of_follow in saved.claimed if of_follow[0] in cached)
-    lost, cold = [], []
-    for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, results, strict=True):
-        if rebuild:
-            request_rebuild(commit.kind, commit.target)
-        if code == "GAP":
-            lost.append((commit.kind, commit.target, version))
-        elif code == "DROPPED" or (code == "COLD" and outbox_count):
-            cold.append((commit.kind, commit.target))
-    resync(lost, cold)
-
-
-def resync(
-    lost: Sequence[tuple[Kind, Target, int]], cold: Iterable[tuple[Kind, Target]] = ()
-) -> None:
-    """Drop the ``lost`` targets that are still at their db_version; hydrate them and ``cold`` ones.
-    Without MySQL the next reader or sweep hydrates them. Raises RedisDown."""
-    todo = list(cold)
-    if lost:
-        codes = redis_hydration.evict_all(lost)
-        dropped = [
-            (kind, target)
-            for (kind, target, _), code in zip(lost, codes, strict=True)
-            if code == "EVICTED"
-        ]
-        record("targets_resynced", {"resynced": len(dropped)})
-        todo += dropped
-    try:
-        if todo:
-            hydrate(todo, wait_s=0)
-    except Unavailable as error:
-        if isinstance(error, RedisDown):
-            raise
-        record("hydration_postponed", targets=len(todo), **error_fields(error))
-
-
 @ACKNOWLEDGEMENTS.consumer
 def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
     """Apply commits that Redis did not accept, and the current rows of keys. Safe to repeat. Raises
     MysqlDown, RedisDown."""
-    for message in messages:
-        rows_of = [
-            ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
-        ]
-        if rows_of:
-            read = partial(_read_users, message.commits, rows_of, reign_guard.read_masters())
-            acknowledge(mysql.run_in_transaction(read))
+    batches: list[tuple[Sequence[ReactionKey], Sequence[Commit] | None]] = [
+        ([ReactionKey(*c.target, c.kind.name, row[0]) for c in of for row in c.rows], of)
+        for of in (message.commits for message in messages)
+    ]
     keys = sorted({key for message in messages for key in message.keys})
-    for start in range(0, len(keys), MAX_ROWS):
-        part, masters = keys[start : start + MAX_ROWS], reign_guard.read_masters()
-        read_current = partial(_read_current, keys=part, masters=masters)
-        acknowledge(counters.run_in_transaction(read_current))
+    batches += [(keys[start : start + MAX_ROWS], None) for start in range(0, len(keys), MAX_ROWS)]
+    for part, commits in batches:
+        if part:
+            masters = reign_guard.read_masters()
+            read = partial(_read_current, keys=part, masters=masters, commits=commits)
+            acknowledge(counters.run_in_transaction(read))
 
 
 def _persist_batch(
@@ -359,10 +249,12 @@ def _persist_batch(
     rows = mysql_rows.render_rows(groups)
     stored = _read(cursor, keys, masters)
     decision = decide(stored, groups)
+    # Before the owners are locked, who have more targets than these.
+    _write_targets(cursor, stored, decision)
     asked = bell_moves.reads(stored.owners, stored.rows, decision.changes, rings=rings)
     around = moves.read(cursor, asked.values(), rings=rings)
     bells = bell_moves.decide(asked, around, stored.rows, rings=rings)
-    _write(cursor, rows, stored, decision, bells)
+    _write_rows(cursor, rows, stored, decision, bells)
     return _describe_batch(stored, keys, decision.commits)._replace(
         claimed=_find_claimed(groups),
         changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
@@ -374,23 +266,28 @@ def _read(cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
     to the commit no other transaction saves reactions to these targets. One packet, one more when
     a replica was promoted. Raises MissingCounters."""
     targets = _targets(keys)
-    lock, owners, locked, rows = mysql.read_all(
-        cursor,
-        [
-            mysql_log.SHARE_LOG_LOCK,
-            lookup.select_owners(targets),
-            counters.select_locked(targets),
-            mysql_rows.select_keys(keys),
-        ],
+    locking = counters.select_locked(targets), mysql_rows.select_keys(keys)
+    stored, (locked, rows) = _read_owners(cursor, targets, keys, masters, *locking)
+    return stored._replace(
+        counters=counters.locked_of(targets, locked), rows=mysql_rows.rows_of(rows)
     )
+
+
+def _read_owners(
+    cursor: Cursor,
+    targets: Sequence[Target],
+    keys: Collection[ReactionKey],
+    masters: Masters | None,
+    *selects: str,
+) -> tuple[Stored, list[Sequence[mysql.Row]]]:
+    """Lock the log, and read the owners of ``targets``; return the rows of ``selects``, too. One
+    packet, one more when a replica was promoted."""
+    first = [mysql_log.SHARE_LOG_LOCK, lookup.select_owners(targets)]
+    lock, owners, *rows = mysql.read_all(cursor, [*first, *selects])
     epoch, reigns = mysql_log.lock_of(lock)
-    return Stored(
-        epoch,
-        lookup.owners_of(targets, owners),
-        counters.locked_of(targets, locked),
-        mysql_rows.rows_of(rows),
-        _is_deposed(cursor, reigns, masters, keys),
-    )
+    kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
+    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, kinds)
+    return Stored(epoch, lookup.owners_of(targets, owners), {}, {}, is_deposed), rows
 
 
 def decide(stored: Stored, groups: EventGroups) -> Decision:
@@ -401,54 +298,56 @@ def decide(stored: Stored, groups: EventGroups) -> Decision:
     return Decision(changes, commits, log, *_sum_totals(stored.owners, changes))
 
 
-def _write(
+def _write_targets(cursor: Cursor, stored: Stored, decision: Decision) -> None:
+    """Queue the writes that wait for no owner, for the next packet."""
+    mysql_log.append_log(cursor, decision.log)
+    sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
+    counters.add_to_content(cursor, decision.of_content)
+
+
+def _write_rows(
     cursor: Cursor,
     rows: Mapping[ReactionKey, str],
     stored: Stored,
     decision: Decision,
     bells: BellDecision,
 ) -> None:
-    """Queue all writes for the packet of the commit. Two packets more when a target becomes
+    """Queue the other writes for the packet of the commit. Two packets more when a target becomes
     large."""
     if decision.is_new:
         mysql_rows.upsert_rows(cursor, rows, bells.positions)
-    mysql_log.append_log(cursor, decision.log)
-    sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
-    counters.add_to_content(cursor, decision.of_content)
     for write in bells.writes:
         mysql.send(cursor, write)
     counters.add_to_users(cursor, decision.of_users)
     sorted_lists.begin_list(cursor, stored.counters, decision.commits)
 
 
-def _read_users(
-    commits: Sequence[Commit],
+def _read_current(
+    cursor: Cursor,
     keys: Collection[ReactionKey],
     masters: Masters | None,
-    cursor: Cursor,
+    commits: Sequence[Commit] | None = None,
 ) -> PersistedBatch:
-    targets = _targets(keys)
-    lock, owners = mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK, lookup.select_owners(targets)])
-    epoch, reigns = mysql_log.lock_of(lock)
-    is_deposed = _is_deposed(cursor, reigns, masters, keys)
-    stored = Stored(epoch, lookup.owners_of(targets, owners), {}, {}, is_deposed)
-    return _describe_batch(stored, keys, commits)
-
-
-def _read_current(
-    cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
-) -> PersistedBatch:
+    """Describe ``commits`` that were not applied; without them the current rows of ``keys``, whose
+    counters are locked. One packet."""
+    if commits is not None:
+        stored, _ = _read_owners(cursor, _targets(keys), keys, masters)
+        return _describe_batch(stored, keys, commits)
     stored = _read(cursor, keys, masters)
     # An event of version 0 is newer than no row.
-    nothing = [ReactionEvent(key, False, 0) for key in keys]
-    unchanged = replay(stored.rows, group_events(nothing))
+    unchanged = replay(stored.rows, group_events(ReactionEvent(key, False, 0) for key in keys))
     return _describe_batch(stored, keys, _commits(stored.epoch, stored.counters, unchanged))
 
 
 def _describe_batch(
     stored: Stored, keys: Collection[ReactionKey], commits: Sequence[Commit]
 ) -> PersistedBatch:
-    """Describe a batch by its commits alone: the follows of rows that are off are not known."""
+    """Describe a batch by its commits alone: the follows of rows that are off are not known.
+
+    Users are all owners and actors of ``keys``, changed or not: a consumer that saved them before
+    may have been killed before it updated Redis.
+    """
+    actors = {key.actor_id for key in keys if KINDS[key.kind].given}
     claimed = [
         (actor_id, str(commit.target), version_us)
         for commit in commits
@@ -456,13 +355,9 @@ def _describe_batch(
         for actor_id, version_us, on in commit.rows
         if on
     ]
-    return PersistedBatch(
-        commits,
-        _users_of(stored.owners, keys),
-        claimed,
-        is_deposed=stored.is_deposed,
-        rung=bell_moves.after(stored.owners, keys),
-    )
+    users = sorted(actors.union(stored.owners.values()))
+    rung = bell_moves.after(stored.owners, keys)
+    return PersistedBatch(commits, users, claimed, is_deposed=stored.is_deposed, rung=rung)
 
 
 def _find_claimed(groups: EventGroups) -> list[tuple[int, str, int]]:
@@ -477,52 +372,30 @@ def _find_claimed(groups: EventGroups) -> list[tuple[int, str, int]]:
     ]
 
 
-def _is_deposed(
-    cursor: Cursor,
-    reigns: Mapping[int, str],
-    masters: Masters | None,
-    keys: Collection[ReactionKey],
-) -> bool:
-    """Return whether a master of ``keys`` was deposed since ``masters`` were read. No statement;
-    one for a slot whose master changed."""
-    kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
-    return not reign_guard.pass_guard(cursor, reigns, masters, kinds)
-
-
-def _users_of(owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]) -> list[int]:
-    """Return all owners and actors of ``keys``, changed or not: a consumer that saved them before
-    may have been killed before it updated Redis."""
-    return sorted({*owners.values(), *(key.actor_id for key in keys if KINDS[key.kind].given)})
-
-
 def _targets(keys: Collection[ReactionKey]) -> list[Target]:
     return [Target(*target) for target in sorted({key[:2] for key in keys})]
 
 
 def _sum_totals(
     owners: Mapping[tuple[str, int], int], changes: Iterable[CounterChange]
-) -> tuple[dict[tuple[str, int], dict[str, int]], dict[tuple[int], dict[str, int]]]:
+) -> tuple[Mapping[tuple[str, int], Mapping[str, int]], Mapping[tuple[int], Mapping[str, int]]]:
     """Add up changes of the counters of targets, and of their owners and the actors."""
-    of_content: dict[tuple[str, int], dict[str, int]] = {}
-    of_users: dict[tuple[int], dict[str, int]] = {}
-
-    def add_to_user(user_id: int, column: str, delta: int) -> None:
-        totals = of_users.setdefault((user_id,), {})
-        totals[column] = totals.get(column, 0) + delta
-
+    of_content: dict[tuple[str, int], defaultdict[str, int]] = {}
+    of_users: dict[tuple[int], defaultdict[str, int]] = {}
     for change in changes:
-        if not change.is_new:
-            continue
-        target, kind = change.target, change.kind
-        totals = of_content.setdefault(target, {})
-        totals[kind.total] = totals.get(kind.total, 0) + change.delta
-        totals[kind.version] = totals.get(kind.version, 0) + 1
-        if change.delta and target in owners:
-            add_to_user(owners[target], kind.received, change.delta)
-        if kind.given:
-            for actor in change.actors:
-                if actor.change:
-                    add_to_user(actor.actor_id, kind.given, actor.change)
+        if change.is_new:
+            target, kind = change.target, change.kind
+            totals = of_content.setdefault(target, defaultdict(int))
+            totals[kind.total] += change.delta
+            totals[kind.version] += 1
+            if change.delta and target in owners:
+                of_user = of_users.setdefault((owners[target],), defaultdict(int))
+                of_user[kind.received] += change.delta
+            if kind.given:
+                for actor in change.actors:
+                    if actor.change:
+                        of_user = of_users.setdefault((actor.actor_id,), defaultdict(int))
+                        of_user[kind.given] += actor.change
     return of_content, of_users
 
 
@@ -532,21 +405,13 @@ def _commits(
     """Return the commit of each of ``changes``, which are in the order of their keys."""
     commits: list[Commit] = []
     for change in changes:
-        target, kind = change.target, change.kind
+        target, kind, is_new = change.target, change.kind, change.is_new
         if commits and (commits[-1].target, commits[-1].kind) == (target, kind):
             _, _, db_version, total, _, _ = commits[-1]
         else:
             counter = locked[target]
             total, db_version = counter.totals[kind.total], epoch + counter.versions[kind.total]
-        rows = [(actor_id, version_us, on) for actor_id, version_us, on, _, _ in change.actors]
-        commits.append(
-            Commit(
-                kind,
-                target,
-                db_version + change.is_new,
-                total + change.delta,
-                change.is_new,
-                rows,
-            )
-        )
+        rows = [actor[:3] for actor in change.actors]
+        db_version, total = db_version + is_new, total + change.delta
+        commits.append(Commit(kind, target, db_version, total, is_new, rows))
     return commits

@@ -19,8 +19,8 @@ from plaza.infra.queues.spill import send_spilled
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.push.queues import PUSHES
 from plaza.reactions import redis_outbox
+from plaza.reactions.acknowledgement import resync
 from plaza.reactions.model import Kind, Target
-from plaza.reactions.persist import resync
 from plaza.reactions.queues import FOLLOWS, REACTIONS
 from plaza.reactions.redis_keys import outboxes_key
 from plaza.reactions.redis_outbox import SweptTarget

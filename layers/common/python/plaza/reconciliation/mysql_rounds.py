@@ -70,7 +70,8 @@ def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
 def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
     """Store the marks and the progress of a step, in its transaction. Three statements at most."""
     if result.round is not None:
-        cursor.execute(
+        mysql.send(
+            cursor,
             """
             UPDATE reconciliation_round
             SET position = %s, compared = compared + %s,
@@ -94,7 +95,8 @@ def store(cursor: Cursor, part: RunPart, result: StepResult) -> None:
             sorted(result.marks),
         )
     if result.unmarked is not None:
-        cursor.execute(
+        mysql.send(
+            cursor,
             """
             DELETE FROM reconciliation_mark
             WHERE name = %s
