@@ -38,7 +38,7 @@ SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (
     ("dark", "{runOnly: ['color-contrast']}"),
 )
 """Color schemes, and what axe checks in each."""
-TIMEOUT_MS = 20_000
+TIMEOUT_MS = 60_000
 _WIDER = """async (font) => {
   document.documentElement.style.fontSize = font;
   let width = 0;

@@ -87,7 +87,7 @@ def read_like_totals(rows: Callable[..., Any], post: int) -> tuple[int, int]:
     return (counter[0][0] if counter else 0), number[0][0]
 
 
-def wait_until(what: str, condition: Callable[[], Any], timeout_s: float = 30) -> Any:
+def wait_until(what: str, condition: Callable[[], Any], timeout_s: float = 120) -> Any:
     """Return the first true value of ``condition``; fail with ``what`` after ``timeout_s``."""
     deadline_s = time.monotonic() + timeout_s
     while not (value := condition()):

@@ -236,7 +236,7 @@ def marker_key() -> str:
     return str(key)
 
 
-def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
+def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 60) -> Any:
     """Wait until ``condition`` is true and return its result; fail after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not (result := condition()):
