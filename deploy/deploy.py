@@ -40,7 +40,7 @@ from deploy.parts import (
     check_stack,
     read_pairs,
 )
-from deploy.preflight import RESERVE, check_limits, choose_reservation
+from deploy.preflight import RESERVE, check_firewall, check_limits, choose_reservation
 
 EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
 ONCE = frozenset({"DeletionProtection", "ShiftTraffic"})
@@ -152,6 +152,8 @@ class _Rollout:
         """Deploy a part with all its parameters; protect its stack; remember what it returns."""
         exists = self._prepare(part)
         values = self._choose_values(part, parameters, exists=exists)
+        if part is APPLICATION and (note := check_firewall(self._known | values)):
+            self._report(f"note: {note}")
         self._account.deploy(part, self._environment, values, exists=exists)
         if part.is_protected:
             is_protected = self._known.get("DeletionProtection") != "false"

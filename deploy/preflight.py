@@ -50,6 +50,28 @@ def check_limits(account: Limits, values: Mapping[str, str]) -> Iterator[str]:
             yield f"SMS: AWS sends texts for {usd:g} USD a month, then none; ask for a higher limit"
 
 
+def check_firewall(values: Mapping[str, str]) -> str:
+    """Return a sentence about an entry that no firewall protects; empty without one. ``values``: of
+    the parameters of application and load balancer."""
+    guard, has_balancer = values["GuardOrigin"], values["Ingress"] == "load-balancer"
+    is_open = values["HttpApi"] == "open"
+    if guard == "require":
+        return ""
+    if guard == "trust":
+        entry = "the URL of the HTTP API" if is_open else "the load balancer"
+        return f"{entry} passes by the firewall of the edge until GuardOrigin=require"
+    if not has_balancer:
+        return "no firewall: it comes with the edge (GuardOrigin=trust, then require)"
+    if values.get("BalancerFirewall") == "0":
+        return "no firewall: BalancerFirewall=0"
+    if is_open:
+        return (
+            "the URL of the HTTP API passes by the firewall of the load balancer until"
+            " HttpApi=closed"
+        )
+    return ""
+
+
 def choose_reservation(account: Limits, asked: str | None, *, reserves: bool) -> tuple[str, str]:
     """Return the value of ReserveConcurrency, and a note if consumers are not guarded.
 

@@ -1,7 +1,6 @@
 """The order of the tests, and the table after them."""
 
 import gc
-import os
 from collections.abc import Iterator
 from functools import cache
 

@@ -130,6 +130,7 @@ def make_contract() -> str:
     for path, methods in contract["paths"].items():
         for method, operation in methods.items():
             _tidy_operation(path, method, operation, contract["components"])
+        _describe_versions(methods)
     _open_enums(contract)
     contract["info"] |= {"contact": _CONTACT, "license": _LICENSE}
     contract["components"]["headers"] = _LIMIT_HEADERS
@@ -214,6 +215,14 @@ def _tidy_operation(
         }
 
 
+def _describe_versions(methods: dict[str, Any]) -> None:
+    """Describe the tags of a path whose resource can be changed with an ``If-Match``."""
+    for operation in methods.values():
+        if any(item["name"] == "If-Match" for item in operation.get("parameters", ())):
+            for tagged in (operation, methods["get"]):
+                tagged["responses"]["200"].setdefault("headers", {})["ETag"] = _VERSION
+
+
 def _describe_invalid_request() -> dict[str, Any]:
     """Return the response to an unknown parameter, for operations that take none."""
     slug, title = BadInput.slug, BadInput.title
@@ -248,6 +257,10 @@ _LICENSE = {"name": "MIT License", "identifier": "MIT"}
 _LOCATION = {"description": "Path of what was created.", "schema": {"type": "string"}}
 _ETAG = {
     "description": "Tag of this representation, for callers without a session.",
+    "schema": {"type": "string"},
+}
+_VERSION = {
+    "description": "Version of what the caller may change, for `If-Match`; weak without a session.",
     "schema": {"type": "string"},
 }
 # Responses with an order: they have the header while it is pending.
@@ -420,6 +433,9 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
         case "gone":
             happened = "withdrawn" if resource == "Voucher" else "deleted"
             return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was {happened}."}
+        case "changed-meanwhile":
+            changed = (resource or "profile").lower()
+            return {"detail": f"The {changed} was changed since you read it. Read it again."}
         case "forbidden" if operation["tags"] == ["content"] and resource:
             return {"detail": f"{resource} 1 belongs to another user."}
     return None

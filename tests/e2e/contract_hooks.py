@@ -33,8 +33,8 @@ from tests.e2e.fuzz_ids import ADMIN, BYSTANDERS
 from tests.support.routes import contract
 
 STACK, ROLE, IDS, COUNTS = "FUZZ_STACK", "FUZZ_ROLE", "FUZZ_IDS", "FUZZ_COUNTS"
-SERVER = "server"
-ROLES = ("user", "moderator", "sales", "operator", "admin", SERVER)
+SERVER, ANONYMOUS, MERCHANT = "server", "anonymous", "merchant"
+ROLES = ("user", "moderator", "sales", "operator", "admin", SERVER, ANONYMOUS, MERCHANT)
 USER, FIRST_WITH_ROLE = 70, 72
 CALLERS = {str(user_id) for user_id in range(USER, FIRST_WITH_ROLE + len(ROLES))}
 KEY_NAME = "fuzz"
@@ -115,8 +115,14 @@ def _ends_its_session(case: schemathesis.Case[Any]) -> bool:
 
 
 def identify(role: str) -> tuple[int, str]:
-    """Return the user of a run with ``role``, and the role of the user: ``user`` for none."""
+    """Return the user of a run with ``role``, and the role of the user: ``user`` for none. An
+    anonymous run has a user whose resources it names; a merchant is a user who owns shops."""
     return (FIRST_WITH_ROLE + ROLES.index(role), role) if role else (USER, "user")
+
+
+def role_of_user(role: str) -> str:
+    """Return the role that the user of a run has in the API."""
+    return "user" if role in ("", SERVER, ANONYMOUS, MERCHANT) else role
 
 
 _callers: set[str] = set()
@@ -135,6 +141,8 @@ class SignedIn:
 
     def get(self, case: schemathesis.Case[Any], context: object) -> Mapping[str, str]:
         user_id, role = identify(os.environ.get(ROLE, ""))
+        if role == ANONYMOUS:
+            return {}
         if _ends_its_session(case):
             user_id = next(_leaving_users)
         elif not os.environ.get(ROLE) and case.operation.path.startswith("/ops/"):
@@ -143,7 +151,9 @@ class SignedIn:
             create_users(_stack().mysql_url, [user_id])
             headers = {"Authorization": f"Bearer {_make_key()}", "Plaza-User": str(user_id)}
         else:
-            headers = {"Authorization": f"Bearer {SignedIn.open_session(user_id, role)}"}
+            headers = {
+                "Authorization": f"Bearer {SignedIn.open_session(user_id, role_of_user(role))}"
+            }
         if str(user_id) in CALLERS:
             _callers.add(headers["Authorization"])
         return headers

@@ -2,9 +2,10 @@
 
     python -m tests.e2e.fuzz [--dir .local] [--seconds 60] [--examples 20] [--role moderator]
 
-With a role each request is sent by a user who has it, or by a server with a key; without one, reads
-of operators by an admin and all else by a user. With several roles each has a run of its own. A
-role changes the stack: it purges, hides, erases and sets switches.
+With a role each request is sent by a user who has it, by a merchant who owns the shops, by a server
+with a key, or without a token; without one, reads of operators by an admin and all else by a user.
+With several roles each has a run of its own. A role changes the stack: it purges, hides, erases and
+sets switches.
 
 A response that takes more than 2 s (``--slowest``) is a failure, also the first one of a cold
 function. The table at the end has each role's requests, their statuses, and how many of these the
@@ -30,7 +31,16 @@ from cli.output import wide_console
 from cli.paths import DIRECTORY, LAYER, ROOT
 from local.stack.stack import Stack
 from tests.e2e import fuzz_ids
-from tests.e2e.contract_hooks import COUNTS, IDS, ROLE, ROLES, SERVER, STACK, identify
+from tests.e2e.contract_hooks import (
+    COUNTS,
+    IDS,
+    MERCHANT,
+    ROLE,
+    ROLES,
+    STACK,
+    identify,
+    role_of_user,
+)
 
 CONFIG = Path(__file__).with_name("fuzz.toml")
 HEADINGS = ("role", "requests", "statuses", "undocumented", "checks")
@@ -75,8 +85,8 @@ def fuzz(stack: Stack, role: str, options: argparse.Namespace) -> Outcome:
         "--max-examples", str(options.examples), "--max-time", str(options.seconds),
         "--phases", "examples,coverage,fuzzing", "--continue-on-failure",
     ]  # fmt: skip
-    user_id, of_user = identify(role)
-    ids = fuzz_ids.create(stack, user_id, "user" if role == SERVER else of_user)
+    user_id, _ = identify(role)
+    ids = fuzz_ids.create(stack, user_id, role_of_user(role), owns_shops=role == MERCHANT)
     with tempfile.NamedTemporaryFile("r") as counts:
         env = {
             **os.environ,

@@ -20,24 +20,28 @@ BYSTANDERS = range(69_900_001, 69_900_007)
 """Users who may be followed, blocked and erased."""
 
 
-def create(stack: Stack, user_id: int, role: str) -> Mapping[str, Sequence[str]]:
-    """Create resources of a user with ``role``, and some of an admin. Return their ids, by the
-    names that parameters of paths have."""
+def create(
+    stack: Stack, user_id: int, role: str, *, owns_shops: bool
+) -> Mapping[str, Sequence[str]]:
+    """Create resources of a user with ``role``, who may own the shops, and some of an admin. Return
+    their ids, by the names that parameters of paths have."""
     create_users(stack.mysql_url, BYSTANDERS)
     [own], [other] = open_sessions(stack, [user_id], role), open_sessions(stack, [ADMIN], "admin")
     user, admin = (Client(stack.base_url, token).plaza for token in (own, other))
     ids: defaultdict[str, list[str]] = defaultdict(list)
     for number, bystander in enumerate(BYSTANDERS):
-        author = (user, admin)[number % 2]
+        author, reader = ((user, admin), (admin, user))[number % 2]
         post = author.posts.create({"kind": "note", "title": "Harbour", "body": "At dawn."})
         comment = author.posts.create_comment(post["id"], {"body": "So it is."})
         shop_type = admin.shop_types.create({"name": f"Type {number}"})
         shop = admin.shops.create({"name": "Linden", "type_id": shop_type["id"]})
+        if owns_shops:
+            admin.shops.appoint_member(shop["id"], str(user_id), {"role": "owner"})
         review = author.shops.create_review(shop["id"], {"body": "A find!", "score": 5})
         sale = cast("VoucherRequest", make_voucher(shop["id"], time.time()))
         voucher = admin.vouchers.create(sale)
         order = user.vouchers.place_order(voucher["id"])
-        report = user.reports.create(
+        report = reader.reports.create(
             {"target": {"type": "post", "id": post["id"]}, "reason": "spam"}
         )
         created = {

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, CDPSession, expect
 
+from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, confirm, needs_browser, open_context
 from tests.support.node import needs_npm_packages
@@ -135,3 +136,24 @@ def test_a_moderator_opens_moderation_and_ends_the_own_sessions(
     expect(page.get_by_role("status").filter(has_text="The session has ended")).to_be_visible()
     expect(sessions.get_by_role("row")).to_have_count(2)
     expect(page.get_by_role("region", name="Passkeys")).to_contain_text("Laptop")
+
+
+def test_a_sign_in_that_is_too_old_is_repeated_in_place(
+    open_device: Callable[..., Device], make_code: Callable[[str], str], stack: Stack
+) -> None:
+    """Given an operator whose session is a day old, and who fills in a form."""
+    device = open_device(403)
+    device.enroll(make_code("operator"))
+    page = device.page
+    page.get_by_role("link", name="Server keys").click()
+    page.get_by_label("Name").fill("step-up")
+    page.get_by_label("act: writes for its users").check()
+    user_id = page.evaluate("JSON.parse(localStorage['plaza-session']).user.id")
+    with connect_mysql(stack.mysql_url) as mysql, mysql.cursor() as cursor:
+        old = "UPDATE session SET signed_in_at = '2026-01-01' WHERE user_id = %s"
+        cursor.execute(old, (user_id,))
+    with page.expect_response("**/passkey-challenges"):  # the device is asked again
+        page.get_by_role("button", name="Make a key").click()
+    key = page.get_by_role("status").locator("code").inner_text()
+    expect(page.get_by_role("row", name=key.split("_")[1])).to_contain_text("act, read")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Server keys")

@@ -50,6 +50,7 @@ ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 
 ERASURE = "tests/integration/accounts/test_erasure.py"
+CLOSED = "tests/integration/accounts/test_closed_accounts.py"
 RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
 CHECKINS = "tests/integration/checkins/test_checkins.py"
 FLIGHTS = [
@@ -161,6 +162,8 @@ OF_FILES: dict[str, Sequence[str]] = {
     "users/mysql_logins.py": [PADDED],
     "users/zones.py": [ZONES, CHECKIN_RULES],
     "accounts/erase.py": [RETURNED, ERASURE],
+    "accounts/request_erasure.py": [CLOSED],
+    "users/mysql_closed.py": [CLOSED],
     "auth/mysql_server_keys.py": [SERVER_KEYS],
     "bell/inspection.py": [BELL_REPAIR],
     "bell/mark_read.py": [BELL],

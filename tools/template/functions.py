@@ -182,6 +182,7 @@ def make_schedule_role(functions: Iterable[Function]) -> dict[str, Any]:
     return {
         "Type": "AWS::IAM::Role",
         "Properties": {
+            "PermissionsBoundary": {"Ref": "ServiceBoundary"},
             "AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": [trust]},
             "Policies": [
                 {
@@ -272,19 +273,22 @@ def _make_policies(function: Function) -> list[dict[str, Any]]:
     ]
     if used.consumed:
         policies.append({"SQSPollerPolicy": _name_of(used.consumed)})
-    policies += [{"SQSSendMessagePolicy": _name_of(queue)} for queue in sorted(used.sent)]
     statements = _allow_operations(function) + own.get("Statements", [])
     return [*policies, {"Statement": statements}] if statements else policies
 
 
 def _allow_operations(function: Function) -> list[dict[str, Any]]:
-    """Return statements about queues beyond SAM's policies."""
+    """Return statements about queues beyond SAM's policies, whose one for senders allows
+    ``sqs:SendMessage*``."""
     names = list_names()
     consumed = {name for name in names if dlq_of(name) in names}
     dead = [name for name in names if name not in consumed]
     how = function.declared.get("Queues")
     measured = names if how else sorted(function.queues.measured)
-    statements = [_allow("sqs:GetQueueAttributes", measured)] if measured else []
+    sent = sorted(function.queues.sent)
+    statements = [_allow("sqs:SendMessage", sent)] if sent else []
+    if measured:
+        statements.append(_allow("sqs:GetQueueAttributes", measured))
     if how in ("purge", "redrive"):  # only DLQs without a consumer
         statements.append(_allow(_TAKE, dead))
     if how == "redrive":

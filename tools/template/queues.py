@@ -87,6 +87,7 @@ def _make_queue(queue: Queue[Any]) -> dict[str, Any]:
             "MessageRetentionPeriod": queue.retention_days * 86_400,
             "SqsManagedSseEnabled": True,
             "RedrivePolicy": redrive,
+            **_allow_redrive(queue.name),
         },
     }
 
@@ -98,8 +99,19 @@ def _make_dlq(name: str) -> dict[str, Any]:
             "QueueName": _name_in_aws(name),
             "MessageRetentionPeriod": _DLQ_RETENTION_S,
             "SqsManagedSseEnabled": True,
+            **_allow_redrive(name),
         },
     }
+
+
+def _allow_redrive(dlq: str) -> dict[str, Any]:
+    """Return which queues may name a queue as their DLQ: by default each one of the account.
+
+    By name, because a queue refers to its DLQ and CloudFormation follows no circle."""
+    arn = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:${AWS::StackName}-"
+    sources = [{"Fn::Sub": arn + name} for name in sorted(load_queues()) if dlq_of(name) == dlq]
+    policy = {"redrivePermission": "byQueue", "sourceQueueArns": sources}
+    return {"RedriveAllowPolicy": policy} if sources else {}
 
 
 def _name_in_aws(name: str) -> dict[str, Any]:

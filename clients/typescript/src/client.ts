@@ -48,6 +48,8 @@ export interface Reply<Body> {
   retryAfterS: number | undefined;
   /** `max-age` of the response, in seconds. */
   maxAgeS: number | undefined;
+  /** `ETag` of the response. */
+  etag: string | undefined;
 }
 
 /** The fields of a post, comment or review that a like starts from. */
@@ -103,6 +105,8 @@ export class Plaza extends Resources {
   readonly #listeners = new Set<SessionListener>();
   /** Object that a read returned -> the clock when the read began. */
   readonly #readAt = new WeakMap<object, number>();
+  /** Object that a read or a change returned -> its `ETag`. */
+  readonly #tags = new WeakMap<object, string>();
   readonly #totals = new Totals();
   /** Key of a watched target -> the target, and how often it is watched. */
   readonly #watched = new Map<string, { ref: LiveRef; count: number }>();
@@ -169,6 +173,14 @@ export class Plaza extends Resources {
     ...[input]: Args<M, P>
   ): Promise<Reply<Result<M, P>>> {
     return this.#send(method, path, input as AnyInput | undefined) as Promise<Reply<Result<M, P>>>;
+  }
+
+  /**
+   * Returns the tag of a post, profile, shop or voucher that a read with a session or a change returned, for the
+   * option `ifMatch` of the next change; undefined for others, such as items of lists.
+   */
+  tagOf(read: object): string | undefined {
+    return this.#tags.get(read);
   }
 
   /** Reads a list page by page. A page may be short or empty before the end. */
@@ -326,6 +338,7 @@ export class Plaza extends Resources {
     if (body !== undefined) headers["content-type"] = "application/json";
     const keyed = method === "post" && KEYED_PATHS.has(path);
     if (keyed) headers["idempotency-key"] = input.idempotencyKey ?? randomId();
+    if (input.ifMatch !== undefined) headers["if-match"] = input.ifMatch;
     // A plain GET needs no CORS preflight; an own header would add one.
     if (token !== undefined || method !== "get") headers["x-request-id"] = `c${randomId()}`;
     const idempotent = method === "get" || method === "put" || method === "delete";
@@ -344,6 +357,9 @@ export class Plaza extends Resources {
         },
       });
       if (method === "get") this.#remember(reply.body, began);
+      const { body: read, etag } = reply;
+      // A weak tag is one for caches; a change never matches it.
+      if (Object(read) === read && etag?.startsWith('"')) this.#tags.set(read as object, etag);
       return reply;
     } catch (error) {
       const ended = error instanceof ProblemError && error.slug === "unauthenticated";

@@ -996,7 +996,7 @@ export interface paths {
         };
         /**
          * List posts by id
-         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of posts that do not exist, were deleted or are hidden; ten of them count as another read. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_posts_by_id"];
         put?: never;
@@ -1444,7 +1444,7 @@ export interface paths {
         };
         /**
          * Get a shop
-         * @description Returns one shop with its address and coordinates, the number of its reviews and their average score. Both may lack the last 2 seconds, after a failure the last minute. A session is optional. Counts as one read of the caller.
+         * @description Returns one shop with its address and coordinates, the number of its reviews and their average score. Both may lack the last 2 seconds, after a failure the last minute. With a session the `ETag` is one for the `If-Match` of a change. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_shop"];
         /**
@@ -1640,7 +1640,7 @@ export interface paths {
         };
         /**
          * List users by id
-         * @description Leaves out ids of users that do not exist. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of users that do not exist. Ten of them count as another read. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_users_by_id"];
         put?: never;
@@ -1660,7 +1660,7 @@ export interface paths {
         };
         /**
          * Get the caller's profile
-         * @description Returns what other users see, and the time zone. Needs a session. Counts as one read of the caller.
+         * @description Returns what other users see, the time zone, and an `ETag` for the `If-Match` of a change. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_my_profile"];
         put?: never;
@@ -2164,7 +2164,7 @@ export interface paths {
         };
         /**
          * List vouchers by id
-         * @description Leaves out ids of vouchers that do not exist or were withdrawn. `next` is null. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of vouchers that do not exist or were withdrawn; ten of them count as another read. `next` is null. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_vouchers_by_id"];
         put?: never;
@@ -2188,7 +2188,7 @@ export interface paths {
         };
         /**
          * Get a voucher
-         * @description Returns its terms and the units that are left. A session is optional. Counts as one read of the caller.
+         * @description Returns its terms and the units that are left. With a session the `ETag` is one for the `If-Match` of a change. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_voucher"];
         put?: never;
@@ -2546,6 +2546,8 @@ export interface components {
             detail: string | null;
             /** @description The comment, order or report; null for reactions. */
             id: string | null;
+            /** @description The server key that moderated for `actor_id`; else null. */
+            key_id: string | null;
             /** @description What got the reaction, the post of a comment, the voucher of an order, or what was reported. */
             target: components["schemas"]["EventTarget"];
         };
@@ -5888,7 +5890,7 @@ export interface operations {
             /** @description The post. */
             200: {
                 headers: {
-                    /** @description Tag of this representation, for callers without a session. */
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
                     ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -5945,6 +5947,8 @@ export interface operations {
             /** @description The changed post. */
             200: {
                 headers: {
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
+                    ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
@@ -6762,7 +6766,7 @@ export interface operations {
             /** @description The shop. */
             200: {
                 headers: {
-                    /** @description Tag of this representation, for callers without a session. */
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
                     ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -6777,7 +6781,10 @@ export interface operations {
     replace_shop: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of what you change, as you read it: 412 if it changed since. Without it the last change wins. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Positive integer of at most 9223372036854775807, as a string. */
                 shop_id: string;
@@ -6793,6 +6800,8 @@ export interface operations {
             /** @description The shop. */
             200: {
                 headers: {
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
+                    ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
@@ -7163,6 +7172,8 @@ export interface operations {
             /** @description The caller's profile. */
             200: {
                 headers: {
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
+                    ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
@@ -7198,7 +7209,10 @@ export interface operations {
     update_my_profile: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of what you change, as you read it: 412 if it changed since. Without it the last change wins. */
+                "If-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -7211,6 +7225,8 @@ export interface operations {
             /** @description The changed profile. */
             200: {
                 headers: {
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
+                    ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;
@@ -8034,7 +8050,7 @@ export interface operations {
             /** @description The voucher. */
             200: {
                 headers: {
-                    /** @description Tag of this representation, for callers without a session. */
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
                     ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
@@ -8072,7 +8088,10 @@ export interface operations {
     update_voucher: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The `ETag` of what you change, as you read it: 412 if it changed since. Without it the last change wins. */
+                "If-Match"?: string;
+            };
             path: {
                 /** @description Positive integer of at most 9223372036854775807, as a string. */
                 voucher_id: string;
@@ -8088,6 +8107,8 @@ export interface operations {
             /** @description The changed voucher. */
             200: {
                 headers: {
+                    /** @description Version of what the caller may change, for `If-Match`; weak without a session. */
+                    ETag?: string;
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     [name: string]: unknown;

@@ -60,6 +60,8 @@ export interface RequestOptions {
   retry?: Partial<RetryOptions>;
   /** Key of a creation; without one the client makes one for each call. */
   idempotencyKey?: string;
+  /** Tag of the version that a change is for, as `tagOf` returns it: a 412 `changed-meanwhile` if there is a newer one. */
+  ifMatch?: string | undefined;
 }
 
 /** What a call takes: the parameters and the body of the contract, and `RequestOptions`. */

@@ -31,6 +31,15 @@ export class NetworkError extends PlazaError {
   override readonly name = "NetworkError";
 }
 
+/** The kinds of refusals of API Gateway itself, whose body is `{"message": ...}`. */
+const OF_GATEWAY: Partial<Record<number, Slug>> = {
+  403: "forbidden",
+  404: "not-found",
+  429: "too-many-requests",
+  500: "internal",
+  503: "unavailable",
+};
+
 export class ProblemError extends PlazaError {
   override readonly name = "ProblemError";
   /** URI of the kind of problem, in the documentation; `about:blank` if the response has none. */
@@ -48,11 +57,12 @@ export class ProblemError extends PlazaError {
   constructor(status: number, body: unknown, requestId?: string, retryAfterS?: number) {
     const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<ProblemError>;
     const title = problem.title ?? `HTTP ${status}`;
-    const detail = problem.detail ?? title;
+    const detail = problem.detail ?? problem.message ?? title;
     super(detail, requestId);
     this.type = problem.type ?? "about:blank";
+    const ofGateway = problem.message && OF_GATEWAY[status];
     // An older API sends none; `type` ends with it.
-    this.slug = problem.slug ?? (/[^/#]*$/.exec(this.type)?.[0] as Slug);
+    this.slug = problem.slug ?? (ofGateway || (/[^/#]*$/.exec(this.type)?.[0] as Slug));
     this.title = title;
     this.status = status;
     this.detail = detail;

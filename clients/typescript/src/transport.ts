@@ -38,6 +38,7 @@ export interface RawReply {
   requestId: string | undefined;
   retryAfterS: number | undefined;
   maxAgeS: number | undefined;
+  etag: string | undefined;
 }
 
 /**
@@ -135,5 +136,6 @@ async function sendOnce({ fetch, url, init, signal, timeoutMs }: Attempts): Prom
     if (ok) throw new NetworkError("The response is not JSON.", requestId, error);
   }
   if (!ok) throw new ProblemError(status, body, requestId, retryAfterS);
-  return { status, body, requestId, retryAfterS, maxAgeS };
+  const etag = headers.get("etag") ?? undefined;
+  return { status, body, requestId, retryAfterS, maxAgeS, etag };
 }

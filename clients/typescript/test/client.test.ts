@@ -147,6 +147,14 @@ test("an error of a proxy is a problem without a type", async () => {
   await assert.rejects(plaza.get("/feed"), { type: "about:blank", status: 500, detail: "HTTP 500", errors: [] });
 });
 
+test("a refusal of the gateway itself has the slug of its status", async () => {
+  const slugs = { 403: "forbidden", 404: "not-found", 413: "about:blank", 429: "too-many-requests" };
+  for (const [status, slug] of Object.entries({ ...slugs, 500: "internal", 503: "unavailable" })) {
+    const { plaza } = serve(() => json({ message: "Not now" }, Number(status)), { retry: { attempts: 1 } });
+    await assert.rejects(plaza.get("/feed"), { slug, status: Number(status), detail: "Not now" });
+  }
+});
+
 test("a response that is not JSON is a network error", async () => {
   const { plaza } = serve(() => answer("<html>Sign in to this Wi-Fi"), { retry: { attempts: 1 } });
   await assert.rejects(plaza.get("/feed"), NetworkError);
@@ -466,4 +474,20 @@ test("a response of a later version, with a new field and a new value, is return
   assert.deepEqual(read, order);
   const words: Record<string, string> = { pending: "being decided" };
   assert.equal(words[read.status] ?? read.status, "held");
+});
+
+test("a change names the version of what it was read as", async () => {
+  const { plaza, requests } = serve((request, number) =>
+    request.method === "GET"
+      ? json({ id: "7" }, 200, { etag: number === 1 ? '"1"' : 'W/"2"' })
+      : json({ id: "7" }, 200, { etag: '"3"' }),
+  );
+  const read = await plaza.users.getMyProfile();
+  const changed = await plaza.users.updateMyProfile({ nickname: "ada" }, { ifMatch: plaza.tagOf(read) });
+  const weak = await plaza.posts.get("1");
+  await plaza.posts.update("1", { title: "a" }, { ifMatch: plaza.tagOf(weak) });
+  await plaza.patch("/users/me", { body: { nickname: "bob" }, ifMatch: plaza.tagOf(changed) });
+  const sent = requests.map((request) => request.headers.get("if-match"));
+  assert.deepEqual(sent, [null, '"1"', null, null, '"3"']);
+  assert.equal((await plaza.send("get", "/feed")).etag, 'W/"2"');
 });

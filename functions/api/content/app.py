@@ -75,8 +75,8 @@ def list_posts_by_id(
 ) -> Annotated[str, BodyOf(http.Page[schemas.PostPreview])]:
     """List posts by id.
 
-    Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor`
-    with the same `ids`.
+    Leaves out ids of posts that do not exist, were deleted or are hidden; ten of them count as
+    another read. Send `next` as `cursor` with the same `ids`.
     """
     actor_id = find_caller(app)
     begin = unpack_cursor(cursor, (int,))[0] if cursor else 0
@@ -84,6 +84,7 @@ def list_posts_by_id(
     if not 0 <= begin < len(post_ids):
         raise BadCursor
     posts, answered = queries.read_posts_by_id(post_ids[begin:], actor_id)
+    app.charge_unknown(answered, len(posts))
     end = begin + answered
     items = [encode_preview(view, actor_id) for view in posts]
     return encode_page(items, (end,) if end < len(post_ids) else None)

@@ -54,7 +54,7 @@ from plaza.flash_sales.schemas import (
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
-from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
     BEARER,
@@ -68,9 +68,9 @@ from plaza.infra.http.routes import (
     Responses,
     StoppedBy,
 )
-from plaza.infra.http.schemas import Cursor, IdempotencyKey, Ids, Limit, Page
+from plaza.infra.http.schemas import Cursor, IdempotencyKey, Ids, IfMatch, Limit, Page
 from plaza.infra.mysql.sql import from_us
-from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.errors import ChangedMeanwhile, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import access
 from plaza.switches import Switch
@@ -109,32 +109,40 @@ def create_voucher(
 def list_vouchers_by_id(ids: Ids) -> Page[VoucherResponse]:
     """List vouchers by id.
 
-    Leaves out ids of vouchers that do not exist or were withdrawn. `next` is null.
+    Leaves out ids of vouchers that do not exist or were withdrawn; ten of them count as another
+    read. `next` is null.
     """
     find_caller(app)  # refuses invalid tokens
-    offers = queries.read_vouchers(map(int, ids))
+    asked = list(dict.fromkeys(map(int, ids)))
+    offers = queries.read_vouchers(asked)
+    app.charge_unknown(len(asked), len(offers))
     return Page(items=[VoucherResponse.of(offer) for offer in offers], next=None)
 
 
 @app.get(
     "/vouchers/<voucher_id>", security=OPTIONAL, responses=Responses("The voucher.", NotFound, Gone)
 )
-def get_voucher(voucher_id: Id) -> VoucherResponse:
+def get_voucher(voucher_id: Id) -> tuple[VoucherResponse, int, Headers]:
     """Get a voucher.
 
-    Returns its terms and the units that are left.
+    Returns its terms and the units that are left. With a session the `ETag` is one for the
+    `If-Match` of a change.
     """
     find_caller(app)  # refuses invalid tokens
-    return VoucherResponse.of(queries.read_voucher(read_id(voucher_id, "voucher")))
+    return _tagged(queries.read_voucher(read_id(voucher_id, "voucher")))
 
 
 @app.patch(
     "/vouchers/<voucher_id>",
     security=OWNER,
     middlewares=WRITES,
-    responses=Responses("The changed voucher.", NotFound, NotChangeable, Gone, example=1),
+    responses=Responses(
+        "The changed voucher.", NotFound, NotChangeable, Gone, ChangedMeanwhile, example=1
+    ),
 )
-def update_voucher(voucher_id: Id, change: VoucherUpdateRequest) -> VoucherResponse:
+def update_voucher(
+    voucher_id: Id, change: VoucherUpdateRequest, if_match: IfMatch = None
+) -> tuple[VoucherResponse, int, Headers]:
     """Update a voucher.
 
     Changes the fields that are sent: `title`; `price_cents`, until the sale begins; `expires_at`,
@@ -143,8 +151,10 @@ def update_voucher(voucher_id: Id, change: VoucherUpdateRequest) -> VoucherRespo
     """
     changed_id = read_id(voucher_id, "voucher")
     access.require_owner(app, queries.read_shop_id(changed_id))
-    return VoucherResponse.of(
-        plaza.flash_sales.change_voucher.change_voucher(changed_id, change.changes)
+    return _tagged(
+        plaza.flash_sales.change_voucher.change_voucher(
+            changed_id, change.changes, read_tags(if_match)
+        )
     )
 
 
@@ -438,6 +448,11 @@ def list_sales(
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about flash sales."""
     return app.resolve(event, context)
+
+
+def _tagged(offer: VoucherAvailability) -> tuple[VoucherResponse, int, Headers]:
+    tag = plaza.flash_sales.change_voucher.tag_of(offer.voucher.terms)
+    return VoucherResponse.of(offer), 200, {"etag": tag}
 
 
 def _poll_headers(order: flash_sales.Order) -> Headers:

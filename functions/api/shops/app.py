@@ -9,12 +9,21 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
-from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.routes import BEARER, MEMBER, OPTIONAL, OWNER, SALES, WRITES, Responses
-from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.http.routes import (
+    BEARER,
+    MEMBER,
+    OPTIONAL,
+    OWNER,
+    SALES,
+    WRITES,
+    Headers,
+    Responses,
+)
+from plaza.infra.http.schemas import Cursor, IfMatch, Limit, Page
 from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
-from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.errors import ChangedMeanwhile, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import (
     Area,
@@ -152,16 +161,16 @@ def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) ->
 
 
 @app.get("/shops/<shop_id>", security=OPTIONAL, responses=Responses("The shop.", NotFound, Gone))
-def get_shop(shop_id: Id) -> ShopDetails:
+def get_shop(shop_id: Id) -> tuple[ShopDetails, int, Headers]:
     """Get a shop.
 
     Returns one shop with its address and coordinates, the number of its reviews and their average
-    score. Both may lack the last 2 seconds, after a failure the last minute.
+    score. Both may lack the last 2 seconds, after a failure the last minute. With a session the
+    `ETag` is one for the `If-Match` of a change.
     """
     is_anonymous = find_caller(app) is None
-    return ShopDetails.of_reviewed(
-        *queries.read_reviewed(read_id(shop_id, "shop"), is_anonymous=is_anonymous)
-    )
+    shop, totals = queries.read_reviewed(read_id(shop_id, "shop"), is_anonymous=is_anonymous)
+    return ShopDetails.of_reviewed(shop, totals), 200, {"etag": commands.tag_of(shop)}
 
 
 @app.get(
@@ -205,16 +214,19 @@ def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
     "/shops/<shop_id>",
     security=OWNER,
     middlewares=WRITES,
-    responses=Responses("The shop.", NotFound, Gone),
+    responses=Responses("The shop.", NotFound, Gone, ChangedMeanwhile),
 )
-def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
+def replace_shop(
+    shop_id: Id, request: ShopRequest, if_match: IfMatch = None
+) -> tuple[ShopResponse, int, Headers]:
     """Replace a shop.
 
     Replaces all fields. Idempotent. For owners of the shop, sales and admins.
     """
     replaced_id = read_id(shop_id, "shop")
     access.require_owner(app, replaced_id)
-    return ShopResponse.of(commands.replace(replaced_id, request.to_draft()))
+    shop = commands.replace(replaced_id, request.to_draft(), read_tags(if_match))
+    return ShopResponse.of(shop), 200, {"etag": commands.tag_of(shop)}
 
 
 @app.delete(

@@ -24,7 +24,7 @@ from plaza.bell import GroupPosition, mark_read
 from plaza.bell import queries as bell_queries
 from plaza.blocks import queries as block_queries
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
-from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
     ADMIN,
@@ -34,10 +34,11 @@ from plaza.infra.http.routes import (
     WRITES,
     Compressed,
     FreshSignIn,
+    Headers,
     Responses,
 )
-from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
-from plaza.infra.runtime.errors import Forbidden, NotFound, Unavailable
+from plaza.infra.http.schemas import Cursor, Ids, IfMatch, Limit, Page
+from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, NotFound, Unavailable
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.notifications.model import decode_order
@@ -58,6 +59,7 @@ from plaza.push.schemas import (
 )
 from plaza.switches import current
 from plaza.users import profiles
+from plaza.users.model import Profile
 from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
 
 if TYPE_CHECKING:
@@ -69,26 +71,29 @@ app = PlazaResolver(identify, tag="users")
 
 
 @app.get("/users/me", security=BEARER, responses=Responses("The caller's profile.", NotFound))
-def get_my_profile() -> OwnProfile:
+def get_my_profile() -> tuple[OwnProfile, int, Headers]:
     """Get the caller's profile.
 
-    Returns what other users see, and the time zone.
+    Returns what other users see, the time zone, and an `ETag` for the `If-Match` of a change.
     """
-    return OwnProfile.of(profiles.read_own_profile(require_caller(app)))
+    return _own(profiles.read_own_profile(require_caller(app)))
 
 
 @app.patch(
     "/users/me",
     security=BEARER,
     middlewares=WRITES,
-    responses=Responses("The changed profile.", NotFound),
+    responses=Responses("The changed profile.", NotFound, ChangedMeanwhile),
 )
-def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
+def update_my_profile(
+    change: ProfileUpdateRequest, if_match: IfMatch = None
+) -> tuple[OwnProfile, int, Headers]:
     """Update the caller's profile.
 
     Changes the fields that are sent: nickname, avatar, time zone. Idempotent.
     """
-    return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
+    user_id, tags = require_caller(app), read_tags(if_match)
+    return _own(profiles.change_profile(user_id, change.changes, tags))
 
 
 @app.delete(
@@ -276,10 +281,11 @@ def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
 def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     """List users by id.
 
-    Leaves out ids of users that do not exist.
+    Leaves out ids of users that do not exist. Ten of them count as another read.
     """
-    actor_id = find_caller(app)
-    found_profiles = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    actor_id, asked = find_caller(app), list(dict.fromkeys(map(int, ids)))
+    found_profiles = profiles.read_profiles(asked, actor_id)
+    app.charge_unknown(len(asked), len(found_profiles))
     blocked = _read_blocked(actor_id)
     return Page(items=[UserProfile.of(profile, blocked) for profile in found_profiles], next=None)
 
@@ -349,6 +355,10 @@ def get_user_export(
     if not rows:
         require_known(exported_id)
     return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
+
+
+def _own(profile: Profile) -> tuple[OwnProfile, int, Headers]:
+    return OwnProfile.of(profile), 200, {"etag": profiles.tag_of(profile)}
 
 
 def _read_token() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -36,6 +37,7 @@ from tests.support.content_api import (
 )
 from tests.support.plaza import World
 from tests.support.shop_api import build, write
+from tests.support.sign_in_client import send
 
 FOLDERS = {
     "reviews": "api/content",
@@ -301,3 +303,32 @@ def test_a_hot_first_page_costs_anonymous_callers_no_statement(
     assert [item["id"] for item in ask("GET", path).body["items"]] == [made], (
         "the author sees it at once"
     )
+
+
+# ---------------------------------------------------------------- lists by id
+
+LISTS_BY_ID = {"users": "api/users", "posts": "api/content", "vouchers": "api/flash_sales"}
+
+
+def left(path: str, ids: range) -> int:
+    """Return how many requests the rate limit of the network admits after one for ``ids``."""
+    text = ",".join(map(str, ids))
+    reply = send("GET", f"/{path}?ids={text}", folder=LISTS_BY_ID[path], source="198.51.100.9")
+    assert reply.status == 200
+    found = re.search(r"r=(\d+)", reply.headers["ratelimit"])
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("path", LISTS_BY_ID)
+def test_ten_unknown_ids_cost_as_much_as_a_request(plaza: World, path: str) -> None:
+    """A page of 100 ids for one token would read all names of users in hours."""
+    before = left(path, range(1, 10))
+    assert left(path, range(1_001, 1_010)) >= before - 1, "nine cost nothing"
+    assert left(path, range(2_001, 2_101)) <= before - 1 - 10
+
+
+def test_known_ids_cost_one_request(plaza: World) -> None:
+    add_users(*range(3_001, 3_101))
+    before = left("users", range(1, 2))
+    assert left("users", range(3_001, 3_101)) >= before - 1

@@ -78,6 +78,54 @@ def kinds(after: EventPosition) -> list[str]:
     return [event.kind for event in read_events.read_page(after, 100).events]
 
 
+def test_an_event_of_a_moderating_key_names_the_key_and_the_moderator(
+    begin: EventPosition, s3: object
+) -> None:
+    """Given a comment that a key hides and shows for moderator 8, and one that moderator 8 hides;
+    and two reports, resolved by both."""
+    mysql.write("UPDATE user SET role = 'moderator' WHERE id = 8")
+    key_id, key = make_server_key("web", ["moderate"], 50, operator_id="ada")
+    post_id = post(5)
+    first, second = comment(post_id, 7), comment(post_id, 7)
+
+    def send_as(token: str | None, method: str, path: str, body: object = None) -> None:
+        folder, named = "api/moderation", {"plaza-user": "8"}
+        if token is not None:
+            status = send(method, path, body, token=token, headers=named, folder=folder).status
+        else:
+            status = ask(method, path, body, user=8, role="moderator", folder=folder).status
+        assert status == 200
+
+    send_as(key, "PUT", f"/ops/comments/{first}/hidden")
+    send_as(key, "DELETE", f"/ops/comments/{first}/hidden")
+    send_as(None, "PUT", f"/ops/comments/{second}/hidden")
+    for of, token in ((first, key), (second, None)):
+        body = {"target": {"type": "comment", "id": str(of)}, "reason": "spam"}
+        report = ask("POST", "/reports", body, user=9, folder="api/moderation").body["id"]
+        send_as(token, "PUT", f"/ops/reports/{report}/outcome", {"outcome": "upheld"})
+
+    events = [event.to_dict() for event in read_events.read_page(begin, 100).events]
+    moderated = [
+        (event["type"], event["data"]["actor_id"], event["data"]["key_id"])
+        for event in events
+        if event["type"] in ("comment.hidden", "comment.shown", "report.resolved")
+    ]
+    assert moderated == [
+        ("comment.hidden", "8", key_id),
+        ("comment.shown", "8", key_id),
+        ("comment.hidden", "8", None),
+        ("report.resolved", "8", key_id),
+        ("report.resolved", "8", None),
+    ]
+    today = datetime.now(UTC).date()
+    rows = mysql_events.read_before(datetime.now(UTC) + timedelta(days=1), 100)
+    s3_archive.put(today, rows)
+    archived = {event.id: event.key_id for event in s3_archive.read_day(today)}
+    stored = {event["id"]: event["data"]["key_id"] for event in events}
+    assert archived == {id_: stored[id_] for id_ in archived}
+    assert key_id in archived.values()
+
+
 @contextmanager
 def transaction(mysql_url: str) -> Iterator[tuple[Connection[Cursor], Cursor]]:
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,7 @@ from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.runtime.settings import settings
-from plaza.interventions import mysql_server
+from plaza.interventions import Refused, mysql_server, verbs
 from tests.support.plaza import World, forget
 
 LOGINS = {
@@ -153,6 +154,43 @@ def test_a_rotated_secret_becomes_the_password(
     create_users()
     with logged_in("APP", monkeypatch):
         assert mysql.fetch_all("SELECT 1") == [(1,)]
+
+
+def test_a_deploy_goes_on_when_the_administrator_may_not_grant_a_privilege(
+    plaza: World,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Given an administrator with neither PROCESS nor CONNECTION ADMIN."""
+    database = settings().mysql.database
+    drop()
+    mysql.write("CREATE USER bounded@'%%' IDENTIFIED BY 'one'", ())
+    mysql.write("GRANT CREATE USER, REPLICATION SLAVE ON *.* TO bounded@'%%' WITH GRANT OPTION", ())
+    mysql.write(f"GRANT ALL ON `{database}`.* TO bounded@'%%' WITH GRANT OPTION", ())
+    for user in LOGINS:
+        monkeypatch.setenv(f"PLAZA_MYSQL_{user}_SECRET_ID", user)
+    monkeypatch.setattr(secrets, "read_login", LOGINS.__getitem__)
+    monkeypatch.setitem(LOGINS, "ADMIN", secrets.Login("bounded", "one"))
+    with logged_in("ADMIN", monkeypatch):
+        monkeypatch.delitem(LOGINS, "ADMIN")
+        assert create_users() == [login.username for login in LOGINS.values()]
+        refused = [
+            (line["user"], line["privilege"])
+            for line in map(json.loads, capsys.readouterr().out.splitlines())
+            if line.get("event") == "privilege_refused"
+        ]
+    assert [user for user, _ in refused] == ["plaza_replication"] + ["plaza_operator"] * 3
+    with logged_in("OPERATOR", monkeypatch):
+        assert mysql.fetch_all("SELECT COUNT(*) FROM log_gate") == [(1,)]
+        for request in (
+            {"verb": "list-transactions"},
+            {"verb": "end-transaction", "arguments": {"thread_id": "1"}},
+            {"verb": "show-binlog"},
+        ):
+            with pytest.raises(Refused, match="lacks a privilege"):
+                verbs.run(request | {"caller": "ada"})
+    drop()
+    mysql.write("DROP USER bounded@'%%'", ())
 
 
 def test_a_server_that_is_not_aurora_keeps_its_binlog_as_configured(plaza: World) -> None:

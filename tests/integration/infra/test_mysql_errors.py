@@ -132,6 +132,14 @@ def require_tls(case: Case) -> None:
     )
 
 
+def kill_another(case: Case) -> None:
+    case.connect("bound").execute(f"KILL {case.session()}")
+
+
+def read_transactions_of_others(case: Case) -> None:
+    case.connect("bound").execute("SELECT * FROM information_schema.innodb_trx")
+
+
 def connect_often(case: Case) -> None:
     case.set_global("max_connections", 10)
     for _ in range(12):
@@ -261,6 +269,8 @@ PROVOKED: list[tuple[int, Callable[[Case], None]]] = [
     (CR.CR_SERVER_GONE_ERROR, shut_socket),
     (CR.CR_SSL_CONNECTION_ERROR, require_tls),
     (ER.ACCESS_DENIED_ERROR, connect("bound", "wrong")),
+    (ER.KILL_DENIED_ERROR, kill_another),
+    (ER.SPECIFIC_ACCESS_DENIED_ERROR, read_transactions_of_others),
     (ER.CON_COUNT_ERROR, connect_often),
     (ER.TOO_MANY_USER_CONNECTIONS, connect_beyond_the_limit_of_all),
     (ER.USER_LIMIT_REACHED, connect_beyond_the_limit_of_one),

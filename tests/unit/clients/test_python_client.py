@@ -28,6 +28,7 @@ from plaza_client import (
     Totals,
     is_newer,
     problems,
+    tag_of,
 )
 from plaza_client.testing import ExampleTransport
 
@@ -347,6 +348,30 @@ def test_a_refusal_of_any_form_is_a_problem(
     assert refused.value.errors == ()
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (403, problems.Forbidden),
+        (404, problems.NotFound),
+        (413, ProblemError),
+        (429, problems.TooManyRequests),
+        (500, problems.Internal),
+        (503, problems.Unavailable),
+    ],
+)
+def test_a_refusal_of_the_gateway_itself_has_the_class_of_its_status(
+    run: Run, status: int, kind: type[ProblemError]
+) -> None:
+    """Given the body that API Gateway sends before a function is invoked."""
+    run.transport = httpx.MockTransport(  # type: ignore[assignment]
+        lambda _: httpx.Response(status, json={"message": "Not now"})
+    )
+    with pytest.raises(ProblemError) as refused:
+        run(lambda plaza: plaza.posts.get("12", retry=Retry(attempts=1)))
+    assert type(refused.value) is kind
+    assert (refused.value.status, refused.value.detail) == (status, "Not now")
+
+
 def test_a_response_that_is_not_json_is_a_network_error(run: Run) -> None:
     run.transport = httpx.MockTransport(  # type: ignore[assignment]
         lambda _: httpx.Response(200, content=b"<html>")
@@ -372,6 +397,23 @@ def test_a_reply_has_what_the_headers_say(run: Run) -> None:
     reply = run(lambda plaza: plaza.send("GET", "/totals", query={"of": ["post:1"]}))
     assert (reply.status, reply.body, reply.request_id) == (200, {"items": []}, "server")
     assert (reply.max_age_s, reply.retry_after_s) == (4, 1)
+
+
+def test_a_change_names_the_version_that_was_read(run: Run) -> None:
+    tags, sent = iter(['"1"', '"2"', 'W/"3"']), []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request)
+        return httpx.Response(200, json={"id": "7"}, headers={"etag": next(tags)})
+
+    run.transport = httpx.MockTransport(answer)  # type: ignore[assignment]
+    read = run(lambda plaza: plaza.users.get_my_profile())
+    assert read == {"id": "7"}
+    tag = tag_of(read)
+    changed = run(lambda plaza: plaza.users.update_my_profile({"nickname": "ada"}, if_match=tag))
+    weak = run(lambda plaza: plaza.posts.get("1"))
+    assert [request.headers.get("if-match") for request in sent] == [None, '"1"', None]
+    assert (tag_of(changed), tag_of(weak), tag_of({})) == ('"2"', None, None)
 
 
 def test_a_raw_request_is_sent_once_as_it_is(run: Run) -> None:

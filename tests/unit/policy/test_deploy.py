@@ -33,7 +33,7 @@ from deploy.parts import (
     check_environment,
     make_stack_policy,
 )
-from deploy.preflight import count_reserved
+from deploy.preflight import check_firewall, count_reserved
 from plaza.infra.mysql.mysql import SQL_MODE
 from tests.support.failures import failing
 from tests.unit.policy.template import load_template
@@ -709,7 +709,8 @@ def test_a_deploy_says_which_limits_of_the_account_it_meets(
     account = FakeAccount()
     lines: list[str] = []
     account.concurrency, account.sms = Concurrency(concurrency, concurrency), sms
-    deploy.deploy("staging", {}, account, answer, lines.append)  # type: ignore[arg-type]
+    given = {"GuardOrigin": "require"}
+    deploy.deploy("staging", given, account, answer, lines.append)  # type: ignore[arg-type]
     assert "123456789012, region eu-central-1" in lines[0]
     notes = [line for line in lines if line.startswith("note: ")]
     assert len(notes) == len(noted)
@@ -779,6 +780,40 @@ def test_reserved_concurrency_above_the_quota_is_refused_before_anything_is_depl
     with pytest.raises(DeployError, match=f"needs {NEEDED} unreserved"):
         deploy_staging(account, "ReserveConcurrency=1", ask=answer)
     assert account.deployed == []
+
+
+@pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        ("", "no firewall: it comes with the edge"),
+        ("GuardOrigin=trust", "the URL of the HTTP API passes by the firewall of the edge"),
+        ("GuardOrigin=require", None),
+        (
+            "Ingress=load-balancer BalancerFirewall=0 HttpApi=closed",
+            "no firewall: BalancerFirewall=0",
+        ),
+        ("Ingress=load-balancer", "the URL of the HTTP API passes by the firewall of the load"),
+        ("Ingress=load-balancer HttpApi=closed", None),
+        ("Ingress=load-balancer HttpApi=closed GuardOrigin=require", None),
+        ("Ingress=load-balancer HttpApi=closed GuardOrigin=trust", "the load balancer passes by"),
+    ],
+)
+def test_a_deploy_says_which_entry_no_firewall_protects(given: str, note: str | None) -> None:
+    defaults = {"Ingress": "http-api", "HttpApi": "open", "GuardOrigin": "off"}
+    said = check_firewall(defaults | dict(pair.split("=") for pair in given.split()))
+    assert (note or "") in said
+    assert bool(said) is bool(note)
+
+
+def test_the_note_of_the_firewall_is_of_the_values_that_are_deployed() -> None:
+    account = FakeAccount()
+    said: list[str] = []
+    for given in ({}, {"GuardOrigin": "require"}, {}):
+        lines: list[str] = []
+        deploy.deploy("staging", given, account, answer, lines.append)  # type: ignore[arg-type]
+        said.append("\n".join(line for line in lines if "firewall" in line))
+    assert said[0].startswith("note: no firewall")
+    assert said[1:] == ["", ""], "the value stays"
 
 
 # ---------------------------------------------------------------- templates

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from argparse import ArgumentParser
 from collections.abc import Container
@@ -14,6 +15,7 @@ import local.__main__
 import ops.__main__
 import tools.__main__
 from bench.__main__ import BENCHES, STACK
+from cli.paths import CONTRACT
 from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, tracked
 
 DOCUMENTS = sorted(
@@ -184,6 +186,35 @@ def test_the_picture_of_the_contexts_has_the_arrows_of_the_imports() -> None:
 def test_every_context_is_in_the_picture() -> None:
     picture = (ROOT / "docs" / "architecture.md").read_text().partition("```\n")[0]
     assert [context for context in CONTEXTS if not re.search(rf"\b{context}\b", picture)] == []
+
+
+FEATURES = {
+    "reactions": "like_post like_comment like_review collect_post list_post_likers list_my_likes"
+    " list_my_collects get_totals",
+    "follows, feed": "follow_user list_followers list_following list_feed_posts",
+    "content": "create_post create_comment create_review",
+    "moderation": "block_user create_report hide_post show_post hide_comment hide_review",
+    "rankings": "list_recommended_reviews list_ranked_posts",
+    "flash sales": "create_voucher place_order get_order cancel_order join_waitlist redeem_code",
+    "shops, check-ins": "get_shop list_nearby_shops appoint_member create_check_in get_check_ins",
+    "notifications": "get_my_bell list_my_notifications create_push_subscription",
+    "other systems": "create_server_key list_events",
+    "sign-in": "send_code create_session create_passkey list_my_sessions get_my_export"
+    " delete_my_account get_health",
+    "operations": "start_reconciliation list_reconciliations list_dead_letters",
+}
+"""Row of README's table of features -> the operations that it promises."""
+
+
+def test_the_features_of_the_readme_are_operations_of_the_contract() -> None:
+    table = (ROOT / "README.md").read_text().partition("| | what an app does with it |")[2]
+    rows = re.findall(r"^\| ([a-z ,-]+) \|", table.partition("## ")[0], re.MULTILINE)
+    assert rows == list(FEATURES)
+    contract = json.loads(CONTRACT.read_text())
+    operations = {o["operationId"] for path in contract["paths"].values() for o in path.values()}
+    assert {name for names in FEATURES.values() for name in names.split()} <= operations
+    kinds = {name for name in operations if re.match("collect_|uncollect_", name)}
+    assert kinds == {"collect_post", "uncollect_post"}, "README says that collects are of posts"
 
 
 def test_powertools_md_counts_the_functions() -> None:

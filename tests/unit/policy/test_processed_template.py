@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +17,17 @@ from tests.unit.policy import template
 from tests.unit.policy.template import TEMPLATE as TEMPLATE_SOURCE
 from tools.alarms import expand_template
 
+DEPLOY = ROOT / "deploy"
 TRANSFORM = ROOT / "tests" / "support" / "sam_transform.py"
 
 
 @cache
-def read_processed() -> dict[str, Any]:
-    """Return the processed template."""
+def read_processed(path: Path = TEMPLATE) -> dict[str, Any]:
+    """Return a processed template."""
+    text = path.read_text()
     completed = subprocess.run(
         [TOOLS / "python", TRANSFORM],
-        input=expand_template(TEMPLATE.read_text()),
+        input=expand_template(text) if path == TEMPLATE else text,
         capture_output=True,
         text=True,
         check=False,
@@ -34,17 +37,17 @@ def read_processed() -> dict[str, Any]:
     return document
 
 
-def processed() -> dict[str, dict[str, Any]]:
-    """Return name -> resource of the processed template."""
-    resources: dict[str, dict[str, Any]] = read_processed()["Resources"]
+def processed(path: Path = TEMPLATE) -> dict[str, dict[str, Any]]:
+    """Return name -> resource of a processed template."""
+    resources: dict[str, dict[str, Any]] = read_processed(path)["Resources"]
     return resources
 
 
-def of_type(kind: str) -> dict[str, dict[str, Any]]:
+def of_type(kind: str, path: Path = TEMPLATE) -> dict[str, dict[str, Any]]:
     """Name -> properties of the resources of a type."""
     return {
         name: resource.get("Properties", {})
-        for name, resource in processed().items()
+        for name, resource in processed(path).items()
         if resource["Type"] == kind
     }
 
@@ -229,6 +232,54 @@ def test_every_role_of_a_function_has_the_boundary() -> None:
     for name in roles:
         role = of_type("AWS::IAM::Role")[name]
         assert role["PermissionsBoundary"] == {"Ref": "FunctionBoundary"}, name
+
+
+@pytest.mark.parametrize(
+    "path", [TEMPLATE, *(DEPLOY / f"{name}.yaml" for name in ("canary", "data", "network"))],
+    ids=lambda path: path.stem,
+)  # fmt: skip
+def test_every_role_has_a_boundary(path: Path) -> None:
+    """Also those that a service assumes: the right to change a role's policy is no right to all."""
+    own = of_type("AWS::IAM::ManagedPolicy", path)
+    roles = of_type("AWS::IAM::Role", path)
+    assert roles
+    for name, role in roles.items():
+        assert role.get("PermissionsBoundary", {}).get("Ref") in own, name
+
+
+def test_the_templates_with_roles_are_known() -> None:
+    with_roles = {
+        path.stem for path in DEPLOY.glob("*.yaml")
+        if re.search(r"AWS::(IAM::Role|Serverless::Function)\n", path.read_text())
+    }  # fmt: skip
+    assert with_roles == {"canary", "data", "network"}
+
+
+def test_no_role_allows_actions_by_a_pattern() -> None:
+    """SAM's SQSSendMessagePolicy allows sqs:SendMessage*."""
+    for name, role in of_type("AWS::IAM::Role").items():
+        for policy in role.get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                assert "*" not in str(statement["Action"]), name
+
+
+def test_a_dead_letter_queue_takes_letters_of_its_queue_only() -> None:
+    """Without RedriveAllowPolicy each queue of the account may name it."""
+    queues = of_type("AWS::SQS::Queue")
+    sources: dict[str, list[str]] = {}
+    for queue in queues.values():
+        if "RedrivePolicy" in queue:
+            dlq = queue["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
+            sources.setdefault(dlq, []).append(queue["QueueName"]["Fn::Sub"])
+    assert len(sources) > 10
+    for name, queue in queues.items():
+        allowed = queue.get("RedriveAllowPolicy", {})
+        # Not by Fn::GetAtt: the queue names its DLQ, too.
+        arns = [
+            arn["Fn::Sub"].split("AccountId}:")[1] for arn in allowed.get("sourceQueueArns", [])
+        ]
+        assert arns == sources.get(name, []), name
+        assert not arns or allowed["redrivePermission"] == "byQueue"
 
 
 def test_a_statement_without_a_resource_has_a_reason() -> None:

@@ -156,7 +156,8 @@ def test_copies_in_a_second_region_change_no_store() -> None:
     update = compare(stack(), stack(SecondRegion="eu-west-1"))
     assert (update.deleted, update.replaced, update.changed) == (set(), set(), set())
     assert update.created == {
-        "BackupCopyAlarm", "BackupPlan", "BackupRole", "BackupSelection", "BackupVault",
+        "BackupBoundary", "BackupCopyAlarm", "BackupPlan", "BackupRole", "BackupSelection",
+        "BackupVault",
     }  # fmt: skip
 
 

@@ -488,6 +488,7 @@ def test_only_people_invoke_the_function_of_the_verbs() -> None:
     assert naming == {"OperatorPolicy"}
     may = [statement for name, statement in statements() if name == "Operate"]
     assert {action for entry in may for action in as_list(entry["Action"])} == {
+        "sqs:SendMessage",
         "sqs:GetQueueAttributes",
         "sqs:ReceiveMessage",
         "sqs:DeleteMessage",

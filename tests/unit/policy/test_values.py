@@ -68,6 +68,7 @@ VALUES: dict[str, list[Any]] = {
     "archived_events": [
         ArchivedEvent(1, "comment.created", AT_US, 7, "post", 11, 12, None),
         ArchivedEvent(2, "order.failed", AT_US, 7, "voucher", 5, 101, "sold-out"),
+        ArchivedEvent(3, "comment.hidden", AT_US, 8, "post", 11, 12, None, "0123456789abcdef"),
     ],
     "archived_orders": [
         ArchivedOrder(101, 5, 7, None, "r-1", AT_US, AT_US + 1, 9),
@@ -200,6 +201,12 @@ VALUES: dict[str, list[Any]] = {
 }
 
 OLDER: dict[str, dict[str, Any]] = {
+    "archived_events": {
+        '{"seq":1,"kind":"comment.created","created_us":1743760800000000,"actor_id":7,'
+        '"target_type":"post","target_id":11,"resource_id":12,"detail":null}': ArchivedEvent(
+            1, "comment.created", AT_US, 7, "post", 11, 12, None
+        ),
+    },
     "content_texts": {
         '{"type":"review","author_id":8,"body":"fine","parent_id":5,"kind":null,"title":null,'
         '"images":[],"score":4,"order_id":null,"id":12,"created_us":1743760800000000,'
@@ -239,6 +246,7 @@ OLDER: dict[str, dict[str, Any]] = {
 """Texts of earlier versions, which escaped and spaced JSON differently."""
 
 OPTIONAL: dict[str, set[str]] = {
+    "archived_events": {"key_id"},
     "issuer_keys": {"issuers"},  # the secret is created with an empty object
     "switches": {"*"},  # a switch of another version is normal
     "stored_switches": {"*"},

@@ -20,7 +20,9 @@ const fields: Record<string, (limit: number | null) => string> = {
 };
 
 /** Problems by their slugs. Without one, the words of the API are shown, which are English. */
-const problems: Record<string, string> = {};
+const problems: Record<string, string> = {
+  "changed-meanwhile": "This was changed since you opened it. Reload the page, then make your change again.",
+};
 
 export const en = {
   start: (name: string) => `${name}, start`,

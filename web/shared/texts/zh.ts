@@ -28,6 +28,7 @@ export const zh: SharedTexts = {
     "already-reported": "你已经举报过，正在处理中。",
     "already-reviewed": "你已经评价过。",
     "already-used": "这个码已经用过。",
+    "changed-meanwhile": "打开之后内容已被修改。请刷新页面，再改一次。",
     "block-limit": "拉黑的用户太多，请先解除一些。",
     blocked: "你们之间有拉黑关系。",
     "code-refused": "验证码不正确或已过期。",

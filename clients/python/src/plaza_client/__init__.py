@@ -7,7 +7,7 @@ like = plaza.act_as("my-app|ann").posts.like("12")
 """
 
 from plaza_client import models, problems
-from plaza_client.calls import KeyedOptions, Options, Reply, Retry
+from plaza_client.calls import KeyedOptions, Options, Reply, Retry, tag_of
 from plaza_client.client import AsyncPlaza, Plaza
 from plaza_client.errors import NetworkError, PlazaError, ProblemError, WebhookVerificationError
 from plaza_client.lists import AsyncListed, Listed
@@ -35,4 +35,5 @@ __all__ = [
     "is_newer",
     "models",
     "problems",
+    "tag_of",
 ]

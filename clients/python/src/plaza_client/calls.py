@@ -81,6 +81,18 @@ class Reply:
     max_age_s: int | None
 
 
+class _Tagged(dict[str, Any]):
+    """The body of a response with an ``ETag``."""
+
+    etag: str
+
+
+def tag_of(body: Mapping[str, Any]) -> str | None:
+    """Return the tag of a post, profile, shop or voucher that a read with a session or a change
+    returned, for ``if_match`` of the next change; None for others, such as items of lists."""
+    return body.etag if isinstance(body, _Tagged) else None
+
+
 Steps: TypeAlias = Generator["httpx.Request | float", "httpx.Response | None", Reply]
 
 
@@ -300,6 +312,10 @@ def _read_reply(request: httpx.Request, response: httpx.Response | None) -> Repl
     if not response.is_success:
         raise make_problem(response.status_code, body, headers, request_id, retry_after_s)
     max_age_s = int(max_age[1]) if max_age else None
+    tag = headers.get("etag", "")
+    if isinstance(body, dict) and tag.startswith('"'):  # a change never matches a weak tag
+        body = _Tagged(body)
+        body.etag = tag
     return Reply(response.status_code, body, headers, request_id, retry_after_s, max_age_s)
 
 

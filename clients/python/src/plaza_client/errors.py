@@ -74,6 +74,16 @@ class ProblemError(PlazaError):
         return next(details, None)
 
 
+_OF_GATEWAY = {
+    403: "forbidden",
+    404: "not-found",
+    429: "too-many-requests",
+    500: "internal",
+    503: "unavailable",
+}
+"""Status -> the kind of a refusal of API Gateway itself, whose body is ``{"message": ...}``."""
+
+
 def slug_of(problem: Mapping[str, Any]) -> str:
     """Return the kind of a problem. An older API sends no ``slug``; ``type`` ends with it."""
     slug = problem.get("slug") or re.split("[/#]", str(problem.get("type") or "about:blank"))[-1]
@@ -88,6 +98,8 @@ def make_problem(
     retry_after_s: float | None,
 ) -> ProblemError:
     """Return the error of a response, of the class of its slug if there is one."""
+    if isinstance(body, Mapping) and set(body) == {"message"}:
+        body = {"slug": _OF_GATEWAY.get(status), "detail": body["message"]}
     slug = slug_of(body) if isinstance(body, Mapping) else ""
     made = ProblemError.kinds.get(slug, ProblemError)
     return made(status, body, headers, request_id, retry_after_s)

@@ -1250,6 +1250,8 @@ class EventData(TypedDict):
     """Why an order failed, why a report was made, or its outcome."""
     id: str | None
     """The comment, order or report; null for reactions."""
+    key_id: str | None
+    """The server key that moderated for `actor_id`; else null."""
     target: EventTarget
     """What got the reaction, the post of a comment, the voucher of an order, or what was reported."""
 

@@ -1052,7 +1052,12 @@ class ShopsResource:
         )
 
     def replace(
-        self, shop_id: str, body: models.ShopRequest, **options: Unpack[Options]
+        self,
+        shop_id: str,
+        body: models.ShopRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.ShopResponse:
         """Replace a shop."""
         return cast(
@@ -1061,6 +1066,7 @@ class ShopsResource:
                 "PUT",
                 "/shops/{shop_id}",
                 parameters={"shop_id": shop_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -1252,12 +1258,18 @@ class UsersResource:
         return cast("models.OwnProfile", self._client._call("GET", "/users/me", options=options))
 
     def update_my_profile(
-        self, body: models.ProfileUpdateRequest, **options: Unpack[Options]
+        self,
+        body: models.ProfileUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.OwnProfile:
         """Update the caller's profile."""
         return cast(
             "models.OwnProfile",
-            self._client._call("PATCH", "/users/me", body=body, options=options),
+            self._client._call(
+                "PATCH", "/users/me", headers={"If-Match": if_match}, body=body, options=options
+            ),
         )
 
     def get_my_bell(self, **options: Unpack[Options]) -> models.BellResponse:
@@ -1642,7 +1654,12 @@ class VouchersResource:
         )
 
     def update(
-        self, voucher_id: str, body: models.VoucherUpdateRequest, **options: Unpack[Options]
+        self,
+        voucher_id: str,
+        body: models.VoucherUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.VoucherResponse:
         """Update a voucher."""
         return cast(
@@ -1651,6 +1668,7 @@ class VouchersResource:
                 "PATCH",
                 "/vouchers/{voucher_id}",
                 parameters={"voucher_id": voucher_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -2890,7 +2908,12 @@ class AsyncShopsResource:
         )
 
     async def replace(
-        self, shop_id: str, body: models.ShopRequest, **options: Unpack[Options]
+        self,
+        shop_id: str,
+        body: models.ShopRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.ShopResponse:
         """Replace a shop."""
         return cast(
@@ -2899,6 +2922,7 @@ class AsyncShopsResource:
                 "PUT",
                 "/shops/{shop_id}",
                 parameters={"shop_id": shop_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),
@@ -3093,12 +3117,18 @@ class AsyncUsersResource:
         )
 
     async def update_my_profile(
-        self, body: models.ProfileUpdateRequest, **options: Unpack[Options]
+        self,
+        body: models.ProfileUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.OwnProfile:
         """Update the caller's profile."""
         return cast(
             "models.OwnProfile",
-            await self._client._call("PATCH", "/users/me", body=body, options=options),
+            await self._client._call(
+                "PATCH", "/users/me", headers={"If-Match": if_match}, body=body, options=options
+            ),
         )
 
     async def get_my_bell(self, **options: Unpack[Options]) -> models.BellResponse:
@@ -3486,7 +3516,12 @@ class AsyncVouchersResource:
         )
 
     async def update(
-        self, voucher_id: str, body: models.VoucherUpdateRequest, **options: Unpack[Options]
+        self,
+        voucher_id: str,
+        body: models.VoucherUpdateRequest,
+        *,
+        if_match: str | None = None,
+        **options: Unpack[Options],
     ) -> models.VoucherResponse:
         """Update a voucher."""
         return cast(
@@ -3495,6 +3530,7 @@ class AsyncVouchersResource:
                 "PATCH",
                 "/vouchers/{voucher_id}",
                 parameters={"voucher_id": voucher_id},
+                headers={"If-Match": if_match},
                 body=body,
                 options=options,
             ),

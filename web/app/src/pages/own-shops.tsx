@@ -1,6 +1,7 @@
 /** The shops that the caller acts for: sales, redemptions, reviews; for owners also members and the shop itself. */
 
 import type { Schemas } from "plaza-client";
+import { useRef } from "preact/hooks";
 import { type Form, useForm, usePages, useRead } from "shared/hooks.ts";
 import { wordOf } from "shared/language.ts";
 import { plaza } from "shared/plaza.ts";
@@ -13,7 +14,9 @@ import type { UserCard } from "../types.ts";
 import { OneReview } from "./shop.tsx";
 
 type OwnShop = Schemas["OwnShopResponse"];
+type Shop = Schemas["ShopResponse"];
 type Sale = Schemas["SaleResponse"];
+type Voucher = Schemas["VoucherResponse"];
 
 const TABS = ["sales", "redeemed", "reviews"] as const;
 const OWNER_TABS = ["members", "shop"] as const;
@@ -74,7 +77,7 @@ export function OwnShopPage({ id, tab }: { id: string; tab: string | null }) {
       {shown === "redeemed" && <Redeemed shopId={id} />}
       {shown === "reviews" && <Reviews shopId={id} />}
       {shown === "members" && <Members shopId={id} />}
-      {shown === "shop" && <Edit shop={shop} changed={reload} />}
+      {shown === "shop" && <Edit id={id} changed={reload} />}
     </>
   );
 }
@@ -131,9 +134,19 @@ function OneSale({ sale, isOwner, changed }: { sale: Sale; isOwner: boolean; cha
   const path = { voucher_id: sale.voucher_id };
   const withdraw = () =>
     void withSession(() => plaza.delete("/vouchers/{voucher_id}", { path })).then(changed, sayRefusal);
+  /** The voucher as it was when its form was entered: sales have no tag. */
+  const entered = useRef<Voucher | undefined>(undefined);
+  const enter = async () => {
+    if (entered.current !== undefined) return;
+    const voucher = await plaza.get("/vouchers/{voucher_id}", { path });
+    entered.current ??= voucher;
+    if (voucher.title !== sale.title) changed();
+  };
   const form = useForm(async (data) => {
     const body = { title: String(data.get("title")) };
-    await withSession(() => plaza.patch("/vouchers/{voucher_id}", { path, body }));
+    const ifMatch = entered.current && plaza.tagOf(entered.current);
+    entered.current = undefined; // after a refusal the next change is of the newest version
+    entered.current = await withSession(() => plaza.patch("/vouchers/{voucher_id}", { path, body, ifMatch }));
     say(t.saved);
     changed();
   });
@@ -149,7 +162,7 @@ function OneSale({ sale, isOwner, changed }: { sale: Sale; isOwner: boolean; cha
         <span>{t.own.waiting(sale.waiting)}</span>
       </p>
       {isOwner && !sale.withdrawn && (
-        <form class="rename" noValidate onSubmit={form.submit}>
+        <form class="rename" noValidate onFocusIn={() => void enter().catch(() => undefined)} onSubmit={form.submit}>
           <Field form={form} name="title" label={t.title} defaultValue={sale.title} />
           <Problem error={form.problem} />
           <button type="submit" class="small" disabled={form.isSending}>
@@ -309,21 +322,34 @@ function Members({ shopId }: { shopId: string }) {
   );
 }
 
-function Edit({ shop, changed }: { shop: OwnShop; changed: () => void }) {
-  const form = useForm(async (data) => {
+function Edit({ id, changed }: { id: string; changed: () => void }) {
+  const path = { shop_id: id };
+  const { data, error, reload, set } = useRead<Shop>(`edited shop ${id}`, (signal) =>
+    plaza.get("/shops/{shop_id}", { path, signal }),
+  );
+  if (data === undefined) return error === undefined ? <Skeleton /> : <Problem error={error} retry={reload} />;
+  const save = async (body: Schemas["ShopRequest"]) => {
+    set(await withSession(() => plaza.put("/shops/{shop_id}", { path, body, ifMatch: plaza.tagOf(data) })));
+    say(t.saved);
+    changed();
+  };
+  return <EditForm shop={data} save={save} />;
+}
+
+function EditForm({ shop, save }: { shop: Shop; save: (body: Schemas["ShopRequest"]) => Promise<void> }) {
+  const form = useForm((data) => {
     const text = (name: string) => String(data.get(name)).trim() || null;
-    const { id, role, currency, created_at, updated_at, ...kept } = shop;
-    const body = {
-      ...kept,
+    const { type_id, place, images } = shop;
+    return save({
+      type_id,
+      place,
+      images,
       name: String(data.get("name")),
       area: text("area"),
       address: text("address"),
       open_hours: text("open_hours"),
       avg_price_cents: centsOf(data, "avg_price_cents"),
-    };
-    await withSession(() => plaza.put("/shops/{shop_id}", { path: { shop_id: id }, body }));
-    say(t.saved);
-    changed();
+    });
   });
   const price = shop.avg_price_cents === null ? "" : String(shop.avg_price_cents / 100);
   return (

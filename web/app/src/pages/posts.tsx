@@ -119,7 +119,8 @@ function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; 
   const form = useForm(async (data) => {
     const path = { post_id: post.id };
     const body = readPost(data, post.images.slice(1));
-    save(await withSession(() => plaza.patch("/posts/{post_id}", { path, body })));
+    const ifMatch = plaza.tagOf(post);
+    save(await withSession(() => plaza.patch("/posts/{post_id}", { path, body, ifMatch })));
     draft.clear();
     say(t.post.changed);
   });

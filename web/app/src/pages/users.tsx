@@ -252,12 +252,14 @@ function followable(item: Schemas["FollowListItem"]) {
 }
 
 export function Settings() {
-  const { data: profile, error, reload } = useRead("settings", (signal) => plaza.get("/users/me", { signal }));
+  const { data: profile, error, reload, set } = useRead("settings", (signal) => plaza.get("/users/me", { signal }));
   const form = useForm(async (data) => {
     const avatar = String(data.get("avatar")).trim();
     const [nickname, time_zone] = [String(data.get("nickname")), String(data.get("time_zone"))];
     const body = { nickname, time_zone, avatar: avatar === "" ? null : avatar };
-    const changed = await withSession(() => plaza.patch("/users/me", { body }));
+    const ifMatch = profile && plaza.tagOf(profile);
+    const changed = await withSession(() => plaza.patch("/users/me", { body, ifMatch }));
+    set(changed);
     say(t.saved);
     go(`/users/${changed.id}`);
   });

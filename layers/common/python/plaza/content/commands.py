@@ -27,10 +27,10 @@ from plaza.event_log.model import EventDraft
 from plaza.flash_sales import used_orders
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.derived import ids
-from plaza.infra.http.requests import tag_version
+from plaza.infra.http.requests import check_tag, tag_version
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.runtime.errors import ChangedMeanwhile, Unavailable
+from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.targets import announce
@@ -87,8 +87,7 @@ def edit(
         edited = replace(text, **changes)
         if edited == text:
             return text
-        if tags is not None and tag_version(text.version) not in tags:
-            raise ChangedMeanwhile("The post was changed since you read it. Read it again.")
+        check_tag(tags, tag_version(text.version), "", "post")
         return mysql_store.edit(cursor, edited)
 
     target = Target("post", post_id)
@@ -106,7 +105,7 @@ def hide(target: Target, moderator_id: int, key_id: str | None = None) -> None:
             # Else it is shown when its author opens the closed account again.
             mysql_store.take_hiding_over(cursor, target, moderator_id)
             return text
-        _append(cursor, "hidden", text, moderator_id)
+        _append(cursor, "hidden", text, moderator_id, key_id)
         return mysql_store.set_hidden(cursor, target, moderator_id, key_id)
 
     _change(target, work)
@@ -120,7 +119,7 @@ def show(target: Target, moderator_id: int, key_id: str | None = None) -> None:
     def work(cursor: Cursor, text: Text) -> Text:
         if not text.hidden:
             return text
-        _append(cursor, "shown", text, moderator_id)
+        _append(cursor, "shown", text, moderator_id, key_id)
         return mysql_store.set_hidden(cursor, target, None)
 
     _change(target, work)
@@ -210,10 +209,14 @@ def _pass_gate(cursor: Cursor, content_type: str) -> None:
         append_events.pass_gate(cursor)
 
 
-def _append(cursor: Cursor, state: str, text: Text, actor_id: int) -> None:
-    """Append what happened to a comment to the event log."""
+def _append(
+    cursor: Cursor, state: str, text: Text, actor_id: int, key_id: str | None = None
+) -> None:
+    """Append what happened to a comment to the event log. ``key_id``: the key that acted for the
+    actor."""
     if text.type == "comment" and text.parent_id is not None:
-        event = EventDraft(f"comment.{state}", actor_id, ("post", text.parent_id), text.id)
+        target = "post", text.parent_id
+        event = EventDraft(f"comment.{state}", actor_id, target, text.id, key_id=key_id)
         append_events.append(cursor, [event])
 
 

@@ -29,18 +29,20 @@ class EventsGone(Gone):
 
 class EventDraft(NamedTuple):
     """An event to append. ``target``: type and id of what the resource is about: of a comment the
-    post, of an order the voucher. ``detail``: a reason or an outcome."""
+    post, of an order the voucher. ``detail``: a reason or an outcome. ``key_id``: the key of a
+    server that moderated, for ``actor_id``."""
 
     kind: str
     actor_id: int
     target: tuple[str, int]
     resource_id: int
     detail: str | None = None
+    key_id: str | None = None
 
 
 class OutgoingEvent(NamedTuple):
-    """An event as other systems read it. ``at_us``: microseconds since 1970; ``target``,
-    ``resource_id`` and ``detail``: as of ``EventDraft``, the last two None for reactions."""
+    """An event as other systems read it. ``at_us``: microseconds since 1970; others as of
+    ``EventDraft``, the last three None for reactions."""
 
     kind: str
     at_us: int
@@ -48,6 +50,7 @@ class OutgoingEvent(NamedTuple):
     target: tuple[str, int]
     resource_id: int | None = None
     detail: str | None = None
+    key_id: str | None = None
 
     @property
     def id(self) -> str:
@@ -66,6 +69,7 @@ class OutgoingEvent(NamedTuple):
             "timestamp": f"{from_us(self.at_us):%Y-%m-%dT%H:%M:%S.%fZ}",
             "data": {
                 "actor_id": str(self.actor_id),
+                "key_id": self.key_id,
                 "target": {"type": self.target[0], "id": str(self.target[1])},
                 "id": None if self.resource_id is None else str(self.resource_id),
                 "detail": self.detail,

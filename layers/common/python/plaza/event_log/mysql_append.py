@@ -33,12 +33,12 @@ def append(cursor: Cursor, drafts: Sequence[EventDraft]) -> None:
     """Append events; the transaction has passed the gate. One write, none without drafts."""
     if not drafts:
         return
-    rows = ", ".join(["(%s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"] * len(drafts))
+    rows = ", ".join(["(%s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))"] * len(drafts))
     mysql.send(
         cursor,
         f"""
         INSERT INTO event_log (kind, actor_id, target_type, target_id, resource_id, detail,
-            created_at)
+            key_id, created_at)
         VALUES {rows}
         """,
         [value for d in drafts for value in (d.kind, d.actor_id, *d.target, *d[3:])],

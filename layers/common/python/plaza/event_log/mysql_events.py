@@ -172,7 +172,7 @@ def read_events(after_seq: int, until_seq: int, since_us: int, limit: int) -> li
     """Return up to ``limit`` rows of the event log by seq, as ``read_reactions``."""
     rows = mysql.fetch_all(
         f"""
-        SELECT seq, kind, created_at, actor_id, target_type, target_id, resource_id, detail
+        SELECT seq, kind, created_at, actor_id, target_type, target_id, resource_id, detail, key_id
         FROM event_log FORCE INDEX (PRIMARY)
         WHERE seq > %s
           AND seq <= %s
@@ -189,7 +189,7 @@ def read_before(at: datetime, limit: int) -> list[LogRow]:
     newest row stays in MySQL for ever, so that it never assigns a seq twice."""
     rows = mysql.fetch_all(
         f"""
-        SELECT seq, kind, created_at, actor_id, target_type, target_id, resource_id, detail
+        SELECT seq, kind, created_at, actor_id, target_type, target_id, resource_id, detail, key_id
         FROM event_log FORCE INDEX (by_time)
         WHERE created_at < %s
           AND seq < (SELECT MAX(newest.seq) FROM event_log AS newest)
@@ -214,7 +214,9 @@ def _row(
     target_id: int,
     resource_id: int,
     detail: str | None,
+    key_id: str | None,
 ) -> LogRow:
     at_us = sql.to_us(created_at)
-    event = OutgoingEvent(kind, at_us, actor_id, (target_type, target_id), resource_id, detail)
+    target = target_type, target_id
+    event = OutgoingEvent(kind, at_us, actor_id, target, resource_id, detail, key_id)
     return LogRow(seq, at_us, event)

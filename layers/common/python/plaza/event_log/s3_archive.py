@@ -34,9 +34,10 @@ class ArchivedEvent(NamedTuple):
     target_id: int
     resource_id: int
     detail: str | None
+    key_id: str | None = None
 
 
-ARCHIVED_EVENT = record_codec("archived_events", ArchivedEvent)
+ARCHIVED_EVENT = record_codec("archived_events", ArchivedEvent, {"key_id"})
 
 
 def put(day: date, rows: Sequence[LogRow]) -> None:
@@ -72,6 +73,7 @@ def _archived(seq: int, event: OutgoingEvent) -> ArchivedEvent:
         *event.target,
         event.resource_id or 0,
         event.detail,
+        event.key_id,
     )
 
 
@@ -83,6 +85,7 @@ def _event(row: ArchivedEvent) -> OutgoingEvent:
         (row.target_type, row.target_id),
         row.resource_id,
         row.detail,
+        row.key_id,
     )
 
 

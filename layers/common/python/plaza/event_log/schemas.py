@@ -32,6 +32,7 @@ _EVENT: dict[str, Any] = {
     "timestamp": "2026-11-22T12:00:00.123456Z",
     "data": {
         "actor_id": "31",
+        "key_id": None,
         "target": {"type": "post", "id": "9000001"},
         "id": None,
         "detail": None,
@@ -50,6 +51,10 @@ class EventData(ResponseModel):
     """What happened."""
 
     actor_id: Annotated[str, Field(description="The user who did it, or the buyer of an order.")]
+    key_id: Annotated[
+        str | None,
+        Field(description="The server key that moderated for `actor_id`; else null."),
+    ]
     target: Annotated[
         EventTarget,
         Field(

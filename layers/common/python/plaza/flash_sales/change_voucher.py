@@ -6,7 +6,7 @@ another one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
 )
 from plaza.infra.derived import cache
+from plaza.infra.http.requests import check_tag, tag_fields
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime import clock
@@ -27,11 +28,19 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 
 
-def change_voucher(voucher_id: int, changes: Mapping[str, Any]) -> VoucherAvailability:
+def tag_of(terms: Terms) -> str:
+    """Return the ETag of a voucher: of the terms that its shop may change."""
+    return tag_fields(terms.title, terms.price_cents, terms.expires_us)
+
+
+def change_voucher(
+    voucher_id: int, changes: Mapping[str, Any], tags: Collection[str] | None = None
+) -> VoucherAvailability:
     """Change fields of the terms (title, price_cents, expires_us); return the voucher. Idempotent.
 
+    ``tags``: of the versions that may be changed; without them the last of concurrent changes wins.
     One transaction of two statements, which waits for orders that are being decided. Raises
-    VoucherMissing, VoucherWithdrawn, NotChangeable, MysqlDown.
+    VoucherMissing, VoucherWithdrawn, ChangedMeanwhile, NotChangeable, MysqlDown.
     """
 
     def work(cursor: Cursor) -> Voucher:
@@ -41,6 +50,7 @@ def change_voucher(voucher_id: int, changes: Mapping[str, Any]) -> VoucherAvaila
         if voucher.withdrawn:
             raise VoucherWithdrawn(f"Voucher {voucher_id} was withdrawn.")
         terms = replace(voucher.terms, **changes)
+        check_tag(tags, tag_of(voucher.terms), tag_of(terms), "voucher")
         _check(voucher.terms, terms)
         mysql_vouchers.change(cursor, voucher_id, terms)
         return voucher._replace(terms=terms)

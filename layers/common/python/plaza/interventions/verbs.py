@@ -23,6 +23,7 @@ from plaza.checkins import gauges as checkin_gauges
 from plaza.flash_sales import inspection
 from plaza.flash_sales import recover_orders as orders
 from plaza.infra.http.requests import MAX_ID
+from plaza.infra.mysql import driver
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, logger, record
 from plaza.infra.runtime.settings import settings
@@ -40,6 +41,10 @@ from plaza.webhooks import operate_webhooks as webhooks
 from plaza.webhooks.model import MAX_URL_CHARS
 
 OPERATOR = "operate"
+_NO_PRIVILEGE = (
+    "the login of operators lacks a privilege of MySQL, which the deploy could not grant: see"
+    " privilege_refused in the log of CreateUsers"
+)
 SMOKE_SESSION_S = 900
 SMOKE_NICKNAME = "smoke test"
 _MAX_SESSIONS_S = 40.0
@@ -100,6 +105,8 @@ def verb(function: Verb) -> Verb:
             result = function(**arguments)
         except Exception as error:
             record("verb_failed", verb=name, **error_fields(error))
+            if driver.means(error, driver.Meaning.NO_PRIVILEGE):
+                raise Refused(_NO_PRIVILEGE) from error
             raise
         record("verb_ended", verb=name)
         return result

@@ -110,7 +110,9 @@ def resolve(report_id: int, outcome: str, operator_id: int, key_id: str | None =
         report = lock(cursor)
         if report.outcome is None:
             mysql_store.resolve(cursor, report_id, outcome, operator_id, key_id)
-            event = EventDraft("report.resolved", operator_id, report.target, report_id, outcome)
+            event = EventDraft(
+                "report.resolved", operator_id, report.target, report_id, outcome, key_id
+            )
             append_events.append(cursor, [event])
             report = lock(cursor)
         if report.outcome != outcome:

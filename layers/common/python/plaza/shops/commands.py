@@ -6,7 +6,11 @@ may cache it in between. If the process ends before that, the announced refresh 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import fields
+
 from plaza.infra.derived import cache, ids
+from plaza.infra.http.requests import check_tag, tag_fields
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.errors import Unavailable
@@ -38,12 +42,20 @@ def create(draft: ShopDraft) -> Shop:
     return _project(mysql.run_in_transaction(work), announced)
 
 
-def replace(shop_id: int, draft: ShopDraft) -> Shop:
-    """Replace all fields of a shop. Raises ShopMissing, ShopDeleted, TypeUnknown, MysqlDown."""
+def tag_of(shop: ShopDraft) -> str:
+    """Return the ETag of a shop: of the fields that its owner may change."""
+    return tag_fields(*(getattr(shop, field.name) for field in fields(ShopDraft)))
+
+
+def replace(shop_id: int, draft: ShopDraft, tags: Collection[str] | None = None) -> Shop:
+    """Replace all fields of a shop. ``tags``: of the versions that may be replaced; without them
+    the last of concurrent changes wins. Raises ShopMissing, ShopDeleted, TypeUnknown,
+    ChangedMeanwhile, MysqlDown."""
     announced = _announce(shop_id)
 
     def work(cursor: Cursor) -> StoredShop:
-        require_live_shop(cursor, shop_id)
+        stored = require_live_shop(cursor, shop_id)
+        check_tag(tags, tag_of(stored), tag_of(draft), "shop")
         _require_type(cursor, draft)
         return mysql_shops.replace(cursor, shop_id, draft)
 
@@ -74,10 +86,12 @@ def lock_shop(cursor: Cursor, shop_id: int) -> StoredShop:
     return stored
 
 
-def require_live_shop(cursor: Cursor, shop_id: int) -> None:
-    """Lock a shop until the commit. One statement. Raises ShopMissing, ShopDeleted."""
-    if lock_shop(cursor, shop_id).deleted:
+def require_live_shop(cursor: Cursor, shop_id: int) -> Shop:
+    """Return a shop, locked until the commit. One statement. Raises ShopMissing, ShopDeleted."""
+    stored = lock_shop(cursor, shop_id)
+    if stored.deleted:
         raise ShopDeleted(f"Shop {shop_id} was deleted.")
+    return stored.shop
 
 
 def _require_type(cursor: Cursor, draft: ShopDraft) -> None:

@@ -47,6 +47,14 @@ def _parse_zone(name: str, latest_day: date | None, first: date | None, last: da
     return Zone(name, latest_day, (first, last) if first and last else None)
 
 
+def lock_profile(cursor: Cursor, user_id: int) -> dict[str, str | None]:
+    """Return the columns that the user may change, locked until the commit; none without the user.
+    One statement."""
+    columns = ("nickname", "avatar", "time_zone")
+    cursor.execute(f"SELECT {', '.join(columns)} FROM user WHERE id = %s FOR UPDATE", (user_id,))
+    return dict(zip(columns, cursor.fetchone() or (), strict=False))
+
+
 def update_columns(
     cursor: Cursor, user_id: int, changes: Mapping[str, str | None]
 ) -> tuple[Card, int] | None:

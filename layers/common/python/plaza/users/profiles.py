@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from plaza import counters
 from plaza.counters import UserCounter
+from plaza.infra.http.requests import check_tag, tag_fields
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis.commands import RunAll
@@ -19,6 +20,7 @@ from plaza.targets import announce, lookup
 from plaza.users import mysql_users, redis_store
 from plaza.users.cards import read_cards, read_zone
 from plaza.users.model import Card, Profile, UserMissing
+from plaza.users.zones import DEFAULT
 
 _InRedis = tuple[Card | None, UserCounter | None]
 _hot_profiles: HotReads[int, _InRedis] = HotReads(counters.user_key)
@@ -97,14 +99,27 @@ def read_own_profile(user_id: int) -> Profile:
     return replace(_read_own(user_id), zone=read_zone(user_id))
 
 
-def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
+def tag_of(profile: Profile) -> str:
+    """Return the ETag of a user's own profile: of the fields that the user may change."""
+    zone = profile.zone.name if profile.zone else DEFAULT
+    return tag_fields(profile.card.nickname, profile.card.avatar, zone)
+
+
+def change_profile(
+    user_id: int, changes: Mapping[str, str | None], tags: Collection[str] | None = None
+) -> Profile:
     """Change columns of a user's card or the time zone; return the user's own profile.
 
+    ``tags``: of the versions that may be changed; without them the last of concurrent changes wins.
     The change is announced, committed, then projected; the announcement repairs what fails after
-    the commit. Raises UserMissing, MysqlDown; RedisDown after the change is committed.
+    the commit. Raises UserMissing, ChangedMeanwhile, MysqlDown; RedisDown after the change is
+    committed.
     """
 
     def work(cursor: Cursor) -> tuple[Card, int] | None:
+        if tags is not None and (stored := mysql_users.lock_profile(cursor, user_id)):
+            changed = stored | dict(changes)
+            check_tag(tags, tag_fields(*stored.values()), tag_fields(*changed.values()), "profile")
         if name := changes.get("time_zone"):
             mysql_users.move_to_zone(cursor, user_id, name, clock.now_s())
         return mysql_users.update_columns(cursor, user_id, changes)

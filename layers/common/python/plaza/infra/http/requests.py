@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from plaza.infra.runtime.errors import BadInput, NotFound
+from plaza.infra.runtime.errors import BadInput, ChangedMeanwhile, NotFound
 
 Event = dict[str, Any]
 """An event of API Gateway, payload format 2.0."""
@@ -69,11 +70,24 @@ def tag_version(version: int) -> str:
     return f'"{version}"'
 
 
+def tag_fields(*fields: object) -> str:
+    """Return the ETag of what has no version: a hash of the fields that can be changed. Equal
+    fields have one tag, also when they changed there and back."""
+    return f'"{hashlib.sha256(repr(fields).encode()).hexdigest()[:32]}"'
+
+
 def read_tags(if_match: str | None) -> frozenset[str] | None:
     """Return the tags of a header If-Match, None if it admits each version. A weak tag is among
     them and matches none (RFC 9110, 13.1.1)."""
     tags = frozenset(tag.strip() for tag in (if_match or "*").split(","))
     return None if "*" in tags else tags
+
+
+def check_tag(tags: Collection[str] | None, stored: str, changed: str, resource: str) -> None:
+    """Raise ChangedMeanwhile unless ``tags`` admit the ``stored`` version of a resource, or the
+    ``changed`` one is the stored one: a repeat after a lost answer."""
+    if tags is not None and stored not in tags and stored != changed:
+        raise ChangedMeanwhile(f"The {resource} was changed since you read it. Read it again.")
 
 
 def check_body(event: dict[str, Any]) -> None:

@@ -82,6 +82,7 @@ _CREATED, _FAILED = HTTPStatus.CREATED.value, HTTPStatus.INTERNAL_SERVER_ERROR.v
 _REFUSED = HTTPStatus.BAD_REQUEST.value
 _ANONYMOUS = Caller()
 _ACTS_FOR = "plaza-user"
+UNKNOWN_IDS_PER_TOKEN = 10
 
 # Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
@@ -190,6 +191,13 @@ class PlazaResolver(APIGatewayHttpResolver):
             wait_ms, quota = bucket.charge(tokens)
             self.caller = self.caller._replace(wait_ms=wait_ms, quota=quota)
             _check_wait(self.caller)
+
+    def charge_unknown(self, asked: int, found: int) -> None:
+        """Take a token for each ten ids of a request that do not exist, from who invents ids to
+        read all. None while Redis is unavailable. One round trip from ten on. Raises
+        TooManyRequests."""
+        if tokens := (asked - found) // UNKNOWN_IDS_PER_TOKEN:
+            self.charge(tokens)
 
     def answer(self, event: Event) -> Any:
         """Return the result of the route of a request. Raises what the route raises; without a

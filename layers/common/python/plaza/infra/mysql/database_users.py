@@ -12,17 +12,18 @@ from pymysql.err import MySQLError
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import Login
 from plaza.infra.mysql import driver, mysql
+from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
 
 _ROWS = "SELECT, INSERT, UPDATE, DELETE"
-PRIVILEGES: Mapping[str, tuple[str, str]] = {
-    "APP": (_ROWS, ""),
-    "MIGRATOR": (f"{_ROWS}, CREATE, ALTER, DROP, INDEX, REFERENCES, LOCK TABLES", ""),
-    "REPLICATION": ("SELECT, INSERT, UPDATE", "REPLICATION SLAVE, REPLICATION CLIENT"),
+PRIVILEGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "APP": (_ROWS, ()),
+    "MIGRATOR": (f"{_ROWS}, CREATE, ALTER, DROP, INDEX, REFERENCES, LOCK TABLES", ()),
+    "REPLICATION": ("SELECT, INSERT, UPDATE", ("REPLICATION SLAVE", "REPLICATION CLIENT")),
     # CONNECTION_ADMIN has a blank in MariaDB, which ignores comments for MySQL 8.
     "OPERATOR": (
         f"{_ROWS}, INDEX",
-        "PROCESS, REPLICATION CLIENT, /*M! CONNECTION ADMIN */ /*!80000 CONNECTION_ADMIN */",
+        ("PROCESS", "REPLICATION CLIENT", "/*M! CONNECTION ADMIN */ /*!80000 CONNECTION_ADMIN */"),
     ),
 }
 """User -> its privileges on Plaza's tables, and on the server.
@@ -37,7 +38,8 @@ _SECOND = "_2"  # of a user's two names
 def create_users() -> list[str]:
     """Create the users, and set the passwords of their secrets. Returns their names.
 
-    Settings log in as an administrator. Safe to repeat. Three statements a user, or four.
+    Settings log in as an administrator. Safe to repeat. Three statements a user, and one for each
+    privilege on the server.
     Raises SecretsDown, MysqlDown.
     """
     names = []
@@ -82,8 +84,19 @@ def _create_user(user: str, login: Login) -> None:
     mysql.write(
         f"GRANT {on_tables} ON `{settings().mysql.database}`.* TO %s@'%%'", (login.username,)
     )
-    if on_server:
-        mysql.write(f"GRANT {on_server} ON *.* TO %s@'%%'", (login.username,))
+    for privilege in on_server:
+        _grant_on_server(privilege, login.username)
+
+
+def _grant_on_server(privilege: str, name: str) -> None:
+    """Grant a privilege, or record that the administrator may not: a verb of operators, or the
+    binlog, lacks it then, which is no reason to roll a deploy back."""
+    try:
+        mysql.write(f"GRANT {privilege} ON *.* TO %s@'%%'", (name,))
+    except (MySQLError, mysql.MysqlDown) as error:
+        if not driver.means(error.__cause__ or error, driver.Meaning.NO_PRIVILEGE):
+            raise
+        record("privilege_refused", user=name, privilege=privilege)
 
 
 def keep_binlog() -> bool:

@@ -30,6 +30,7 @@ class Meaning(Flag):
     CONFLICT = auto()  # with another transaction: the transaction is repeated
     LOCKED = auto()  # a statement with NOWAIT met a locked row
     DENIED = auto()  # the login was refused
+    NO_PRIVILEGE = auto()  # the login may not do this
     QUOTES_NOTHING = auto()  # the text names tables and columns only; others quote values
     APPLIED = auto()  # a statement of a migration ran before
     LOG_PURGED = auto()  # a position is in a deleted file of the binlog
@@ -47,7 +48,10 @@ MEANINGS = {
     CR.CR_SERVER_LOST: Meaning.OUTAGE,
     CR.CR_SSL_CONNECTION_ERROR: Meaning.OUTAGE,
     # The server accepts no login, or ends connections.
-    ER.ACCESS_DENIED_ERROR: Meaning.OUTAGE | Meaning.DENIED,  # between two steps of a rotation
+    # Between two steps of a rotation; also the reply to a GRANT of what one has not.
+    ER.ACCESS_DENIED_ERROR: Meaning.OUTAGE | Meaning.DENIED | Meaning.NO_PRIVILEGE,
+    ER.KILL_DENIED_ERROR: Meaning.NO_PRIVILEGE,
+    ER.SPECIFIC_ACCESS_DENIED_ERROR: Meaning.NO_PRIVILEGE,
     ER.CON_COUNT_ERROR: Meaning.OUTAGE,
     ER.TOO_MANY_USER_CONNECTIONS: Meaning.OUTAGE,
     ER.USER_LIMIT_REACHED: Meaning.OUTAGE,
