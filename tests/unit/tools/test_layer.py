@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -143,3 +144,17 @@ def list_in_new_process(functions: tuple[str, ...]) -> list[str]:
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     return completed.stdout.split()
+
+
+@pytest.mark.parametrize("architecture", ["arm64", "x86_64"])
+def test_functions_are_built_in_a_path_with_a_space(tmp_path: Path, architecture: str) -> None:
+    build = shutil.copytree(FUNCTIONS / "build", tmp_path / "a b")
+    command = ["make", "--makefile", build / architecture / "Makefile", "--dry-run", "build-Any"]
+    completed = subprocess.run(
+        [*command, "ARTIFACTS_DIR=built", f"PYTHON={sys.executable}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 'cp app.py "built"' in completed.stdout
