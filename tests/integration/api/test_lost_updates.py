@@ -84,11 +84,11 @@ def test_a_stale_edit_is_a_412_and_changes_nothing(plaza: World, name: str) -> N
         )
         return reply
 
-    change, (one, two, three, four) = editable.method, VALUES.get(name, TITLES)
+    change, (first_value, two, three, four) = editable.method, VALUES.get(name, TITLES)
     read = ask("GET").headers["etag"]
-    first = ask(change, one, **{"if-match": read})
-    assert (first.status, first.body[field]) == (200, one)
-    again = ask(change, one, **{"if-match": read})
+    first = ask(change, first_value, **{"if-match": read})
+    assert (first.status, first.body[field]) == (200, first_value)
+    again = ask(change, first_value, **{"if-match": read})
     assert again.status == 200, "a repeat of a change whose answer was lost"
     newest = ask("GET").headers["etag"]
     assert newest not in (read, "", None)
@@ -97,13 +97,13 @@ def test_a_stale_edit_is_a_412_and_changes_nothing(plaza: World, name: str) -> N
         second = ask(change, two, **{"if-match": stale})
         assert (second.status, second.problem) == (412, "changed-meanwhile")
         assert "Read it again" in second.body["detail"]
-    assert ask("GET").body[field] == one
+    assert ask("GET").body[field] == first_value
     third = ask(change, two, **{"if-match": f'"x", {newest}'})
     assert (third.status, third.body[field]) == (200, two)
     fourth = ask(change, three, **{"if-match": third.headers["etag"]})
     assert (fourth.status, fourth.body[field]) == (200, three), "the tag of a change"
     assert ask(change, four, **{"if-match": "*"}).status == 200
-    assert ask(change, one).status == 200, "without it the last change wins"
+    assert ask(change, first_value).status == 200, "without it the last change wins"
 
 
 @pytest.mark.parametrize("name", ["post", "shop", "voucher"])

@@ -315,9 +315,9 @@ def left(path: str, ids: range) -> int:
     text = ",".join(map(str, ids))
     reply = send("GET", f"/{path}?ids={text}", folder=LISTS_BY_ID[path], source="198.51.100.9")
     assert reply.status == 200
-    found = re.search(r"r=(\d+)", reply.headers["ratelimit"])
-    assert found is not None
-    return int(found[1])
+    limit = re.search(r"r=(\d+)", reply.headers["ratelimit"])
+    assert limit is not None
+    return int(limit[1])
 
 
 @pytest.mark.parametrize("path", LISTS_BY_ID)

@@ -800,20 +800,20 @@ def test_reserved_concurrency_above_the_quota_is_refused_before_anything_is_depl
 )
 def test_a_deploy_says_which_entry_no_firewall_protects(given: str, note: str | None) -> None:
     defaults = {"Ingress": "http-api", "HttpApi": "open", "GuardOrigin": "off"}
-    said = check_firewall(defaults | dict(pair.split("=") for pair in given.split()))
-    assert (note or "") in said
-    assert bool(said) is bool(note)
+    notes = check_firewall(defaults | dict(pair.split("=") for pair in given.split()))
+    assert (note or "") in notes
+    assert bool(notes) is bool(note)
 
 
 def test_the_note_of_the_firewall_is_of_the_values_that_are_deployed() -> None:
     account = FakeAccount()
-    said: list[str] = []
+    notes: list[str] = []
     for given in ({}, {"GuardOrigin": "require"}, {}):
         lines: list[str] = []
         deploy.deploy("staging", given, account, answer, lines.append)  # type: ignore[arg-type]
-        said.append("\n".join(line for line in lines if "firewall" in line))
-    assert said[0].startswith("note: no firewall")
-    assert said[1:] == ["", ""], "the value stays"
+        notes.append("\n".join(line for line in lines if "firewall" in line))
+    assert notes[0].startswith("note: no firewall")
+    assert notes[1:] == ["", ""], "the value stays"
 
 
 # ---------------------------------------------------------------- templates

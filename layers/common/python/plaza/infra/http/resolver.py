@@ -192,11 +192,11 @@ class PlazaResolver(APIGatewayHttpResolver):
             self.caller = self.caller._replace(wait_ms=wait_ms, quota=quota)
             _check_wait(self.caller)
 
-    def charge_unknown(self, asked: int, found: int) -> None:
+    def charge_unknown(self, asked: int, known: int) -> None:
         """Take a token for each ten ids of a request that do not exist, from who invents ids to
         read all. None while Redis is unavailable. One round trip from ten on. Raises
         TooManyRequests."""
-        if tokens := (asked - found) // UNKNOWN_IDS_PER_TOKEN:
+        if tokens := (asked - known) // UNKNOWN_IDS_PER_TOKEN:
             self.charge(tokens)
 
     def answer(self, event: Event) -> Any:
