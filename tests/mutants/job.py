@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import logging
 import os
 import shutil
 import signal
@@ -217,6 +218,7 @@ def _run_pytest(directory: Path, tests: Sequence[str], failed: Path) -> None:
         sys.path[:] = [str(checkout), str(layer), *others]
         for name in [name for name in sys.modules if name.partition(".")[0] in _OWN]:
             del sys.modules[name]
+        logging.root.manager.loggerDict.pop("plaza", None)  # Powertools configures a logger once
         options = ["-x", "-q", "-W", _PRELOADED]
         for plugin in ("anyio", "cacheprovider", "schemathesis"):  # importing them takes 0.8 s
             options += ["-p", f"no:{plugin}"]
