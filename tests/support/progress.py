@@ -1,4 +1,4 @@
-"""Progress of a test session: a line each 20 s, time by folder, the command of each failure.
+"""Progress of a test session: a line each 20 s and for each failure, time by folder, commands.
 
 A plugin (see pyproject.toml) of the process that the developer starts, not of xdist's workers.
 """
@@ -42,10 +42,12 @@ class Progress:
         self._total = len(ids)
 
     def pytest_runtest_logreport(self, report: TestReport) -> None:
-        """Count a result; print a line when the last one is old enough."""
+        """Count a result; print a failure at once, and a line when the last one is old enough."""
         self._by_folder["/".join(report.nodeid.split("/")[:2])] += report.duration
         self._done += report.when == "teardown"
         self._failed += report.failed
+        if report.failed:
+            self._terminal.write_line(f"{PREFIX}{self._session} failed: {report.nodeid}")
         now_s = time.monotonic()
         if now_s - self._printed_s >= INTERVAL_S:
             self._printed_s = now_s
