@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 import httpx
@@ -153,9 +154,9 @@ class Shell:
             text,
             flags=re.MULTILINE,
         )
-        text = text.replace("python3 -m venv", f"{sys.executable} -m venv")
+        text = text.replace("python3 -m venv", f"{quote(sys.executable)} -m venv")
         text = text.replace('-m "$@"', f'-m "$1" --dir {self._stack.directory} "${{@:2}}"')
-        text = text.replace('"$PLAZA/.venv/bin/python"', sys.executable)
+        text = text.replace('"$PLAZA/.venv/bin/python"', quote(sys.executable))
         text = re.sub(r"^uvicorn ", "python -m uvicorn ", text, flags=re.MULTILINE)
         text = text.replace("8000", str(self.port))
         text = re.sub(r" &$", " > app.log 2>&1 &", text, flags=re.MULTILINE)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def run(stack: Stack, script: str) -> str:
     script = re.sub(r"^URL=\S+.*$", "", script, flags=re.MULTILINE)
     script = re.sub(
         r"\.venv/bin/python -m (local|ops)",
-        rf"{sys.executable} -m \1 --dir {stack.directory}",
+        rf"{PYTHON} -m \1 --dir {stack.directory}",
         script,
     )
     completed = subprocess.run(
@@ -44,6 +45,7 @@ def run(stack: Stack, script: str) -> str:
 
 
 GUIDES = ROOT / "docs" / "guides"
+PYTHON = quote(sys.executable)
 SEPARATOR = "\x1e"
 OLD_TABLES = """
 DROP DATABASE IF EXISTS app;
@@ -106,7 +108,7 @@ class Guide:
         text = re.sub(
             r"\.venv/bin/python( -m (?:local|ops))?",
             lambda match: (
-                sys.executable + (f"{match[1]} --dir {self._stack.directory}" if match[1] else "")
+                PYTHON + (f"{match[1]} --dir {self._stack.directory}" if match[1] else "")
             ),
             text,
         )

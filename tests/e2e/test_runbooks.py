@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import pytest
@@ -87,8 +88,12 @@ def read_commands(name: str) -> list[str]:
 def run(command: str, stack: Stack, variables: Variables, directory: Path) -> tuple[int, str]:
     """Run a command in a shell; return its exit status and its output. The checkout and the stack
     of the test are elsewhere than a reader's."""
-    script = _PYTHON.sub(rf"{ROOT}/.venv/bin/python -m \1 --dir {stack.directory}", command)
-    script = script.replace("make operate", f"make --no-print-directory -C {ROOT} operate")
+    script = _PYTHON.sub(
+        rf"{quote(str(ROOT))}/.venv/bin/python -m \1 --dir {stack.directory}", command
+    )
+    script = script.replace(
+        "make operate", f"make --no-print-directory -C {quote(str(ROOT))} operate"
+    )
     completed = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=directory,

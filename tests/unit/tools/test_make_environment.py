@@ -33,7 +33,7 @@ def command(tmp_path: Path) -> list[str]:
         "#!/usr/bin/env bash\n"
         f'if [ "$1 $2" = "-m venv" ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; exit; fi\n'
         f'if [ "$1 $2" = "-m pip" ]; then{PIP}exit 0; fi\n'
-        f'exec {sys.executable} "$@"\n'
+        f'exec "{sys.executable}" "$@"\n'
     )
     python.chmod(0o755)
     requirements = tmp_path / "requirements.txt"
