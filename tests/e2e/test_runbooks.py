@@ -38,6 +38,7 @@ REQUEST = "runbooks-0001"
 MAX_COMMAND_S = 90
 _OF_AWS = re.compile(r"(aws|make deploy|filter) ")
 _BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+CHECKOUT = quote(str(ROOT))  # in a shell
 _PYTHON = re.compile(r"\.venv/bin/python -m (local|ops)")
 
 Variables = dict[str, str]
@@ -88,12 +89,8 @@ def read_commands(name: str) -> list[str]:
 def run(command: str, stack: Stack, variables: Variables, directory: Path) -> tuple[int, str]:
     """Run a command in a shell; return its exit status and its output. The checkout and the stack
     of the test are elsewhere than a reader's."""
-    script = _PYTHON.sub(
-        rf"{quote(str(ROOT))}/.venv/bin/python -m \1 --dir {stack.directory}", command
-    )
-    script = script.replace(
-        "make operate", f"make --no-print-directory -C {quote(str(ROOT))} operate"
-    )
+    script = _PYTHON.sub(rf"{CHECKOUT}/.venv/bin/python -m \1 --dir {stack.directory}", command)
+    script = script.replace("make operate", f"make --no-print-directory -C {CHECKOUT} operate")
     completed = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=directory,
