@@ -20,7 +20,7 @@ UNUSED := bin aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.* \
   pydantic/color.py pydantic/experimental redis/background.py redis/multidb \
   $(addprefix $(POWERTOOLS)/parser/models/,a*.py cognito.py iot*.py s3*.py sns.py vpc*.py) \
   $(addprefix phonenumbers/,carrier.py geocoder.py prefix.py timezone.py) redis/http redis/asyncio/http \
-  $(addprefix tzdata/,zones zoneinfo/*.tab zoneinfo/leapseconds zoneinfo/tzdata.zi) \
+  $(addprefix tzdata/zoneinfo/,*.tab leapseconds tzdata.zi) \
   phonenumbers/shortdata/region_*.py $(addprefix redis/commands/,bf json search timeseries vectorset) \
   $(addprefix redis/asyncio/,_himport_exec.py client.py cluster.py connection.py keyspace_notifications.py lock.py \
     maint_notifications.py multidb sentinel.py)
