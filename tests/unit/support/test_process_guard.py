@@ -24,7 +24,10 @@ CHANGES = {
     ),
     "path": ("sys.path.insert(0, '/nowhere')", "sys.path: ("),
     "interval": ("sys.setswitchinterval(0.001)", "switch interval: 0.005 -> 0.001"),
-    "signals": ("signal.signal(signal.SIGHUP, signal.SIG_IGN)", "signal 1: <Handlers.SIG_DFL: 0>"),
+    "signals": (
+        "signal.signal(signal.SIGUSR1, signal.SIG_IGN)",
+        "signal 10: <Handlers.SIG_DFL: 0>",
+    ),
     "disabled": ("logging.disable(logging.INFO)", "disabled log level: 0 -> 20"),
     "level": ("LOGGER.setLevel(logging.ERROR)", "logger of.tests: (0, True, "),
     "handler": ("logging.getLogger().addHandler(logging.StreamHandler())", "logger root: (30, "),
