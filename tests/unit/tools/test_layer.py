@@ -149,7 +149,8 @@ def list_in_new_process(functions: tuple[str, ...]) -> list[str]:
 @pytest.mark.parametrize("architecture", ["arm64", "x86_64"])
 def test_functions_are_built_in_a_path_with_a_space(tmp_path: Path, architecture: str) -> None:
     build = shutil.copytree(FUNCTIONS / "build", tmp_path / "a b")
-    command = ["make", "--makefile", build / architecture / "Makefile", "--dry-run", "build-Any"]
+    makefile = str(build / architecture / "Makefile")
+    command = ["make", "--makefile", makefile, "--dry-run", "build-Any"]
     completed = subprocess.run(
         [*command, "ARTIFACTS_DIR=built", f"PYTHON={sys.executable}"],
         cwd=tmp_path,
