@@ -68,5 +68,5 @@ def test_the_contract_has_the_problem_of_each_switch() -> None:
 
 def test_routes_that_need_a_fresh_sign_in_read_its_time_from_mysql() -> None:
     """POST /passkeys needs one only without a code, so it asks itself."""
-    fresh = {route.key for route in ROUTES if route.max_sign_in_age_s is not None}
+    fresh = {route.key for route in ROUTES if route.fresh_sign_in}
     assert fresh | {"POST /passkeys"} == FRESH_ROUTES

@@ -197,7 +197,8 @@ def store(
 
 def render_writes(groups: Mapping[GroupKey, Group], unread: Mapping[int, int]) -> list[str]:
     """Return the statements of ``store``, none for what is empty."""
-    return [_render_groups(groups)] * bool(groups) + [_render_raise(unread)] * bool(unread)
+    writes = [_render_groups(groups)] if groups else []
+    return [*writes, _render_raise(unread)] if unread else writes
 
 
 def _render_groups(groups: Mapping[GroupKey, Group]) -> str:

@@ -10,6 +10,8 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 
+PROFILE_COLUMNS = ("nickname", "avatar", "time_zone")
+"""What a user may change."""
 _ZONE_COLUMNS = "time_zone, latest_day, excused_from, excused_until"
 
 
@@ -50,9 +52,9 @@ def _parse_zone(name: str, latest_day: date | None, first: date | None, last: da
 def lock_profile(cursor: Cursor, user_id: int) -> dict[str, str | None]:
     """Return the columns that the user may change, locked until the commit; none without the user.
     One statement."""
-    columns = ("nickname", "avatar", "time_zone")
-    cursor.execute(f"SELECT {', '.join(columns)} FROM user WHERE id = %s FOR UPDATE", (user_id,))
-    return dict(zip(columns, cursor.fetchone() or (), strict=False))
+    columns = ", ".join(PROFILE_COLUMNS)
+    cursor.execute(f"SELECT {columns} FROM user WHERE id = %s FOR UPDATE", (user_id,))
+    return dict(zip(PROFILE_COLUMNS, cursor.fetchone() or (), strict=False))
 
 
 def update_columns(

@@ -101,8 +101,12 @@ def read_own_profile(user_id: int) -> Profile:
 
 def tag_of(profile: Profile) -> str:
     """Return the ETag of a user's own profile: of the fields that the user may change."""
-    zone = profile.zone.name if profile.zone else DEFAULT
-    return tag_fields(profile.card.nickname, profile.card.avatar, zone)
+    card, zone = profile.card, profile.zone.name if profile.zone else DEFAULT
+    return _tag({"nickname": card.nickname, "avatar": card.avatar, "time_zone": zone})
+
+
+def _tag(columns: Mapping[str, str | None]) -> str:
+    return tag_fields(*(columns[name] for name in mysql_users.PROFILE_COLUMNS))
 
 
 def change_profile(
@@ -118,8 +122,7 @@ def change_profile(
 
     def work(cursor: Cursor) -> tuple[Card, int] | None:
         if tags is not None and (stored := mysql_users.lock_profile(cursor, user_id)):
-            changed = stored | dict(changes)
-            check_tag(tags, tag_fields(*stored.values()), tag_fields(*changed.values()), "profile")
+            check_tag(tags, _tag(stored), _tag({**stored, **changes}), "profile")
         if name := changes.get("time_zone"):
             mysql_users.move_to_zone(cursor, user_id, name, clock.now_s())
         return mysql_users.update_columns(cursor, user_id, changes)

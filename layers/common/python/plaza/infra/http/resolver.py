@@ -210,9 +210,8 @@ class PlazaResolver(APIGatewayHttpResolver):
         if endpoint is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
         route, switch = endpoint.route, endpoint.switch
-        is_exempt = endpoint.admits_keys and self.caller.key_id is not None
-        if endpoint.max_sign_in_age_s is not None and not is_exempt:
-            require_fresh_sign_in(self.caller, endpoint.max_sign_in_age_s)
+        if (fresh := endpoint.fresh_sign_in) and not (fresh.admits_keys and self.caller.key_id):
+            require_fresh_sign_in(self.caller, fresh.max_age_s)
         if switch is not None:
             switch_state.require(switch, event.get("pathParameters"))
         if endpoint.is_held and self.caller.role in (None, "user"):

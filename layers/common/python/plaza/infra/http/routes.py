@@ -162,8 +162,7 @@ class Endpoint(NamedTuple):
     """A route, what it needs, the switch that stops it (None: nothing does), what reads the
     arguments of its function in an event, whether long responses are compressed, where it creates
     what has no id, whether its readers may be held, the share of its successful requests that is
-    logged, how long ago the sign-in may be (None: any time), and whether server keys, which have no
-    sign-in, are admitted all the same."""
+    logged, and how fresh the sign-in has to be (None: any time)."""
 
     route: Route
     security: Security
@@ -173,8 +172,7 @@ class Endpoint(NamedTuple):
     location: str | None
     is_held: bool
     log_rate: float
-    max_sign_in_age_s: int | None
-    admits_keys: bool
+    fresh_sign_in: FreshSignIn | None
 
     @property
     def key(self) -> str:
@@ -190,7 +188,7 @@ def make_endpoint(
     route.middlewares = [other for other in route.middlewares if other not in options]
     switch, compresses, location, log_rate = None, route.method == "GET", None, 1.0
     is_held = route.method == "GET" and security not in BY_ROLE
-    max_sign_in_age_s, admits_keys = None, False
+    fresh_sign_in = None
     for option in options:
         match option:
             case StoppedBy():
@@ -204,7 +202,7 @@ def make_endpoint(
             case LoggedAt():
                 log_rate = option.rate
             case FreshSignIn():
-                max_sign_in_age_s, admits_keys = option.max_age_s, option.admits_keys
+                fresh_sign_in = option
     return Endpoint(
         route,
         security,
@@ -214,6 +212,5 @@ def make_endpoint(
         location,
         is_held,
         log_rate,
-        max_sign_in_age_s,
-        admits_keys,
+        fresh_sign_in,
     )

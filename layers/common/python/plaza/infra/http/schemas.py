@@ -242,7 +242,7 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
     errors: list[type[PlazaError]] = [
         *([Unauthenticated] if endpoint.security else []),
         *([Forbidden] if endpoint.security else []),
-        *([SignInTooOld] if endpoint.max_sign_in_age_s is not None else []),
+        *([SignInTooOld] if endpoint.fresh_sign_in else []),
         *declared.errors,
         *([SwitchedOff] if endpoint.switch or endpoint.is_held else []),
         *(TooManyRequests, PlazaError, Unavailable),
