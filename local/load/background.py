@@ -9,6 +9,8 @@ import psutil
 
 from local.stack.stack import Stack
 
+_POLL_S = 0.05
+
 
 @contextlib.contextmanager
 def run_threads(work: Callable[[threading.Event], None], threads: int = 1) -> Iterator[None]:
@@ -30,16 +32,22 @@ def run_threads(work: Callable[[threading.Event], None], threads: int = 1) -> It
 def kill_workers(
     stack: Stack, consumer: str, every_s: tuple[float, float], seed: int
 ) -> Iterator[list[int]]:
-    """Kill a busy worker of a consumer at random intervals. Yields the list of killed pids."""
+    """Kill a busy worker of a consumer at random intervals. Yields the list of killed pids.
+
+    The first one dies half of the shortest interval after the start, or as soon as there is one.
+    """
     chance, killed = random.Random(seed), list[int]()
 
     def kill(end: threading.Event) -> None:
-        while not end.wait(chance.uniform(*every_s)):
+        wait_s = every_s[0] / 2
+        while not end.wait(wait_s):
+            wait_s = _POLL_S
             if workers := find_connected(stack, consumer):
                 worker = chance.choice(workers)
                 with contextlib.suppress(psutil.NoSuchProcess):
                     worker.kill()
                     killed.append(worker.pid)
+                    wait_s = chance.uniform(*every_s)
 
     with run_threads(kill):
         yield killed

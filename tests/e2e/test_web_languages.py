@@ -77,7 +77,7 @@ def test_every_page_is_in_the_language_of_the_device(
     for path in choose(PAGES[:2], PAGES):
         app.open(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
-        expect(page.locator(".skeleton")).to_have_count(0)
+        expect(page.locator(".skeleton, .problem")).to_have_count(0)
         texts = [NAMES.sub("", text) for text in page.evaluate(SEEN, "")]
         assert [text for text in texts if re.search("[A-Za-z]{2,}", text)] == [], path
         assert find_wide(page) == [], path
@@ -96,7 +96,7 @@ def test_every_page_of_the_console_is_in_the_language_of_the_device(
     for path, named in choose([*CONSOLE.items()][:2], [*CONSOLE.items()]):
         app.open(path)
         expect(page.get_by_role("heading", level=1)).to_be_visible()
-        expect(page.locator(".skeleton")).to_have_count(0)
+        expect(page.locator(".skeleton, .problem")).to_have_count(0)
         texts = page.evaluate(SEEN, named and f", {named}")
         texts = [NAMES.sub("", text) for text in texts]
         assert [text for text in texts if re.search("[A-Za-z]{2,}", text)] == [], path
