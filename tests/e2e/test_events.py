@@ -79,6 +79,7 @@ def test_a_copy_gets_the_documented_answer(stack: Stack, events: Path, name: str
         check_documented(event["routeKey"], result)
 
 
+@pytest.mark.deep
 def test_invoked_samples_leave_clean_stores_and_dead_letters_that_are_known_by_their_mark(
     stack: Stack, events: Path
 ) -> None:

@@ -25,7 +25,7 @@ from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
-pytestmark = [needs_npm_packages, needs_browser, pytest.mark.outage]
+pytestmark = [needs_npm_packages, needs_browser, pytest.mark.outage, pytest.mark.deep]
 DESK: ViewportSize = {"width": 1280, "height": 800}
 OPERATOR = 6_839_999
 _ids = count(6_830_001)

@@ -82,6 +82,7 @@ def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
     assert audit["accepted"] == audit["persisted"] >= report["persisted"]
 
 
+@pytest.mark.deep
 def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
     play = (
         "import sys; from pathlib import Path; from cli.paths import add_layer_to_path;"

@@ -74,10 +74,11 @@ def run_story(
     world: World,
     monkeypatch: pytest.MonkeyPatch,
     mutate: Callable[[pytest.MonkeyPatch], None] | None = None,
+    step: int = 1,
 ) -> None:
-    """Play a story with each of its moments. Raises AssertionError with the moment."""
+    """Play a story with each ``step``-th of its moments. Raises AssertionError with the moment."""
     trouble, story = STORIES[name]
-    for moment in count():
+    for moment in count(step=step):
         with monkeypatch.context() as patch:
             set_up(world, patch, 0)
             patch.setattr(redis_hydration, "HYDRATION_LEASE_TTL_MS", LEASE_MS)
