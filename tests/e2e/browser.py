@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -33,6 +34,7 @@ needs_browser = pytest.mark.skipif(
 )
 AXE = MODULES / "axe-core" / "axe.min.js"
 PHONE: ViewportSize = {"width": 390, "height": 844}
+DESK: ViewportSize = {"width": 1280, "height": 800}
 SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (
     ("light", ""),
     ("dark", "{runOnly: ['color-contrast']}"),
@@ -104,10 +106,14 @@ def has_any(page: Page, entries: Sequence[object]) -> bool:
 
 def confirm(button: Locator, question: str, word: str = "") -> None:
     """Press a button that asks: Enter keeps, a double click ends nothing, its dialog acts. ``word``
-    is typed first."""
+    is typed first. Pictures of the dialog go to PLAZA_PICTURES, if that is set."""
     dialog = button.page.get_by_role("dialog", name=question)
     button.click()
     expect(dialog.get_by_role("button", name="Keep it as it is")).to_be_focused(timeout=TIMEOUT_MS)
+    if directory := os.environ.get("PLAZA_PICTURES"):
+        take_pictures(
+            button.page, Path(directory), re.sub(r"\W+", "-", question.lower()).strip("-")
+        )
     button.page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     button.dblclick()
@@ -117,6 +123,17 @@ def confirm(button: Locator, question: str, word: str = "") -> None:
         expect(dialog.get_by_role("button").last).to_be_disabled()
         dialog.get_by_role("textbox").fill(word)
     dialog.get_by_role("button").last.click()
+
+
+def take_pictures(page: Page, directory: Path, name: str) -> None:
+    """Write what a window of each size shows to ``directory``. Leaves a phone's size."""
+    for size, viewport in (("desk", DESK), ("phone", PHONE)):
+        page.set_viewport_size(viewport)
+        page.wait_for_function(
+            "document.getAnimations().every(a => a.playState !== 'running'"
+            " || a.effect.getTiming().iterations === Infinity)"
+        )
+        page.screenshot(path=directory / f"{name}-{size}.png")
 
 
 def find_wide(page: Page) -> list[str]:

@@ -15,18 +15,17 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, ViewportSize, expect
+from playwright.sync_api import Page, expect
 
 from cli.paths import ROOT
 from local.load.town import make_voucher
 from local.stack.stack import Stack
-from tests.e2e.browser import PHONE, AppPage, find_wide, needs_browser
+from tests.e2e.browser import AppPage, find_wide, needs_browser, take_pictures
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser, pytest.mark.outage, pytest.mark.deep]
-DESK: ViewportSize = {"width": 1280, "height": 800}
 OPERATOR = 6_839_999
 _ids = count(6_830_001)
 _phones = count(int(time.time()) % 10_000)
@@ -40,14 +39,7 @@ class Album:
         self._numbers = count(1)
 
     def take(self, page: Page, name: str) -> None:
-        number = next(self._numbers)
-        for size, viewport in (("desk", DESK), ("phone", PHONE)):
-            page.set_viewport_size(viewport)
-            page.wait_for_function(
-                "document.getAnimations().every(a => a.playState !== 'running'"
-                " || a.effect.getTiming().iterations === Infinity)"
-            )
-            page.screenshot(path=self.directory / f"{number:02}-{name}-{size}.png")
+        take_pictures(page, self.directory, f"{next(self._numbers):02}-{name}")
         assert find_wide(page) == [], name
 
 
