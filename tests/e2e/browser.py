@@ -56,6 +56,8 @@ _WIDER = """async (font) => {
   return [width, ...outside.slice(0, 8).map(name)];
 }"""
 """How wide a page is and what is outside of its window; null if it does not scroll sideways."""
+DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+"""Waits until what a click has changed is on the page."""
 _REFUSED = re.compile(r"the server responded with a status of (\d+)")
 
 
@@ -117,6 +119,7 @@ def confirm(button: Locator, question: str, word: str = "") -> None:
     button.page.keyboard.press("Enter")
     expect(dialog).to_have_count(0)
     button.dblclick()
+    button.page.evaluate(DRAWN)
     if not dialog.is_visible():  # the second click was on *keep*
         button.click()
     if word:

@@ -359,19 +359,22 @@ def test_an_audit_is_in_transit_until_all_changes_have_arrived(
 def test_an_audit_that_compared_nothing_is_no_verdict(
     open_console: Callable[..., AppPage], base_url: str, user: Callable[[int], Client]
 ) -> None:
-    """Given an answer of the API in which Redis has loaded no target since an outage."""
+    """Given an answer of the API in which Redis has loaded no target since an outage. Drift of a
+    target that it has lost since is one."""
     author = user(next(_ids))
     post_id = author("POST", "/posts", {"kind": "note", "title": "T", "body": "B"}).json["id"]
     assert author("PUT", f"/posts/{post_id}/likes/me").status == 200
     app = open_console("/")
     page = app.page
 
+    drift = {"drift": 0, "differing": 0}
+
     def unload(route: Route) -> None:
         answer = route.fetch()
         audit = answer.json()
         for item in audit["items"]:
             item |= {"state": "not-loaded", "total": None, "outbox": 0}
-        audit["totals"] |= {"drift": 0, "differing": 0, "total": 0, "rows": 0, "counter": 0}
+        audit["totals"] |= {"total": 0, "rows": 0, "counter": 0} | drift
         route.fulfill(response=answer, json=audit)
 
     page.route(f"{base_url}/ops/audit*", unload)
@@ -380,6 +383,11 @@ def test_an_audit_that_compared_nothing_is_no_verdict(
     expect(audit).to_have_class("verdict unknown")
     expect(audit).to_contain_text(re.compile(r"0 of [1-9]\d* compared"))
     expect(audit).not_to_contain_text("No drift")
+    app.check_accessibility()
+    drift |= {"drift": 2, "differing": 1}
+    page.reload()
+    expect(audit).to_have_class("verdict bad")
+    expect(audit).to_contain_text(" compared")
     app.check_accessibility()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Route, expect
 
-from tests.e2e.browser import PHONE, confirm, find_wide, needs_browser
+from tests.e2e.browser import DRAWN, PHONE, confirm, find_wide, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.depth import choose
@@ -78,7 +78,7 @@ def test_nothing_moves_while_a_page_is_read(
     def is_read() -> bool:
         if held:
             held.pop().continue_()
-        page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        page.evaluate(DRAWN)
         return (
             not held and page.locator("h1").count() > 0 and page.locator(".skeleton").count() == 0
         )
