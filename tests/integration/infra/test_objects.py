@@ -25,6 +25,7 @@ def test_put_objects_are_returned_and_listed(s3: Any) -> None:
     assert s3.head_object(Bucket=BUCKET, Key="a/1")["ContentType"] == "text/plain"
 
 
+@pytest.mark.deep  # puts an object more than a page has
 def test_a_listing_of_several_pages_is_complete(s3: Any) -> None:
     for number in range(1_001):
         s3.put_object(Bucket=BUCKET, Key=f"many/{number:04d}", Body=b"")

@@ -24,6 +24,7 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import Commit, ReactionEvent, ReactionKey, ReactionListsBusy, Reactor
 from tests.support.content_api import counting_work
+from tests.support.depth import choose
 from tests.support.plaza import World
 from tests.support.reconciliations import findings_of, run
 from tests.support.stores import POST, hydrate, insert_rows, keys
@@ -229,8 +230,9 @@ STEPS = st.lists(
 )  # fmt: skip
 
 
+@pytest.mark.sampled
 @settings(
-    max_examples=150,
+    max_examples=choose(40, 150),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

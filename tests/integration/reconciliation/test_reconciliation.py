@@ -803,7 +803,7 @@ def deliver(world: World) -> None:
         world.queues.messages[queue].remove(body)
 
 
-KILLED_EVERY = choose(9, 1)
+KILLED_EVERY = choose(17, 1)
 """The distance of the calls after which a run is killed."""
 
 

@@ -16,6 +16,7 @@ from cli.paths import CONTRACT, ROOT, TOOLS
 GENERATOR = TOOLS / "openapi-generator-cli"
 
 
+@pytest.mark.deep
 def test_the_python_client_is_generated_as_documented_and_reads_the_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

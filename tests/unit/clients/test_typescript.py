@@ -158,6 +158,7 @@ def test_the_package_has_no_dependency_and_can_be_published_with_provenance() ->
     assert package["repository"]["directory"] == "clients/typescript"
 
 
+@pytest.mark.deep
 @needs_npm_packages
 @pytest.mark.parametrize("source", ["folder", "tarball"])
 def test_the_package_of_a_checkout_installs_and_imports(tmp_path: Path, source: str) -> None:

@@ -18,10 +18,11 @@ from botocore.credentials import Credentials as BotocoreCredentials
 from botocore.serialize import create_serializer
 
 from plaza.infra.aws.aws_json import SECRETS_MANAGER, SQS, AwsJsonClient, Credentials, make_client
+from tests.support.depth import choose
 
 QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/plaza-reactions"
 CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "to/ken+with=signs")
-MESSAGES = 10_000
+MESSAGES = choose(1_000, 10_000)
 ALPHABET = 'abcXYZ 019\n\t\r\0"\\/{}<>&%+=éß漢字\u2028\U0001f600'
 
 
@@ -101,6 +102,7 @@ def check(
     assert "authorization" in ours
 
 
+@pytest.mark.sampled
 def test_requests_equal_those_of_the_serializer_and_signer_of_botocore() -> None:
     client, _ = make_botocore_client()
     model, serializer = client.meta.service_model, create_serializer("json")
