@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 ADMIN = 71
 BYSTANDERS = range(69_900_001, 69_900_007)
 """Users who may be followed, blocked and erased."""
+OWN = "own"
+"""Name of the ids of texts whose author is the user of the run."""
 
 
 def create(
     stack: Stack, user_id: int, role: str, *, owns_shops: bool
 ) -> Mapping[str, Sequence[str]]:
     """Create resources of a user with ``role``, who may own the shops, and some of an admin. Return
-    their ids, by the names that parameters of paths have."""
+    their ids, by the names that parameters of paths have, and the user's own texts by ``OWN``."""
     create_users(stack.mysql_url, BYSTANDERS)
     [own], [other] = open_sessions(stack, [user_id], role), open_sessions(stack, [ADMIN], "admin")
     user, admin = (Client(stack.base_url, token).plaza for token in (own, other))
@@ -50,6 +52,8 @@ def create(
         }  # fmt: skip
         for name, resource in created.items():
             ids[name].append(resource["id"])
+        if author is user:
+            ids[OWN] += [post["id"], comment["id"], review["id"]]
         ids["order_id"].append(order["order_id"])
         ids["user_id"].append(str(bystander))
     return ids
