@@ -16,12 +16,16 @@ from urllib.parse import quote
 import jsonschema_rs
 import pytest
 
-from cli.paths import CONTRACT
+from cli.paths import CONTRACT, ROOT
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import MAX_ID
+from plaza.reactions.model import Target
+from tests.integration.api import test_balancer
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import Reply, ask
+from tests.support.functions import handler
 from tests.support.plaza import World
+from tests.support.stores import POST
 
 DOCUMENT = json.loads(CONTRACT.read_text())
 SCHEMAS = DOCUMENT["components"]["schemas"]
@@ -58,6 +62,7 @@ OF_FORMAT: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
         ("2998-02-30T00:00:00Z", "2998-01-01T24:00:00Z", "2998-01-01T00:00:00"),
     ),
 }
+QUOTED = "O'Neil\\\"';--"  # in a statement without parameters an error of MySQL
 NOT_TEXT: tuple[Any, ...] = (7, True, [], {})
 NOT_NUMBERS: tuple[Any, ...] = ("7", [], {})
 NOT_OBJECTS: tuple[Any, ...] = ("a", 7, [])
@@ -157,6 +162,8 @@ def cases_of_text(schema: dict[str, Any], example: str) -> Iterator[Case]:
     for text in texts:
         if not is_valid(schema, text):
             yield Case(text, False)
+    if is_valid(schema, QUOTED):
+        yield Case(QUOTED, True)
     if schema.get("pattern", "").startswith("^[1-9][0-9]{0,18}"):
         yield from (Case(str(MAX_ID), True), Case(str(MAX_ID + 1), False))
 
@@ -304,6 +311,33 @@ def test_a_query_is_accepted_if_the_contract_does(send: Callable[..., Reply], ro
             query = "&".join(f"{name}={quote(text)}" for name, text in rest.items())
             assert send(route, query=query).status == 400
     assert wrong == []
+
+
+def close(schema: Any) -> Any:
+    """Return ``schema`` without the permission that a later version has more fields."""
+    if isinstance(schema, list):
+        return [close(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: close(item) for name, item in schema.items()}
+    is_object = isinstance(schema.get("properties"), dict) and "type" in schema
+    return {**closed, "additionalProperties": False} if is_object else closed
+
+
+def test_a_response_has_declared_fields_only(plaza: World) -> None:
+    plaza.add(POST, Target("comment", 21))
+    successes = 0
+    for sample in test_balancer.SAMPLES:
+        event = json.loads((ROOT / "events" / f"{sample}.json").read_text())
+        response = handler(f"api/{sample.partition('.')[0]}")(event, None)
+        method, _, path = event["routeKey"].partition(" ")
+        answers = DOCUMENT["paths"].get(path, {}).get(method.lower(), {}).get("responses", {})
+        content = answers.get(str(response["statusCode"]), {}).get("content", {})
+        for declared in content.values():
+            whole = close({**declared["schema"], "components": {"schemas": SCHEMAS}})
+            jsonschema_rs.Draft202012Validator(whole).validate(json.loads(response["body"]))
+            successes += response["statusCode"] < 300
+    assert successes > 30
 
 
 @pytest.mark.parametrize("route", WITH_KEY, ids=lambda route: route.name)

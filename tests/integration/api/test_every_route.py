@@ -16,11 +16,13 @@ from plaza.infra.http.limits import anonymous_bucket
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
+from plaza.reactions.model import Target
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
 from tests.support.routes import contract
 from tests.support.sign_in_client import HOME, Reply, send
+from tests.support.tables import TABLES
 from tests.unit.policy import template
 from tools.roles import read_matrix
 
@@ -73,6 +75,9 @@ OPTIONAL = [route for route in ROUTES if route.security == routes.OPTIONAL]
 
 # A constant, and a route with a bucket of its own: tests/integration/api/test_totals.py.
 LIMITED = [route for route in ROUTES if route.path not in ("/health", "/totals")]
+
+# Readers of the event log number its new events.
+NUMBERED = {"event_head", "event_position"}
 
 every_limited_route = pytest.mark.parametrize("route", LIMITED, ids=lambda route: route.name)
 every_own_route = pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)
@@ -241,3 +246,15 @@ def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:
     [route] = [route for route in OWN if route.name == "PATCH /users/me"]
     for bad in BAD[:4]:
         assert route.call(authorization, **bad).problem == "invalid-request"
+
+
+def test_get_changes_no_row(plaza: World) -> None:
+    """Given an admin; the ids name the user, a post, a comment and a review."""
+    mysql.write("INSERT INTO user (id, nickname, role) VALUES (11, 'ada', 'admin')")
+    plaza.add(*(Target(of_type, 11) for of_type in ("post", "comment", "review")))
+    authorization = f"Bearer {new_session.open_session(11)}"
+    checksums = f"CHECKSUM TABLE {', '.join(sorted(TABLES.keys() - NUMBERED))}"
+    before = mysql.fetch_all(checksums)
+    replies = [route.call(authorization) for route in ROUTES if route.method == "GET"]
+    assert mysql.fetch_all(checksums) == before
+    assert sum(reply.status == 200 for reply in replies) > 40

@@ -145,7 +145,9 @@ def test_a_key_twice_in_an_object_is_refused(plaza: World, body: str) -> None:
     assert "more than once" in error["detail"]
 
 
-@pytest.mark.parametrize("text", ["1_0", "+5", "%205", "5%20", "5.0", "0x5", "1e1", "", "\u0665"])
+@pytest.mark.parametrize(
+    "text", ["1_0", "+5", "%205", "5%20", "5.0", "0x5", "1e1", "", "\u0665", "5,5"]
+)
 def test_a_number_of_a_query_is_digits(plaza: World, text: str) -> None:
     plaza.add(POST)
     answer = send("GET", f"/posts/11/likers?limit={text}", folder="api/content")

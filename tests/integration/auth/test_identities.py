@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.auth import new_session, redis_id_tokens, session_lookup
+from plaza.auth.issuers import ISSUER_KEYS, IssuerKeys, select_keys
 from plaza.auth.operate_server_keys import make_server_key
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import mysql
@@ -19,7 +20,7 @@ from plaza.interventions import verbs
 from plaza.users import sign_up
 from plaza.users.model import UserMissing
 from tests.integration.conftest import Away
-from tests.support.issuer import ISSUERS, URL, FakeIssuer
+from tests.support.issuer import AUDIENCE, ISSUERS, URL, FakeIssuer
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sign_in_client import (
@@ -86,6 +87,24 @@ def test_the_first_token_of_a_subject_creates_the_user(issuer: FakeIssuer) -> No
 def test_subjects_differ_by_case_and_by_spaces(issuer: FakeIssuer) -> None:
     ids = {use(issuer.sign(sub=sub)).body["user"]["id"] for sub in ("ann", "Ann", "a|n", "a nn")}
     assert len(ids) == 4
+
+
+def test_equal_subjects_of_two_issuers_are_two_users(
+    issuer: FakeIssuer, set_up: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = FakeIssuer("https://other.example")
+    stored = ISSUER_KEYS.encode(
+        IssuerKeys({each.url: select_keys(each.key_set()) for each in (issuer, other)})
+    )
+    fetch = secrets._fetch
+    monkeypatch.setattr(secrets, "_fetch", lambda name: stored if name == "keys" else fetch(name))
+    set_up(identity_issuers=f"{ISSUERS},{other.url}|{AUDIENCE}", issuer_keys_id="keys")
+    opened = [use(each.sign()).body["user"]["id"] for each in (issuer, other)]
+    assert identities() == [
+        (each.url, "ann", int(user_id))
+        for each, user_id in zip((issuer, other), opened, strict=True)
+    ]
+    assert len(set(opened)) == 2
 
 
 def test_a_token_works_once(issuer: FakeIssuer) -> None:

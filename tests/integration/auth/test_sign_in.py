@@ -125,6 +125,15 @@ def test_a_used_code_is_refused(plaza: World) -> None:
     assert len(users()) == 1
 
 
+def test_a_sign_in_with_the_token_of_a_session_opens_another_one(plaza: World) -> None:
+    token = signed_in()
+    request_code()
+    completed = sign_in(read_code(), token=token)
+    assert completed.status == 201
+    assert completed.body["token"] != token
+    assert sessions_of(int(completed.body["user"]["id"])) == 2
+
+
 def test_refusals_of_codes_do_not_disclose_the_reason(plaza: World) -> None:
     def refused(code: str, phone: str = PHONE) -> tuple[int, Any, Any]:
         reply = sign_in(code, phone)

@@ -539,9 +539,13 @@ def test_errors_and_what_operators_change_are_always_logged(
         sent = body if method == "PUT" else None
         assert send(method, path, sent, token=token, folder="api/operations").status == status
     assert send("GET", "/nothing", folder="api/system").status == 404
+    assert send("GET", "/users/me?no=1", token=token, folder="api/users").status == 400
+    assert send("GET", "/users/me", folder="api/users").status == 401
     assert ops("GET", "").status == 200, "which reads only"
     logged = read_log(capsys, "request_served")
-    assert [line["status"] for line in logged] == [200, 403, 403, 404]
+    assert [(line["status"], line["caller_id"]) for line in logged] == [
+        *((200, str(OPERATOR)), (403, "7"), (403, "7"), (404, None), (400, "7"), (401, None)),
+    ]
     assert not any("sample_rate" in line for line in logged)
 
 

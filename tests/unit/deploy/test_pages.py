@@ -214,6 +214,22 @@ def test_the_edge_passes_each_header_that_functions_read() -> None:
     assert allowed | declared | {"plaza-user", "x-viewer-ip"} <= passed
 
 
+def test_only_pages_redirect_to_https() -> None:
+    """A redirect of the API would hide that a client sent its token in clear."""
+    config = EDGE["Edge"]["Properties"]["DistributionConfig"]
+    assert config["DefaultCacheBehavior"]["ViewerProtocolPolicy"] == "https-only"
+    assert {b["ViewerProtocolPolicy"] for b in config["CacheBehaviors"]} == {"redirect-to-https"}
+
+
+def test_the_edge_caches_for_each_session_apart_and_passes_no_cookie() -> None:
+    config = EDGE["ApiCache"]["Properties"]["CachePolicyConfig"]
+    keyed = config["ParametersInCacheKeyAndForwardedToOrigin"]
+    assert "authorization" in keyed["HeadersConfig"]["Headers"]
+    passed = EDGE["ApiHeadersAndTls"]["Properties"]["OriginRequestPolicyConfig"]
+    for policy in (keyed, passed):
+        assert policy["CookiesConfig"] == {"CookieBehavior": "none"}
+
+
 def run_edge_function(name: str, event: Any, *, has_domain: bool = True) -> dict[str, Any]:
     """Run a function of CloudFront and return the request or the answer that it returns."""
     code, values = EDGE[name]["Properties"]["FunctionCode"]["Fn::Sub"]
@@ -254,8 +270,15 @@ def test_the_edge_sends_a_referrer_to_nowhere(policy: str) -> None:
 
 
 def test_browsers_keep_to_tls_for_more_than_a_year() -> None:
-    [seconds] = re.findall(r"max-age=(\d+)", SECURITY_HEADERS["strict-transport-security"])
+    sent = SECURITY_HEADERS["strict-transport-security"]
+    [seconds] = re.findall(r"max-age=(\d+)", sent)
     assert int(seconds) >= 365 * 86_400
+    assert "includeSubDomains" in sent
+
+
+def test_a_browser_takes_no_response_of_the_api_for_a_page() -> None:
+    assert SECURITY_HEADERS["x-content-type-options"] == "nosniff"
+    assert SECURITY_HEADERS["content-security-policy"].startswith("default-src 'none';")
 
 
 @pytest.mark.parametrize("name", BUILT)

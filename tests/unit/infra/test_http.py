@@ -562,6 +562,24 @@ def test_each_request_is_one_line_without_fields_of_the_last(
     assert "error" not in second
 
 
+def test_the_line_of_a_request_has_no_address_body_query_or_header(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    statuses = [
+        request("PUT", f"/things/7{query}", body, tags="private", encodings="private")[0]
+        for query, body in (
+            ("", '{"number": 3, "line": "private"}'),
+            ("?more=private", '{"number": 3}'),
+            ("", '{"number": "private"}'),
+            ("", '{"number": private'),
+        )
+    ]
+    assert statuses == [200, 400, 400, 400]
+    lines = read_log(capsys)
+    assert len(lines) == 4
+    assert not re.search(r"private|203\.0\.113", json.dumps(lines))
+
+
 @pytest.mark.parametrize(
     ("caller", "status"),
     [

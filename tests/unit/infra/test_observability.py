@@ -88,6 +88,12 @@ def test_a_line_has_what_lambda_and_cloudwatch_read(
     }
 
 
+def test_a_text_with_line_breaks_stays_in_its_line(lines: Lines) -> None:
+    forged = 'a\n{"event": "forged"}\r\u2028'
+    record("thing_read", name=forged)
+    assert [(line["event"], line["name"]) for line in lines()] == [("thing_read", forged)]
+
+
 @pytest.mark.parametrize(
     ("error", "level"), [(Unavailable("Redis is unavailable"), "WARN"), (ValueError("x"), "ERROR")]
 )

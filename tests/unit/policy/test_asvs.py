@@ -10,6 +10,12 @@ from typing import NamedTuple
 import pytest
 
 from cli.paths import CONTRACT, ROOT
+from plaza.auth import id_tokens
+from plaza.auth.codes import CODE_TTL_S, MAX_WRONG_TRIES
+from plaza.auth.sessions import MAX_PASSKEY_SESSION_S, MAX_ROLE_AGE_S
+from plaza.infra.http import web_client
+from plaza.infra.mysql.migrations import FOLDER
+from tests.unit.policy import template
 from tests.unit.policy.modules import PLAZA
 
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -110,6 +116,33 @@ def test_no_requirement_is_met_twice() -> None:
 
 # ---------------------------------------------------------------- receipts that no other test gives
 
+
+def read_default(name: str) -> object:
+    """Return the default of a parameter of template.yaml."""
+    return template.TEMPLATE["Parameters"][name]["Default"]
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "of_code"),
+    [
+        ("ten seconds in all", 10, web_client.MAX_REQUEST_S),
+        ("five tries of a challenge", 5, MAX_WRONG_TRIES),
+        ("after five minutes", 300, CODE_TTL_S),
+        ("`SessionTtl`, 30 days", 30 * 86_400, read_default("SessionTtl")),
+        ("`SessionMaxAge`, 180 days", 180 * 86_400, read_default("SessionMaxAge")),
+        ("a role of operators 12 hours", 12 * 3_600, MAX_PASSKEY_SESSION_S),
+        ("MySQL each minute", 60, MAX_ROLE_AGE_S),
+        ("a minute of difference at most", 60, id_tokens.MAX_SKEW_S),
+        ("`LogDays`, 30 days", 30, read_default("LogDays")),
+    ],
+)
+def test_a_number_of_the_page_is_that_of_code_or_template(
+    text: str, value: float, of_code: object
+) -> None:
+    assert text in PAGE
+    assert value == of_code
+
+
 RUNNING = {"subprocess", "pickle", "marshal", "shelve", "code", "codeop", "pty"}
 CALLED = {"eval", "exec", "compile", "__import__", "system", "popen"}
 CODE = sorted([*(ROOT / "functions").rglob("*.py"), *PLAZA.rglob("*.py")])
@@ -143,6 +176,27 @@ def test_no_function_starts_a_process_or_runs_a_text() -> None:
 )
 def test_the_search_finds_what_runs_a_text(source: str) -> None:
     assert find_dangers(source)
+
+
+def test_one_module_sends_requests_to_servers_that_users_and_operators_name() -> None:
+    """Of the three that open connections, two send to AWS."""
+    opens = re.compile(r"create_connection|http\.client |urlopen|urllib3|import (requests|httpx)")
+    opening = {file.name for file in CODE if opens.search(file.read_text())}
+    assert opening == {"aws_json.py", "custom_resource.py", "web_client.py"}
+
+
+def test_no_function_reads_or_sets_a_cookie() -> None:
+    names = re.compile(r"set-cookie|[\"']cookies?[\"']", re.IGNORECASE)
+    assert [file.name for file in CODE if names.search(file.read_text())] == []
+    assert names.search('event["cookies"]')
+
+
+def test_no_migration_creates_a_user() -> None:
+    creates = re.compile(r"\bINTO\s+user\b", re.IGNORECASE)
+    migrations = [file.read_text() for file in FOLDER.glob("*.sql")]
+    assert len(migrations) > 10
+    assert not any(map(creates.search, migrations))
+    assert creates.search("INSERT IGNORE INTO user (id)")
 
 
 def test_no_page_sets_html() -> None:

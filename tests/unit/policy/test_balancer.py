@@ -187,6 +187,10 @@ def test_it_listens_with_tls_only_and_drops_invalid_headers() -> None:
     [listener] = of_type("AWS::ElasticLoadBalancingV2::Listener").values()
     assert (listener["Port"], listener["Protocol"]) == (443, "HTTPS")
     assert "TLS13-1-2" in listener["SslPolicy"]
+    [certificate] = listener["Certificates"]
+    chosen = certificate["CertificateArn"]["Fn::If"]
+    assert chosen == ["HasZone", {"Ref": "Certificate"}, {"Ref": "BalancerCertificateArn"}]
+    assert set(of_type("AWS::CertificateManager::Certificate")) == {"Certificate"}
     [balancer_] = of_type("AWS::ElasticLoadBalancingV2::LoadBalancer").values()
     attributes = {item["Key"]: item["Value"] for item in balancer_["LoadBalancerAttributes"]}
     assert attributes["routing.http.drop_invalid_header_fields.enabled"] == "true"

@@ -227,8 +227,9 @@ def is_unlimited(statement: dict[str, Any]) -> bool:
 
 def test_every_role_of_a_function_has_the_boundary() -> None:
     """SAM attaches managed policies of AWS, which allow all log groups and all interfaces."""
-    roles = {f["Role"]["Fn::GetAtt"][0] for f in of_type("AWS::Lambda::Function").values()}
-    assert len(roles) > 30
+    functions = of_type("AWS::Lambda::Function").values()
+    roles = {function["Role"]["Fn::GetAtt"][0] for function in functions}
+    assert len(roles) == len(functions), "each has a role of its own"
     for name in roles:
         role = of_type("AWS::IAM::Role")[name]
         assert role["PermissionsBoundary"] == {"Ref": "FunctionBoundary"}, name
@@ -328,6 +329,25 @@ def test_no_variable_and_no_parameter_of_a_function_is_a_secret() -> None:
         for variable in function["Environment"]["Variables"]:
             assert "PASSWORD" not in variable, name
             assert "SECRET" not in variable or variable.endswith("_SECRET_ID"), name
+
+
+@pytest.mark.parametrize("path", [TEMPLATE, DEPLOY / "data.yaml"], ids=lambda path: path.stem)
+def test_secrets_are_rotated_each_month(path: Path) -> None:
+    schedules = of_type("AWS::SecretsManager::RotationSchedule", path)
+    assert schedules
+    assert read_processed(path)["Parameters"]["RotationDays"]["Default"] == 30
+    for name, schedule in schedules.items():
+        days = schedule["RotationRules"]["AutomaticallyAfterDays"]
+        assert days in ({"Ref": "RotationDays"}, 30), name
+
+
+def test_stores_are_encrypted_with_keys_of_aws() -> None:
+    """A restored cluster is encrypted as its source."""
+    data = DEPLOY / "data.yaml"
+    [redis] = of_type("AWS::ElastiCache::ReplicationGroup", data).values()
+    mysql = of_type("AWS::RDS::DBCluster", data)["Mysql"]
+    assert redis["AtRestEncryptionEnabled"] is mysql["StorageEncrypted"] is True
+    assert not any("KmsKeyId" in store for store in (redis, mysql))
 
 
 def test_only_the_functions_that_create_users_may_read_the_administrators_secret() -> None:

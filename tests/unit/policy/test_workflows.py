@@ -250,8 +250,9 @@ def test_the_hooks_check_templates_and_subjects() -> None:
 def test_dependabot_updates_what_make_lock_does_not() -> None:
     updates = load(GITHUB / "dependabot.yml")["updates"]
     assert {item["package-ecosystem"] for item in updates} == {"github-actions", "npm"}
-    commands = commands_of(GITHUB / "workflows" / "dependencies.yml")
-    assert "make lock ARGS=--upgrade" in commands
+    file = GITHUB / "workflows" / "dependencies.yml"
+    assert "make lock ARGS=--upgrade" in commands_of(file)
+    assert re.search(r'cron: "\d+ \d+ \* \* 1"', file.read_text()), "each Monday"
 
 
 def test_every_path_of_the_owners_exists() -> None:
