@@ -56,6 +56,10 @@ _WIDER = """async (font) => {
   return [width, ...outside.slice(0, 8).map(name)];
 }"""
 """How wide a page is and what is outside of its window; null if it does not scroll sideways."""
+_OFF_CENTRE = """dialog => {
+  const { top, bottom } = dialog.getBoundingClientRect();
+  return Math.abs(top + bottom - innerHeight);
+}"""
 DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 """Waits until what a click has changed is on the page."""
 _REFUSED = re.compile(r"the server responded with a status of (\d+)")
@@ -112,6 +116,7 @@ def confirm(button: Locator, question: str, word: str = "") -> None:
     dialog = button.page.get_by_role("dialog", name=question)
     button.click()
     expect(dialog.get_by_role("button", name="Keep it as it is")).to_be_focused(timeout=TIMEOUT_MS)
+    assert dialog.evaluate(_OFF_CENTRE) < 2, question
     if directory := os.environ.get("PLAZA_PICTURES"):
         take_pictures(
             button.page, Path(directory), re.sub(r"\W+", "-", question.lower()).strip("-")
