@@ -269,6 +269,7 @@ OF_FILES: dict[str, Sequence[str]] = {
         FOLLOWS,
         REQUEST_ROWS,
         PERSIST,
+        BELLS,
     ],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],

@@ -16,7 +16,7 @@ from plaza.reactions import (
     LIKE,
     Target,
     hydration,
-    mysql_rows,
+    mysql_snapshots,
     persist,
     queries,
     redis_bloom,
@@ -316,7 +316,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
     put(total=1, n=1, newest=[(1, 10)])
     version_us = gate(7).version_us
     evict()
-    read_rows = mysql_rows.read_rows
+    read_rows = mysql_snapshots.read_rows
 
     def read_after_commit(*args: Any) -> Any:
         with closing(mysql.connect_dedicated(database=settings().mysql.database)) as other:
@@ -335,7 +335,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
             other.commit()
         return read_rows(*args)
 
-    monkeypatch.setattr(mysql_rows, "read_rows", read_after_commit)
+    monkeypatch.setattr(mysql_snapshots, "read_rows", read_after_commit)
     hydrate()
     counts, exact = queries.read_counts([(LIKE, POST)], 7)
     assert (counts, exact) == ([Count(2, True)], True)

@@ -1,0 +1,80 @@
+"""What a test replaces is looked up where it replaces it.
+
+``from module import name`` binds the function: a test that replaces ``module.name`` afterwards
+replaces nothing, and passes whatever the product does.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+from tests.unit.policy.modules import LAYER, ROOT, tracked
+
+_PATCH = re.compile(r"\bsetattr\(\s*(\w+),\s*\"(\w+)\"")
+_ATTRIBUTE = re.compile(r"\b(\w+)\.(\w+)\b")
+
+
+@cache
+def texts() -> dict[Path, str]:
+    """Return the text of each tracked Python file that tests play."""
+    files = [file for file in tracked() if file.suffix == ".py"]
+    return {file: file.read_text() for file in files if "bench" not in file.parts}
+
+
+@cache
+def users() -> dict[tuple[str, str], set[Path]]:
+    """Return (name of a module, attribute) -> the files that use it so."""
+    results = defaultdict(set)
+    for file, text in texts().items():
+        for use in set(_ATTRIBUTE.findall(text)):
+            results[use].add(file)
+    return results
+
+
+def modules_of(text: str) -> dict[str, Path]:
+    """Return name -> file of the modules of the layer that a file imports."""
+    names = {
+        alias.asname or alias.name: LAYER / (node.module or "").replace(".", "/") / alias.name
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    files = {name: path.with_suffix(".py") for name, path in names.items()}
+    return {name: file for name, file in files.items() if file in texts()}
+
+
+def is_looked_up(module: Path, name: str, test: Path) -> bool:
+    """Return whether the module uses ``name`` itself, or another file does by the module's name."""
+    uses = re.findall(rf"\b{name}\b", texts()[module])
+    return len(uses) > 1 or bool(users()[module.stem, name] - {test})
+
+
+def find_patches() -> list[tuple[Path, Path, str]]:
+    """Return (test, module, name) of each replaced name of a module of the layer."""
+    patches = []
+    for test, text in texts().items():
+        if test.is_relative_to(ROOT / "tests") and (replaced := _PATCH.findall(text)):
+            modules = modules_of(text)
+            found = {(modules[m], name) for m, name in replaced if m in modules}
+            patches += [(test, module, name) for module, name in found]
+    return patches
+
+
+def test_a_replaced_name_is_looked_up_in_its_module() -> None:
+    patches = find_patches()
+    assert len(patches) > 100
+    assert [
+        f"{test.relative_to(ROOT)}: {module.stem}.{name} is imported by name"
+        for test, module, name in patches
+        if not is_looked_up(module, name, test)
+    ] == []
+
+
+def test_a_function_that_is_imported_by_name_is_found() -> None:
+    module = LAYER / "plaza" / "infra" / "http" / "requests.py"
+    assert not is_looked_up(module, "no_such_name", module)
+    assert is_looked_up(LAYER / "plaza" / "infra" / "runtime" / "clock.py", "now_us", module)
