@@ -419,7 +419,7 @@ def test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user(
                     cursor.execute(PHONES.insert, ("+8613800138000", 70))
             other.commit()
 
-        run_after_statement(monkeypatch, add_login)
+        run_after_statement(monkeypatch, add_login, 2)  # the one of the user
         users_erasure.erase(70)
     for table in ("user_phone", "user_identity"):
         assert mysql.fetch_all(f"SELECT user_id FROM {table}") == []
