@@ -219,7 +219,8 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     redis.execute("FLUSHALL")
     for (table,) in mysql.fetch_all(FIND_NOT_EMPTY):
         mysql.write(f"DELETE FROM {table}")
-    mysql.write("UPDATE log_gate SET epoch = 0 WHERE epoch > 0")
+    for table in ("log_gate", "event_head"):  # of both, or the head has the next epoch already
+        mysql.write(f"UPDATE {table} SET epoch = 0 WHERE epoch > 0")
     yield World(fake)
     forget()
 
