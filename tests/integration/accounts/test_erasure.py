@@ -188,6 +188,24 @@ def test_what_returns_after_the_last_pass_is_erased_within_a_day(
     assert closed_again.state == "closed"
 
 
+def test_a_closed_erasure_stays_closed_and_is_looked_at_once_a_day(
+    plaza: World, account: Account
+) -> None:
+    """Given what an erasure leaves: deleted texts and reactions that were taken back."""
+    erase_now(account.id)
+    run_until_erased(plaza, account.id)
+    let_pass_be_due(account.id, age_s=KEPT_OPEN_S + 1)
+    erase.run_passes()
+    mysql.write("UPDATE erasure SET next_pass_at = UTC_TIMESTAMP(6)")
+    erase.run_passes()
+    assert mysql.fetch_all(
+        "SELECT closed_at IS NULL, TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(6), next_pass_at) FROM erasure"
+    ) == [(0, 23)]
+    for table, column in (("content", "author_id"), ("reaction", "actor_id")):
+        left = f"SELECT COUNT(*) > 0 FROM {table} WHERE {column} = %s"
+        assert mysql.fetch_all(left, (account.id,)) == [(1,)], table
+
+
 def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     plaza: World, account: Account
 ) -> None:

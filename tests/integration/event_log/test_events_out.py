@@ -23,6 +23,10 @@ from plaza.event_log.model import (
     EventDraft,
     EventPosition,
     EventsGone,
+    LogHead,
+    LogRow,
+    OutgoingEvent,
+    cut_page,
 )
 from plaza.flash_sales import cancel_order, codes, place_order
 from plaza.infra.aws import archive
@@ -255,6 +259,17 @@ def test_both_logs_are_merged_by_time_and_paged_by_one_cursor(
     assert sorted(read_all(begin, 1)) == sorted(ids) == sorted(set(ids))
     assert read_all(begin, 2) == ids
     assert read_events.read_page(whole.next, 100).events == []
+
+
+def test_a_page_that_ends_before_the_rows_of_a_log_leaves_them_to_the_next() -> None:
+    first, second, late = (
+        LogRow(seq, at, OutgoingEvent("like.added", at, 7, tuple(POST)))
+        for seq, at in ((1, 1), (2, 2), (1, 3))
+    )
+    begin, head = EventPosition.at_start(0, 0), LogHead(0, 9, 9)
+    page = cut_page(begin, head, [first, second], [late], limit=2, now_s=0)
+    assert (page.events, page.has_more) == ([first.event, second.event], True)
+    assert page.next == EventPosition(0, 2, 0, 0)
 
 
 def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventPosition) -> None:
