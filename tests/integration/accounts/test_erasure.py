@@ -197,7 +197,7 @@ def test_a_closed_erasure_stays_closed_and_is_looked_at_once_a_day(
     let_pass_be_due(account.id, age_s=KEPT_OPEN_S + 1)
     erase.run_passes()
     mysql.write("UPDATE erasure SET next_pass_at = UTC_TIMESTAMP(6)")
-    erase.run_passes()
+    assert erase.run_passes() == 0, "it was opened again"
     assert mysql.fetch_all(
         "SELECT closed_at IS NULL, TIMESTAMPDIFF(HOUR, UTC_TIMESTAMP(6), next_pass_at) FROM erasure"
     ) == [(0, 23)]
