@@ -263,7 +263,7 @@ def test_both_logs_are_merged_by_time_and_paged_by_one_cursor(
 
 def test_a_page_that_ends_before_the_rows_of_a_log_leaves_them_to_the_next() -> None:
     first, second, late = (
-        LogRow(seq, at, OutgoingEvent("like.added", at, 7, tuple(POST)))
+        LogRow(seq, at, OutgoingEvent("like.added", at, 7, ("post", 11)))
         for seq, at in ((1, 1), (2, 2), (1, 3))
     )
     begin, head = EventPosition.at_start(0, 0), LogHead(0, 9, 9)

@@ -16,6 +16,7 @@ from plaza.reactions import (
     LIKE,
     Target,
     hydration,
+    mysql_rows,
     mysql_snapshots,
     persist,
     queries,
@@ -316,7 +317,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
     put(total=1, n=1, newest=[(1, 10)])
     version_us = gate(7).version_us
     evict()
-    read_rows = mysql_snapshots.read_rows
+    read_rows = mysql_rows.read_rows
 
     def read_after_commit(*args: Any) -> Any:
         with closing(mysql.connect_dedicated(database=settings().mysql.database)) as other:
