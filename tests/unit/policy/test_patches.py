@@ -59,8 +59,8 @@ def find_patches() -> list[tuple[Path, Path, str]]:
     for test, text in texts().items():
         if test.is_relative_to(ROOT / "tests") and (replaced := _PATCH.findall(text)):
             modules = modules_of(text)
-            found = {(modules[m], name) for m, name in replaced if m in modules}
-            patches += [(test, module, name) for module, name in found]
+            names = {(modules[m], name) for m, name in replaced if m in modules}
+            patches += [(test, module, name) for module, name in names]
     return patches
 
 
