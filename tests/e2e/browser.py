@@ -47,7 +47,10 @@ _WIDER = """async (font) => {
   for (let frame = 0; frame < 30; frame += 1) { // plots are drawn again in the next ones
     width = document.documentElement.scrollWidth;
     if (width <= innerWidth) return null;
-    await new Promise(requestAnimationFrame);
+    await new Promise((drawn) => {
+      requestAnimationFrame(drawn);
+      setTimeout(drawn, 200);
+    });
   }
   const outside = [...document.querySelectorAll("main *")].filter(
     (element) => element.getBoundingClientRect().right > innerWidth + 1,
@@ -60,7 +63,10 @@ _OFF_CENTRE = """dialog => {
   const { top, bottom } = dialog.getBoundingClientRect();
   return Math.abs(top + bottom - innerHeight);
 }"""
-DRAWN = "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+DRAWN = """new Promise(done => {
+  requestAnimationFrame(() => setTimeout(done));
+  setTimeout(done, 2000); // a browser of a busy machine may draw no frames for minutes
+})"""
 """Waits until what a click has changed is on the page."""
 _REFUSED = re.compile(r"the server responded with a status of (\d+)")
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Route, expect
 from local.load import pictures
 from local.load.town import make_voucher
 from local.stack.stack import Stack
-from tests.e2e.browser import confirm, has_any, needs_browser
+from tests.e2e.browser import DRAWN, confirm, has_any, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
@@ -501,7 +501,8 @@ def test_a_title_takes_the_focus_from_no_field(
     )
     field = page.get_by_label("Title")
     field.wait_for()
-    page.evaluate("new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn, 100)))")
+    page.evaluate(DRAWN)
+    page.wait_for_timeout(100)
     expect(field).to_be_focused()
 
 
