@@ -34,7 +34,7 @@ def kill_workers(
 ) -> Iterator[list[int]]:
     """Kill a busy worker of a consumer at random intervals. Yields the list of killed pids.
 
-    The first one dies half of the shortest interval after the start, or as soon as there is one.
+    The first kill comes after half the shortest interval, or once a worker is connected.
     """
     chance, killed = random.Random(seed), list[int]()
 

@@ -6,13 +6,12 @@ replaces nothing, and passes whatever the product does.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
-from tests.unit.policy.modules import LAYER, ROOT, tracked
+from tests.unit.policy.modules import LAYER, ROOT, imports_of, module_file, tracked
 
 _PATCH = re.compile(r"\bsetattr\(\s*(\w+),\s*\"(\w+)\"")
 _ATTRIBUTE = re.compile(r"\b(\w+)\.(\w+)\b")
@@ -35,15 +34,12 @@ def users() -> dict[tuple[str, str], set[Path]]:
     return results
 
 
-def modules_of(text: str) -> dict[str, Path]:
-    """Return name -> file of the modules of the layer that a file imports."""
-    names = {
-        alias.asname or alias.name: LAYER / (node.module or "").replace(".", "/") / alias.name
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
+def modules_of(test: Path) -> dict[str, Path]:
+    """Return name -> file of the modules of the layer that a test imports."""
+    files = {
+        imported.bound: module_file(f"{imported.module}.{imported.name}")
+        for imported in imports_of(test)
     }
-    files = {name: path.with_suffix(".py") for name, path in names.items()}
     return {name: file for name, file in files.items() if file in texts()}
 
 
@@ -58,7 +54,7 @@ def find_patches() -> list[tuple[Path, Path, str]]:
     patches = []
     for test, text in texts().items():
         if test.is_relative_to(ROOT / "tests") and (replaced := _PATCH.findall(text)):
-            modules = modules_of(text)
+            modules = modules_of(test)
             names = {(modules[m], name) for m, name in replaced if m in modules}
             patches += [(test, module, name) for module, name in names]
     return patches
@@ -75,6 +71,7 @@ def test_a_replaced_name_is_looked_up_in_its_module() -> None:
 
 
 def test_a_function_that_is_imported_by_name_is_found() -> None:
-    module = LAYER / "plaza" / "infra" / "http" / "requests.py"
-    assert not is_looked_up(module, "no_such_name", module)
-    assert is_looked_up(LAYER / "plaza" / "infra" / "runtime" / "clock.py", "now_us", module)
+    module = LAYER / "plaza" / "reactions" / "mysql_rows.py"
+    test = ROOT / "tests" / "integration" / "reactions" / "test_hydrate.py"
+    assert not is_looked_up(module, "read_rows", test)
+    assert is_looked_up(module, "read_state", test)
