@@ -640,7 +640,7 @@ ROUTES: list[UseCase] = [
             )
         ],
     ),
-    _route("POST /visitors", caller=None, then=[], varying={"visitor_id"}),
+    _route("POST /visitors", caller=None, then=[], varying={"visitor_id", "expires_in"}),
     _route(
         "POST /auth/sessions",
         caller=None,
