@@ -22,6 +22,7 @@ NORMAL = {
     "read_only": False,
     "comments_stopped": False,
     "posts_stopped": False,
+    "notifications_stopped": False,
     "sign_ups_stopped": False,
     "stopped_sales": [],
     "cached_lists_only": False,
@@ -29,6 +30,7 @@ NORMAL = {
     "writes_factor": 1,
     "anonymous_factor": 1,
     "log_sample_rate": 1,
+    "live_poll_s": 5,
 }
 
 Throw = Callable[..., AbstractContextManager[None]]
