@@ -20,6 +20,7 @@ ADMIN, ADA = 5_400_001, 5_400_002
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones."}
 NORMAL = {
     "read_only": False,
+    "readers_held": False,
     "comments_stopped": False,
     "posts_stopped": False,
     "notifications_stopped": False,
