@@ -156,9 +156,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_number(sub, "--screens", 10_000, "number of screens")
     add_number(sub, "--seconds", 60.0, "duration of the traffic")
     add_number(sub, "--poll-s", 5, "interval of an active screen in seconds")
-    sub.add_argument(
-        "--before", metavar="COMMIT", help="a version without tokens, which is deployed meanwhile"
-    )
 
     add("env", parts.print_environment, 'print how programs reach the stack: eval "$(... env)"')
 

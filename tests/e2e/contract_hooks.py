@@ -67,8 +67,8 @@ BOUND_CURSORS = {"/posts", "/shops", "/users"}
 CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
-    "/users/me/export": (0, 7, 0),
-    "/users/{user_id}/export": (0, 7, 0),
+    "/users/me/export": ("profile",),
+    "/users/{user_id}/export": ("profile",),
     "/users/me/orders": (7,),
     "/users/me/waitlists": (7,),
     "/shops/{shop_id}/sales": (7,),

@@ -57,6 +57,15 @@ def reset_sequence(cursor: Cursor, user_id: int, sequence: int) -> None:
     )
 
 
+def has_subscription(user_id: int, endpoint_hash: bytes) -> bool:
+    """Return whether a user has the subscription of an endpoint."""
+    rows = mysql.fetch_all(
+        "SELECT 1 FROM push_subscription WHERE user_id = %s AND endpoint_hash = %s",
+        (user_id, endpoint_hash),
+    )
+    return bool(rows)
+
+
 def delete_subscriptions(ended: Collection[tuple[int, bytes]]) -> int:
     """Delete subscriptions (user, hash of the endpoint); return how many there were."""
     where = " OR ".join(

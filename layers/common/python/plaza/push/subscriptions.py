@@ -55,10 +55,13 @@ def subscribe(user_id: int, subscription: Subscription, sequence: int) -> str:
 
 
 def unsubscribe(user_id: int, subscription_id: str) -> None:
-    """End a subscription of a user. One statement. Raises SubscriptionMissing, also for a repeat;
+    """End a subscription of a user. Two statements. Raises SubscriptionMissing, also for a repeat;
     MysqlDown."""
-    if not mysql_store.delete_subscriptions([(user_id, bytes.fromhex(subscription_id))]):
+    endpoint_hash = bytes.fromhex(subscription_id)
+    # A DELETE whose reply is lost runs again, and then deletes nothing.
+    if not mysql_store.has_subscription(user_id, endpoint_hash):
         raise SubscriptionMissing("You have no such subscription.")
+    mysql_store.delete_subscriptions([(user_id, endpoint_hash)])
 
 
 def read_preferences(user_id: int) -> list[Preference]:
