@@ -100,7 +100,8 @@ def test_rows_and_totals_are_those_of_the_newest_events(
                 for k, row in tables.rows.items()
                 if k.kind == kind.name and OWNERS[k.target] == user
             )
-            assert tables.users[user][kind.received] == received
+            if kind.received:
+                assert tables.users[user][kind.received] == received
             if kind.given:
                 given_ = sum(
                     row.on

@@ -108,7 +108,7 @@ def test_commits_of_another_protocol_raise_unknown_protocol(protocol: int) -> No
         [KEY[:3]],
         [[*KEY, 1]],
         [["user", 11, "like", 7]],
-        [["comment", 11, "collect", 7]],
+        [["user", 11, "collect", 7]],
         [["post", "11", "like", 7]],
         [["post", 11, "like", True]],
         [["post", 11, "like", None]],

@@ -393,9 +393,9 @@ def test_an_event_with_an_invalid_value_is_invalid(name: str, value: object) -> 
         REACTIONS.decode(json.dumps(GOOD | {name: value}))
 
 
-def test_a_collect_of_a_comment_is_invalid() -> None:
-    with pytest.raises(InvalidMessage, match="a comment takes no collect"):
-        REACTIONS.decode(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
+def test_a_collect_of_a_user_is_invalid() -> None:
+    with pytest.raises(InvalidMessage, match="a user takes no collect"):
+        REACTIONS.decode(json.dumps(GOOD | {"kind": "collect", "target_type": "user"}))
 
 
 json_values = st.recursive(
