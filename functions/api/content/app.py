@@ -372,7 +372,12 @@ def list_my_collects(
     return _my_reactions(COLLECT, limit, cursor, expand)
 
 
-@app.get("/users/me/reactions/<kind>", security=BEARER, tags=["reactions"], responses=_REACTED)
+@app.get(
+    "/users/me/reactions/<kind>",
+    security=BEARER,
+    tags=["reactions"],
+    responses=Responses("A page of targets.", NotFound),
+)
 def list_my_reactions(
     kind: reaction_schemas.KindName,
     limit: http.Limit = 20,

@@ -20,12 +20,12 @@ from plaza.infra.http.routes import (
     Responses,
     declare_arguments,
 )
-from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.errors import Conflict, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
 from plaza.reactions.kinds import kinds_of
-from plaza.reactions.model import KindClosed, Outcome
+from plaza.reactions.model import Outcome
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
@@ -119,7 +119,12 @@ for _named in _NAMED:
     security=BEARER,
     middlewares=WRITES,
     responses=Responses(
-        {200: "The caller reacts.", 202: _PROVISIONAL}, NotFound, Gone, TargetHidden, KindClosed
+        {200: "The caller reacts.", 202: _PROVISIONAL},
+        Forbidden,  # what a follow raises, too
+        NotFound,
+        Gone,
+        TargetHidden,
+        Conflict,
     ),
 )
 def set_reaction(
