@@ -1,0 +1,137 @@
+"""A kind that a deployment adds: its routes, views, lists, totals, stores, and its end."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from plaza.infra.mysql import mysql
+from plaza.infra.runtime.settings import BadSettings
+from plaza.reactions import kinds, mysql_kinds
+from plaza.reactions.kinds import Kind, parse_kinds
+from tests.support.audits import Audit
+from tests.support.content_api import ask as ask_function
+from tests.support.plaza import World
+from tests.support.stores import ORDER_TOKEN, POST
+
+ME, ADA = 7, 8
+[BOOKMARK] = parse_kinds('{"bookmark": {"targets": ["post"], "actors": "hidden"}}')
+PATH = f"/targets/post/{POST.id}/reactions/bookmark"
+
+
+def add(patch: pytest.MonkeyPatch, kind: Kind) -> None:
+    patch.setitem(kinds.KINDS, kind.name, kind)  # type: ignore[arg-type]
+    for target_type in kind.targets:
+        others = [k for k in kinds.kinds_of(target_type) if k.name != kind.name]
+        patch.setitem(kinds._OF_TYPE, target_type, (*others, kind))
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    add(monkeypatch, BOOKMARK)
+    mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'me'), (8, 'Ada')")
+    plaza.add(POST, author_id=ADA)
+    return plaza
+
+
+def ask(method: str, path: str, user: int | None = ME, folder: str = "api/reactions") -> Any:
+    reply = ask_function(method, path, None, user=user, folder=folder)
+    return reply.status, reply.body
+
+
+def test_an_added_kind_is_set_and_taken_back(world: World) -> None:
+    on = {"on": True, "total": 1, "at": ORDER_TOKEN, "changed": True, "exact": True}
+    assert ask("PUT", f"{PATH}/me") == (200, on)
+    assert ask("PUT", f"{PATH}/me") == (200, on | {"changed": False})
+    state = {"total": 1, "at": ORDER_TOKEN, "mine": True, "exact": True}
+    assert ask("GET", f"{PATH}/me") == (200, state)
+    world.queues.drain()
+    assert mysql.fetch_all("SELECT kind, total, ranked FROM counter") == [("bookmark", 1, None)]
+    assert mysql.fetch_all("SELECT * FROM user_counter WHERE likes_received_total <> 0") == []
+    assert ask("DELETE", f"{PATH}/me") == (200, on | {"on": False, "total": 0})
+    world.queues.drain()
+    assert mysql.fetch_all("SELECT total FROM counter WHERE kind = 'bookmark'") == [(0,)]
+
+
+def test_views_lists_and_totals_have_an_added_kind(world: World) -> None:
+    ask("PUT", f"{PATH}/me")
+    world.queues.drain()
+    _, post = ask("GET", f"/posts/{POST.id}", folder="api/content")
+    assert post["reactions"]["bookmark"] == {"total": 1, "at": ORDER_TOKEN, "mine": True}
+    assert post["reactions"]["like"]["total"] == post["likes"] == 0
+    _, page = ask("GET", "/users/me/reactions/bookmark", folder="api/content")
+    assert [(item["type"], item["id"]) for item in page["items"]] == [("post", str(POST.id))]
+    _, totals = ask("GET", f"/totals?of=post:{POST.id}", None, folder="api/totals")
+    assert totals["items"][0]["reactions"]["bookmark"] == {"total": 1, "at": ORDER_TOKEN}
+
+
+def test_actors_are_listed_only_if_they_are_public(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("PUT", f"{PATH}/me")
+    world.queues.drain()
+    assert ask("GET", PATH, ADA, folder="api/content")[0] == 404
+    add(monkeypatch, dataclasses.replace(BOOKMARK, is_public=True))
+    status, page = ask("GET", PATH, ADA, folder="api/content")
+    assert (status, [item["user_id"] for item in page["items"]]) == (200, [str(ME)])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/targets/comment/{POST.id}/reactions/bookmark/me",
+        f"/targets/post/{POST.id}/reactions/follow/me",
+        f"/targets/post/{POST.id}/reactions/nothing/me",
+        "/targets/post/0/reactions/bookmark/me",
+    ],
+)
+def test_a_kind_that_the_target_does_not_take_is_a_404(path: str) -> None:
+    assert [ask(method, path)[0] for method in ("GET", "PUT", "DELETE")] == [404] * 3
+
+
+def test_a_built_in_kind_is_the_same_by_both_routes(world: World) -> None:
+    assert ask("PUT", f"/targets/post/{POST.id}/reactions/like/me")[1]["changed"] is True
+    assert ask("PUT", f"/posts/{POST.id}/likes/me")[1]["changed"] is False
+    assert ask("PUT", f"/targets/user/{ADA}/reactions/follow/me")[1]["total"] == 1
+    assert ask("PUT", f"/targets/user/{ME}/reactions/follow/me")[0] == 409, "one's own user"
+    world.queues.drain()
+
+
+def test_a_closed_kind_takes_no_new_reactions_and_is_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("PUT", f"{PATH}/me")
+    world.queues.drain()
+    add(monkeypatch, dataclasses.replace(BOOKMARK, is_closed=True))
+    assert ask("PUT", f"{PATH}/me", ADA)[0] == 409
+    assert ask("GET", f"{PATH}/me")[1]["mine"] is True
+    assert ask("DELETE", f"{PATH}/me")[1]["total"] == 0
+    world.queues.drain()
+
+
+def test_a_kind_with_reactions_does_not_disappear(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql_kinds.require_declared()
+    ask("PUT", f"{PATH}/me")
+    world.queues.drain()
+    mysql_kinds.require_declared()
+    add(monkeypatch, dataclasses.replace(BOOKMARK, targets=frozenset({"review"})))
+    with pytest.raises(BadSettings, match="bookmark of post"):
+        mysql_kinds.require_declared()
+    monkeypatch.delitem(kinds.KINDS, "bookmark")  # type: ignore[arg-type]
+    with pytest.raises(BadSettings, match="bookmark of post"):
+        mysql_kinds.require_declared()
+
+
+def test_the_audit_counts_an_added_kind(world: World, audit: Audit) -> None:
+    ask("PUT", f"{PATH}/me")
+    ask("PUT", f"{PATH}/me", ADA)
+    world.queues.drain()
+    report = audit()
+    assert report.drift == 0
+    assert report.totals["bookmark"].rows == report.totals["bookmark"].counters == 2
+    mysql.write("UPDATE counter SET total = 3 WHERE kind = 'bookmark'")
+    assert audit().drift == 1
