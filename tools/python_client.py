@@ -222,10 +222,10 @@ def describe_call(
 
 def _name_resource(path: str) -> str:
     """Return the resource of a path: `posts`, and `reactions` for the reactions to any target."""
-    found = _RESOURCE.match(path)
-    if found is None:
+    resource = _RESOURCE.match(path)
+    if resource is None:
         raise ValueError(f"{path} names no resource")
-    return found[1].replace("-", "_")
+    return resource[1].replace("-", "_")
 
 
 def _name_call(operation_id: str, resource: str) -> str:

@@ -30,6 +30,7 @@ export type Slug =
   | "idempotency-key-reused"
   | "internal"
   | "invalid-request"
+  | "kind-closed"
   | "last-owner"
   | "not-cancellable"
   | "not-changeable"
@@ -3140,6 +3141,10 @@ export interface components {
             nickname: string;
             /** @description Posts of the user that are not deleted. */
             posts: number;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             /** @description Name of a zone in the IANA database. */
             time_zone: string;
         };
@@ -4372,6 +4377,10 @@ export interface components {
             nickname: string;
             /** @description Posts of the user that are not deleted. */
             posts: number;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
         };
         /** @description One page of a list. */
         UserProfilePage: {

@@ -342,10 +342,10 @@ def list_reactions(
     For kinds whose actors are public; others are not found. Earliest reaction first, unless `order`
     says otherwise. A new reaction appears after a second or two.
     """
-    found = KINDS.get(kind)
-    if found is None or not found.is_public or target_type not in found.targets:
+    declared = KINDS.get(kind)
+    if declared is None or not declared.is_public or target_type not in declared.targets:
         raise NotFound(f"A {target_type} has no public list of {kind}.")
-    return _likers(found, _target(target_type, target_id), order, limit, cursor)
+    return _likers(declared, _target(target_type, target_id), order, limit, cursor)
 
 
 @app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
@@ -389,10 +389,10 @@ def list_my_reactions(
     Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each
     item has a preview of its post, its comment or its review.
     """
-    found = KINDS.get(kind)
-    if found is None or not found.targets <= CONTENT_TYPES:
+    declared = KINDS.get(kind)
+    if declared is None or not declared.targets <= CONTENT_TYPES:
         raise NotFound(f"There is no list of {kind}.")
-    return _my_reactions(found, limit, cursor, expand)
+    return _my_reactions(declared, limit, cursor, expand)
 
 
 @logger.inject_lambda_context

@@ -1,4 +1,4 @@
-"""Reactions of callers: routes of each kind, and those of likes and collects by name."""
+"""Reactions of callers: routes of each kind, and routes of likes and collects by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
 from plaza.reactions.kinds import kinds_of
-from plaza.reactions.model import Outcome
+from plaza.reactions.model import KindClosed, Outcome
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ for _named in _NAMED:
         Gone,
         TargetHidden,
         Conflict,
+        KindClosed,
     ),
 )
 def set_reaction(

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.infra.aws import custom_resource
 from plaza.infra.mysql.migrations import apply_migrations
 from plaza.infra.runtime.observability import logger, metrics, record
-from plaza.reactions import mysql_kinds
+from plaza.reactions import declared_kinds
 
 
 @logger.inject_lambda_context
@@ -19,6 +19,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _migrate() -> dict[str, Any]:
     applied = apply_migrations()
-    mysql_kinds.require_declared()
+    declared_kinds.require_declared()
     record("migrations_applied", applied=applied)
     return {"applied": applied}

@@ -9,7 +9,7 @@ import pytest
 
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.settings import BadSettings
-from plaza.reactions import kinds, mysql_kinds
+from plaza.reactions import declared_kinds, kinds
 from plaza.reactions.kinds import Kind, parse_kinds
 from tests.support.audits import Audit
 from tests.support.content_api import ask as ask_function
@@ -114,19 +114,20 @@ def test_a_closed_kind_takes_no_new_reactions_and_is_read(
 def test_a_kind_with_reactions_does_not_disappear(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mysql_kinds.require_declared()
+    declared_kinds.require_declared()
     ask("PUT", f"{PATH}/me")
     world.queues.drain()
-    mysql_kinds.require_declared()
+    declared_kinds.require_declared()
     add(monkeypatch, dataclasses.replace(BOOKMARK, targets=frozenset({"review"})))
     with pytest.raises(BadSettings, match="bookmark of post"):
-        mysql_kinds.require_declared()
+        declared_kinds.require_declared()
     monkeypatch.delitem(kinds.KINDS, "bookmark")  # type: ignore[arg-type]
     with pytest.raises(BadSettings, match="bookmark of post"):
-        mysql_kinds.require_declared()
+        declared_kinds.require_declared()
 
 
 def test_the_audit_counts_an_added_kind(world: World, audit: Audit) -> None:
+    mysql.write("INSERT INTO user_counter (user_id, posts_total) VALUES (%s, 1)", ADA)
     ask("PUT", f"{PATH}/me")
     ask("PUT", f"{PATH}/me", ADA)
     world.queues.drain()

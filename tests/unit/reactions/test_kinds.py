@@ -16,14 +16,14 @@ def parse(**kinds: Any) -> Any:
 
 
 def test_a_kind_is_added_by_its_targets() -> None:
-    [bookmark, vote_up] = parse(
+    [bookmark, rating] = parse(
         bookmark={"targets": ["post", "review"]},
-        vote_up={"targets": ["comment"], "actors": "public", "closed": True},
+        rating={"targets": ["comment"], "actors": "public", "closed": True},
     )
     assert (bookmark.name, bookmark.targets) == ("bookmark", {"post", "review"})
     assert (bookmark.is_public, bookmark.is_closed) == (False, False)
-    assert (vote_up.is_public, vote_up.is_closed) == (True, True)
-    for kind in (bookmark, vote_up):
+    assert (rating.is_public, rating.is_closed) == (True, True)
+    for kind in (bookmark, rating):
         counted = kind.received, kind.given, kind.notifies, kind.ranked, kind.hold
         assert counted == (None, None, False, frozenset(), None), "it counts for its target only"
 

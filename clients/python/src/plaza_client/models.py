@@ -1754,6 +1754,8 @@ class OwnProfile(TypedDict):
     nickname: str
     posts: int
     """Posts of the user that are not deleted."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
     time_zone: str
     """Name of a zone in the IANA database."""
 
@@ -1781,6 +1783,8 @@ class UserProfile(TypedDict):
     nickname: str
     posts: int
     """Posts of the user that are not deleted."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
 
 
 class OwnSessionPage(TypedDict):

@@ -78,6 +78,10 @@ class InvalidRequest(ProblemError, slug="invalid-request"):
     """Invalid request (400)."""
 
 
+class KindClosed(ProblemError, slug="kind-closed"):
+    """Kind closed (409)."""
+
+
 class LastOwner(ProblemError, slug="last-owner"):
     """Last owner (409)."""
 

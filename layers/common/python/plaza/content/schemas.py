@@ -297,7 +297,7 @@ class ViewerState(ResponseModel):
     collected: bool
 
 
-class _Counted(ResponseModel):
+class _TextFields(ResponseModel):
     """The fields that each text has, with its reactions."""
 
     id: str
@@ -315,7 +315,7 @@ class _Counted(ResponseModel):
     exact: Exact
 
 
-class _AnyPost(_Counted):
+class _AnyPost(_TextFields):
     """The fields of a post without its text."""
 
     kind: PostKind
@@ -376,7 +376,7 @@ class PostDetails(Post):
     ]
 
 
-class Comment(_Counted):
+class Comment(_TextFields):
     """A comment on a post."""
 
     model_config = ConfigDict(
@@ -387,7 +387,7 @@ class Comment(_Counted):
     body: str
 
 
-class Review(_Counted):
+class Review(_TextFields):
     """A review of a shop."""
 
     model_config = ConfigDict(

@@ -44,7 +44,11 @@ class ReactionListsBusy(Unavailable):
 
 
 class KindClosed(Conflict):
-    """The kind of reaction takes no new reactions."""
+    """The deployment closed this kind of reaction: it takes no new ones."""
+
+    slug = "kind-closed"
+    title = "Kind closed"
+    example = "Bookmark takes no new reactions."
 
 
 class OutboxFull(Unavailable):
