@@ -20,8 +20,6 @@ from cli.output import show_step
 from cli.paths import CommandError
 from local.stack.servers import connect_mysql
 from local.stack.stack import REQUIRED_PROCESSES, Stack, StackNotRunning
-from plaza.infra.runtime.settings import BadSettings
-from plaza.reactions.kinds import parse_kinds
 
 PHONE = "+14155550123"  # reserved for fiction
 
@@ -31,13 +29,24 @@ BOX_WIDTH = 80
 console = Console(highlight=False)
 
 
+def use_kinds(text: str) -> None:
+    """Let Plaza in this process have the kinds that the stack will have, which it reads once.
+    Raises CommandError, with the field's name, for a wrong value."""
+    os.environ["PLAZA_KINDS"] = text
+    from plaza.infra.runtime.settings import BadSettings
+
+    try:
+        from plaza.reactions.kinds import parse_kinds
+
+        parse_kinds(text)
+    except BadSettings as error:
+        raise CommandError(str(error)) from None
+
+
 def main(args: argparse.Namespace) -> int:
     """Start, play the demo crowd on empty stores, and wait. Returns 1 when a required part died."""
     stack = Stack(args.dir)
-    try:
-        parse_kinds(args.kinds)
-    except BadSettings as error:
-        raise CommandError(str(error)) from None
+    use_kinds(args.kinds)
     for signum in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal, too, is an orderly end
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""A kind that a deployment adds: its routes, views, lists, totals, stores, and its end."""
+"""Kinds of reactions, one of which a deployment adds: routes, views, lists, totals and stores."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from typing import Any
 
 import pytest
 
+from plaza.accounts import export
+from plaza.accounts.request_erasure import erase_now
 from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.infra.runtime.settings import BadSettings
-from plaza.reactions import declared_kinds, kinds
-from plaza.reactions.kinds import Kind, parse_kinds
+from plaza.reactions import KINDS, Kind, declared_kinds, kinds
+from tests.support.accounts import run_until_erased
 from tests.support.audits import Audit
 from tests.support.content_api import ask as ask_function
-from tests.support.plaza import World
+from tests.support.plaza import World, forget
+from tests.support.reconciliations import findings_of, run
 from tests.support.stores import ORDER_TOKEN, POST
 
-ME, ADA = 7, 8
-[BOOKMARK] = parse_kinds('{"bookmark": {"targets": ["post"], "actors": "hidden"}}')
+ME, ADA, FRIEND = 7, 8, 9
+BOOKMARK = KINDS["bookmark"]
+OF_POSTS = [kind for kind in KINDS.values() if POST.type in kind.targets]
+each_kind = pytest.mark.parametrize("kind", OF_POSTS, ids=lambda kind: kind.name)
 PATH = f"/targets/post/{POST.id}/reactions/bookmark"
 
 
@@ -29,9 +35,8 @@ def add(patch: pytest.MonkeyPatch, kind: Kind) -> None:
 
 
 @pytest.fixture(autouse=True)
-def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    add(monkeypatch, BOOKMARK)
-    mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'me'), (8, 'Ada')")
+def world(plaza: World) -> World:
+    mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'me'), (8, 'Ada'), (9, 'Bo')")
     plaza.add(POST, author_id=ADA)
     return plaza
 
@@ -81,7 +86,7 @@ def test_actors_are_listed_only_if_they_are_public(
 @pytest.mark.parametrize(
     "path",
     [
-        f"/targets/comment/{POST.id}/reactions/bookmark/me",
+        f"/targets/user/{ADA}/reactions/bookmark/me",
         f"/targets/post/{POST.id}/reactions/follow/me",
         f"/targets/post/{POST.id}/reactions/nothing/me",
         "/targets/post/0/reactions/bookmark/me",
@@ -126,13 +131,54 @@ def test_a_kind_with_reactions_does_not_disappear(
         declared_kinds.require_declared()
 
 
-def test_the_audit_counts_an_added_kind(world: World, audit: Audit) -> None:
-    mysql.write("INSERT INTO user_counter (user_id, posts_total) VALUES (%s, 1)", ADA)
-    ask("PUT", f"{PATH}/me")
-    ask("PUT", f"{PATH}/me", ADA)
+@pytest.fixture
+def reacted(world: World, kind: Kind) -> World:
+    """Two users react to a post of a third; all of it is stored."""
+    mysql.write("INSERT INTO user_counter (user_id, posts_total) VALUES (%s, 1)", (ADA,))
+    for user_id in (ME, FRIEND):
+        status, answer = ask("PUT", f"/targets/post/{POST.id}/reactions/{kind.name}/me", user_id)
+        assert (status, answer["changed"]) == (200, True)
     world.queues.drain()
+    return world
+
+
+@each_kind
+def test_damage_is_found_and_repaired(kind: Kind, reacted: World, audit: Audit) -> None:
     report = audit()
-    assert report.drift == 0
-    assert report.totals["bookmark"].rows == report.totals["bookmark"].counters == 2
-    mysql.write("UPDATE counter SET total = 3 WHERE kind = 'bookmark'")
-    assert audit().drift == 1
+    assert (report.clean, report.differences) == (True, [])
+    assert report.totals[kind.name].rows == report.totals[kind.name].counters == 2
+    mysql.write("UPDATE counter SET total = 3 WHERE kind = %s", (kind.name,))
+    assert not audit().clean
+    assert ("counter", kind.name, str(POST)) in findings_of(run(reacted))
+    assert audit().clean
+    assert mysql.fetch_all("SELECT total FROM counter WHERE kind = %s", (kind.name,)) == [(2,)]
+
+
+@each_kind
+def test_redis_is_loaded_again_from_the_rows(kind: Kind, reacted: World, audit: Audit) -> None:
+    redis.execute("FLUSHALL")
+    forget()
+    state = ask("GET", f"/targets/post/{POST.id}/reactions/{kind.name}/me")[1]
+    assert (state["total"], state["mine"]) == (2, True)
+    assert audit().clean
+
+
+@each_kind
+def test_an_export_has_the_reactions_and_an_erasure_takes_them_back(
+    kind: Kind, reacted: World, audit: Audit
+) -> None:
+    rows, _ = export.read_page(ME, None, 1_000)
+    [row] = [row for row in rows if row.section == f"{kind.name}s"]
+    assert row.fields["target_id"] == str(POST.id)
+    erase_now(ME)
+    run_until_erased(reacted, ME)
+    rows, _ = export.read_page(ME, None, 1_000)
+    assert [row for row in rows if row.section == f"{kind.name}s"] == []
+    assert mysql.fetch_all("SELECT total FROM counter WHERE kind = %s", (kind.name,)) == [(1,)]
+    assert audit().clean
+
+
+@each_kind
+def test_only_kinds_that_notify_do(kind: Kind, reacted: World) -> None:
+    groups = mysql.fetch_all("SELECT kind FROM notification_group WHERE user_id = %s", (ADA,))
+    assert groups == ([(kind.name,)] if kind.notifies else [])

@@ -92,9 +92,7 @@ def test_a_name_in_place_of_an_id_reaches_a_function_that_knows_the_path() -> No
     assert differing == {"DELETE /posts/ranking", "PATCH /posts/ranking"} | {
         f"DELETE /users/me/sessions/{name}"
         for name in ("common-follows", "followers", "following", "posts")
-    } | {
-        f"GET /users/me/reactions/{name}" for name in ("common-follows", "followers", "following")
-    }
+    } | {f"GET /users/me/reactions/{name}" for name in ("common-follows", "followers", "following")}
 
 
 @pytest.mark.parametrize(

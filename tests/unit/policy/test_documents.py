@@ -201,8 +201,8 @@ def test_every_context_is_in_the_picture() -> None:
 
 
 FEATURES = {
-    "reactions": "like_post like_comment like_review collect_post collect_comment collect_review set_reaction"
-    " list_post_likers list_my_likes list_my_collects get_totals",
+    "reactions": "like_post like_comment like_review collect_post collect_comment collect_review"
+    " set_reaction list_post_likers list_my_likes list_my_collects get_totals",
     "follows, feed": "follow_user list_followers list_following list_feed_posts",
     "content": "create_post create_comment create_review",
     "moderation": "block_user create_report hide_post show_post hide_comment hide_review",

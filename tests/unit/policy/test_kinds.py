@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from cli.paths import CONTRACT
 from plaza.reactions import KINDS, Kind
-from plaza.reactions.kinds import BUILT_IN
-from tests.unit.policy.modules import ROOT
+from plaza.reactions.kinds import BUILT_IN, CONTENT_TYPES
+from tests.unit.policy.modules import FUNCTIONS, PLAZA, ROOT, tree_of
 
 DOCUMENT: dict[str, Any] = json.loads(CONTRACT.read_text())
 OF_CONTENT = [kind for kind in BUILT_IN if "user" not in kind.targets]
@@ -18,7 +21,7 @@ VIEWS = {
     "post": ("Post", "PostPreview", "PostTotals"),
     "comment": ("Comment", "TextTotals"),
     "review": ("Review", "TextTotals"),
-    "user": ("UserTotals",),
+    "user": ("UserProfile", "UserTotals"),
 }
 
 of_content = pytest.mark.parametrize("kind", OF_CONTENT, ids=lambda kind: kind.name)
@@ -68,5 +71,56 @@ def test_a_built_in_kind_has_a_method_of_the_client_and_a_button(kind: Kind) -> 
     assert f"export function {kind.name.title()}Button(" in buttons
 
 
-def test_the_kinds_of_this_process_are_the_built_in_ones() -> None:
-    assert list(KINDS.values()) == list(BUILT_IN)
+def test_tests_have_a_kind_of_a_deployment_besides_the_built_in_ones() -> None:
+    built_in, added = list(KINDS.values())[: len(BUILT_IN)], list(KINDS.values())[len(BUILT_IN) :]
+    assert built_in == list(BUILT_IN)
+    assert [(kind.name, kind.targets) for kind in added] == [("bookmark", CONTENT_TYPES)]
+
+
+# ---------------------------------------------------------------- only one place names a kind
+
+NAMING = {
+    "blocks/mysql_store.py": "a block ends follows",
+    "content/encoder.py": "fields of likes and collects by name",
+    "feed/mysql_store.py": "a feed has posts of those whom a user follows",
+    "follows/mysql_store.py": "the context of this kind",
+    "push/model.py": "kinds of notifications",
+    "reactions/kinds.py": "the declaration",
+    "recommendations/mysql_hours.py": "rankings are by likes",
+    "recommendations/mysql_rankings.py": "rankings are by likes",
+    "recommendations/mysql_recommendations.py": "recommendations are by likes",
+    "recommendations/mysql_roll_up.py": "recommendations are by likes",
+    "unread/model.py": "kinds of notifications",
+    "unread/mysql_lists.py": "kinds of notifications",
+    "api/reactions/app.py": "routes of likes and collects by name",
+}
+"""Module -> why it names a built-in kind. Examples of the contract, in schemas, name them, too."""
+
+
+def test_no_other_module_names_a_kind() -> None:
+    files = [(PLAZA, file) for file in PLAZA.rglob("*.py") if file.name != "schemas.py"]
+    files += [(FUNCTIONS, file) for file in FUNCTIONS.rglob("*.py")]
+    named = {
+        str(file.relative_to(folder))
+        for folder, file in files
+        if any(map(_names_a_kind, _texts_of(tree_of(file))))
+    }
+    assert named == NAMING.keys()
+
+
+def _names_a_kind(text: str) -> bool:
+    quoted = set(re.findall(r"'([a-z]+)'", text))
+    return any(kind.name in {text, *quoted} for kind in BUILT_IN)
+
+
+def _texts_of(tree: ast.Module) -> Iterator[str]:
+    """Yield the constants of a module, without exported names and routes."""
+    left_out = {
+        id(constant)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+        for constant in ast.walk(node.value)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield "" if id(node) in left_out else node.value
