@@ -133,39 +133,26 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     app.check_accessibility()
 
 
-def test_an_added_kind_has_one_button_which_shows_its_name(
+def test_an_added_kind_has_a_button_that_shows_its_name_and_its_total(
     open_app: OpenApp, writer: tuple[int, Client]
 ) -> None:
-    """Given an API that adds the kind bookmark."""
-    writer_id, client = writer
+    """The stack has the kind bookmark by its parameter: tests/__init__.py."""
+    _, client = writer
     post_id = write_post(client, "The quiet bay")
-    app = open_app("/", writer_id)
-    page = app.page
-    sent: list[str] = []
-
-    def add_kind(route: Route) -> None:
-        response = route.fetch()
-        post = response.json()
-        post["reactions"]["bookmark"] = {"total": 4, "at": "1b", "mine": False}
-        route.fulfill(response=response, json=post)
-
-    def react(route: Route) -> None:
-        sent.append(route.request.method)
-        answer = {"on": True, "total": 5, "at": "1c", "changed": True, "exact": True}
-        route.fulfill(json=answer, headers={"access-control-allow-origin": "*"})
-
-    page.route(f"**/posts/{post_id}", add_kind)
-    page.route(f"**/targets/post/{post_id}/reactions/bookmark/me", react)
-    app.open(f"/posts/{post_id}")
-    bookmark = page.get_by_role("button", name=re.compile("^Bookmark "))
-    expect(bookmark).to_have_text("Bookmark4")
+    path = f"/targets/post/{post_id}/reactions/bookmark/me"
+    assert client("PUT", path).json["total"] == 1
+    app = open_app(f"/posts/{post_id}", next(_ids))
+    bookmark = app.page.get_by_role("button", name=re.compile("^Bookmark "))
+    expect(bookmark).to_have_text("Bookmark1")
     expect(bookmark).to_have_attribute("title", "Reaction: Bookmark")
     bookmark.click()
-    expect(bookmark).to_have_text("Bookmark5")
+    expect(bookmark).to_have_text("Bookmark2")
     expect(bookmark).to_have_attribute("aria-pressed", "true")
-    wait_until("the bookmark is sent", lambda: sent == ["PUT"])
-    expect(page.locator("article.whole .reaction")).to_have_count(3)
+    wait_until("the bookmark is stored", lambda: client("GET", path).json["total"] == 2)
+    expect(app.page.locator("article.whole .reaction")).to_have_count(3)
     app.check_accessibility()
+    client("DELETE", path)
+    expect(bookmark, "the screen follows").to_have_text("Bookmark1")
 
 
 def totals_of(post: dict[str, Any]) -> tuple[int, int]:

@@ -158,7 +158,7 @@ def test_empty_stores_have_no_drift(plaza: World) -> None:
         "like:post:99999999999999999999",
         "like:post:9999999999999999999",
         "like:post:0",
-        "collect:comment:7",
+        "follow:comment:7",
         "love:post:7",
         "like:post:-7",
     ],
