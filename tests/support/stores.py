@@ -24,6 +24,7 @@ from plaza.reactions import (
     Kind,
     Target,
     hydration,
+    kinds,
     queries,
     redis_commits,
     redis_gate,
@@ -61,6 +62,28 @@ class _OrderToken:
 
 
 ORDER_TOKEN: Any = _OrderToken()
+
+
+def reactions_of(target_type: str, at: Any = ORDER_TOKEN, **reacted: tuple[int, bool]) -> Any:
+    """Return the field ``reactions`` of a view: ``reactions_of("post", like=(2, True))`` has two
+    likes, one of them the caller's, and none of other kinds."""
+    none = (0, False)
+    return {
+        kind.name: {
+            "total": reacted.get(kind.name, none)[0],
+            "at": at,
+            "mine": reacted.get(kind.name, none)[1],
+        }
+        for kind in kinds.kinds_of(target_type)
+    }
+
+
+def without_tokens(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a text without the order tokens of its totals, which a new text has not."""
+    reactions = {kind: {**count, "at": None} for kind, count in body["reactions"].items()}
+    return {name: body[name] for name in body.keys() - {"likes_at", "collects_at"}} | {
+        "reactions": reactions
+    }
 
 
 def read_counts(
