@@ -68,7 +68,7 @@ def test_a_created_post_is_read_back_with_all_fields() -> None:
         assert read.status == 200
         assert None not in (read.body["likes_at"], read.body["collects_at"])
         unknown = {kind: {**count, "mine": None} for kind, count in item["reactions"].items()}
-        seen = {"mine": None, "viewers": 1, "likers": [], "reactions": unknown}
+        seen: dict[str, Any] = {"mine": None, "viewers": 1, "likers": [], "reactions": unknown}
         assert without_tokens(read.body) == without_tokens(written.body | seen)
 
 

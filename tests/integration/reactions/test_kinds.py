@@ -28,7 +28,7 @@ PATH = f"/targets/post/{POST.id}/reactions/bookmark"
 
 
 def add(patch: pytest.MonkeyPatch, kind: Kind) -> None:
-    patch.setitem(kinds.KINDS, kind.name, kind)  # type: ignore[arg-type]
+    patch.setitem(kinds.KINDS, kind.name, kind)
     for target_type in kind.targets:
         others = [k for k in kinds.kinds_of(target_type) if k.name != kind.name]
         patch.setitem(kinds._OF_TYPE, target_type, (*others, kind))
@@ -126,7 +126,7 @@ def test_a_kind_with_reactions_does_not_disappear(
     add(monkeypatch, dataclasses.replace(BOOKMARK, targets=frozenset({"review"})))
     with pytest.raises(BadSettings, match="bookmark of post"):
         declared_kinds.require_declared()
-    monkeypatch.delitem(kinds.KINDS, "bookmark")  # type: ignore[arg-type]
+    monkeypatch.delitem(kinds.KINDS, "bookmark")
     with pytest.raises(BadSettings, match="bookmark of post"):
         declared_kinds.require_declared()
 

@@ -448,7 +448,9 @@ def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
 def test_each_total_of_reactions_has_an_order_token_and_no_other_total_has_one() -> None:
     """Clients order two values of a total by it: docs/live-numbers.md. The ``at`` of the unread
     counter orders its states, and the total of a notification may be one of reactions."""
-    checked, of_kinds, of_unread = set(), set(), set()
+    checked: set[str] = set()
+    of_kinds: set[str] = set()
+    of_unread: set[str] = set()
     for name, schema in SCHEMAS.items():
         fields, required = schema.get("properties", {}), {*schema.get("required", ())}
         totals = {"likes", "collects", "followers"} & {*fields}
