@@ -239,12 +239,19 @@ def read_deployed(endpoint_url: str) -> Deployed:
         name_queue(logical_id): url
         for logical_id, url in resources.get("AWS::SQS::Queue", {}).items()
     }
+    environment |= list_queues(queues)
     return Deployed(next(iter(apis.values())), functions, queues, environment)
 
 
+def list_queues(urls: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of queues, name -> URL, whose URLs differ in their ends."""
+    names = sorted(urls)
+    return {"PLAZA_QUEUES_URL": urls[names[0]], "PLAZA_QUEUES": ",".join(names)}
+
+
 def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the settings that all functions share, plus all queues, the archive bucket, and the
-    names of keys."""
+    """Return the settings that all functions share, plus the archive bucket and the names of
+    keys."""
     settings = {
         name: value
         for function in functions
@@ -254,8 +261,7 @@ def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {
         name: value
         for name, value in settings.items()
-        if name.startswith("PLAZA_QUEUE")
-        or name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_AUTH_SECRET_ID", "PLAZA_WEBHOOK_KEY_ID")
+        if name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_AUTH_SECRET_ID", "PLAZA_WEBHOOK_KEY_ID")
         or all(function.get(name) == value for function in functions)
     }
 
