@@ -137,6 +137,7 @@ def test_report_is_clean_when_all_stores_agree(
             "like": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
             "collect": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
             "follow": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "bookmark": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
         },
         "counters": {
             "comments": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
