@@ -46,7 +46,8 @@ def use_kinds(text: str) -> None:
 def main(args: argparse.Namespace) -> int:
     """Start, play the demo crowd on empty stores, and wait. Returns 1 when a required part died."""
     stack = Stack(args.dir)
-    use_kinds(args.kinds)
+    if args.kinds:
+        use_kinds(args.kinds)
     for signum in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal, too, is an orderly end
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler)
