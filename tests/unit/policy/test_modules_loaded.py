@@ -47,7 +47,7 @@ KINDS = {
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        143,
+        144,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
