@@ -79,6 +79,6 @@ def test_a_kind_is_declared_once() -> None:
 
 
 def test_a_type_lists_its_kinds_in_their_order() -> None:
-    assert [kind.name for kind in kinds_of("comment")] == ["like", "collect"]
+    assert [kind.name for kind in kinds_of("comment")] == ["like", "collect", "bookmark"]
     assert [kind.name for kind in kinds_of("user")] == ["follow"]
     assert kinds_of("shop") == ()
