@@ -52,6 +52,7 @@ def test_a_post_is_written_read_listed_commented_liked_and_deleted(
     assert shown == written.json | {
         "likes_at": shown["likes_at"],
         "collects_at": shown["collects_at"],
+        "reactions": shown["reactions"],
         "viewers": 1,
         "mine": None,
         "likers": [],

@@ -104,7 +104,7 @@ def test_the_best_reviews_of_a_shop_are_recommended(
 
     user(FIRST_USER)("PUT", f"/reviews/{reviews[2]}/likes/me")
     last = pages(user(FIRST_USER), path)[-1]
-    assert (last["likes"], last["mine"]) == (1, {"liked": True}), "live total, old order"
+    assert (last["likes"], last["mine"]) == (1, {"liked": True, "collected": False})
     assert user(FIRST_USER + 1)("DELETE", f"/reviews/{reviews[1]}").status == 204
     wait_until("the deleted review is not listed", lambda: shown() == expected[1:])
 
