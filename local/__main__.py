@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -200,6 +201,8 @@ def _packages(args: argparse.Namespace) -> int:
 def _run_on_stack(module: str, args: argparse.Namespace) -> int:
     """Run the command of a module on the running stack; load needs all of its parts."""
     stack = Stack.load(args.dir, require_all=module.startswith("local.load."))
+    # Plaza reads its kinds when it is loaded, by the module.
+    os.environ["PLAZA_KINDS"] = stack.environment().get("PLAZA_KINDS", "{}")
     with explain_outage(stack):
         return int(importlib.import_module(module).main(stack, args))
 
