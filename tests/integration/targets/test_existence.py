@@ -64,9 +64,9 @@ def test_a_look_up_before_a_write_does_not_replace_its_marker(
         plaza.add(POST)
     read = mysql_store.read_existence
 
-    def slow(target_type: str, target_id: int) -> Existence:
-        result = read(target_type, target_id)
-        assert result is before
+    def slow(targets: list[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
+        result = read(targets)
+        assert result == {POST: before}
         plaza.add(POST)
         markers.mark_created(*POST)
         if after is Existence.DELETED:

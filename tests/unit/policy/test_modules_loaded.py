@@ -32,7 +32,7 @@ RESOLVER, RESOLVERS = "plaza.infra.http.resolver", "aws_lambda_powertools.event_
 # The most specific name of a function counts: its own, else its folder's.
 KINDS = {
     "api/reactions": Kind(
-        86,
+        87,
         "a burst of likes starts many at once, within 150 ms each, of which libraries take 110",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
@@ -47,17 +47,17 @@ KINDS = {
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        144,
+        145,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue/warm_up": Kind(
-        157,
+        158,
         "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/prepare_pushes": Kind(
-        137,
+        138,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -72,22 +72,22 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue": Kind(
-        110,
+        111,
         "messages wait, but a burst starts many; one context, and those whose values it stores",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        195,
+        196,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(
-        203,
+        204,
         "an operator waits; its commands concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        151,
+        152,
         "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from plaza.infra.redis.errors import RedisDown
@@ -62,7 +62,7 @@ def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existe
         existence = redis_store.read_marks(unique)
     if missing := [target for target in unique if target not in existence]:
         _spend_lookup_budget()
-        looked_up = mysql_store.read_all_existence(missing)
+        looked_up = mysql_store.read_existence(missing)
         with suppress(RedisDown):  # markers only save later statements
             redis_store.mark_all(looked_up)
         existence |= looked_up
@@ -75,14 +75,15 @@ def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
     return {target for target, existence in marks.items() if existence is Existence.LIVE}
 
 
-def find_hidden(texts: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
+def find_hidden(texts: Collection[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
     """Return the texts that a moderator hid. One statement. Raises MysqlDown."""
     return mysql_store.read_hidden(texts)
 
 
 def find_in_mysql(target_type: str, target_id: int) -> Existence:
     """Return the existence in MySQL and store it as marker. One statement. Raises MysqlDown."""
-    existence = mysql_store.read_existence(target_type, target_id)
+    target = target_type, target_id
+    existence = mysql_store.read_existence([target])[target]
     if existence is Existence.LIVE:
         cache_live(target_type, target_id)
     with suppress(RedisDown):  # the marker only saves later statements
