@@ -186,7 +186,7 @@ def find_missing(batch: Batch) -> Batch:
     """Return the batch with its reactions of unknown users and to unknown or deleted targets among
     the bad lines. Two statements. Raises MysqlDown."""
     keys = [event.key for _, event in batch.events]
-    existence = mysql_store.read_all_existence(
+    existence = mysql_store.read_existence(
         {("user", key.actor_id) for key in keys} | {key[:2] for key in keys}
     )
     absent = {what: state for what, state in existence.items() if state is not Existence.LIVE}

@@ -346,7 +346,7 @@ def _name_text(text: ImportedText) -> list[str]:
 
 def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
     authors = {("user", text.draft.author_id) for text in texts}
-    existence = target_store.read_all_existence(authors)
+    existence = target_store.read_existence(authors)
     absent = {author[1] for author, state in existence.items() if state is not Existence.LIVE}
     erased = find_erased(absent)
     missing = {
@@ -360,7 +360,7 @@ def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
 
 
 def _count_users(ids: Sequence[int]) -> Mapping[int, int]:
-    existence = target_store.read_all_existence({("user", user_id) for user_id in ids})
+    existence = target_store.read_existence({("user", user_id) for user_id in ids})
     return {user_id: int(existence["user", user_id] is Existence.LIVE) for user_id in ids}
 
 
