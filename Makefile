@@ -14,7 +14,7 @@ RUNS ?= 900
 ARGS ?=
 
 ENV ?=
-VERB ?=
+COMMAND ?=
 # directory of the local stack that `make operate` uses
 PLAZA_DIR ?=
 ARCHITECTURE ?= arm64
@@ -101,7 +101,8 @@ coverage: .venv/.ready ## list the lines of the layer that the last `make test` 
 	@.venv/bin/python -m tests.support.coverage --missing
 
 .PHONY: check
-check: lint types .venv-tools/.ready ## check format, lint, types and policy tests
+check: lint types .venv-tools/.ready ## check format, lint, types, generated files and policy tests
+	@.venv/bin/python -m tools generate --check
 	@.venv/bin/python -m pytest -q tests/unit/policy
 
 .PHONY: lint
@@ -139,9 +140,9 @@ models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000
 	@$(if $(ARGS),,.venv/bin/python -m tests.model --mutations)
 
 .PHONY: races
-races: setup ## run consumers, comments, deletions and marks of bells at once (SECONDS=60, CONSUMERS=8)
+races: setup ## run consumers, comments, deletions and marks of unread counters at once (SECONDS=60, CONSUMERS=8)
 	@PLAZA_RACE_SECONDS=$(or $(SECONDS),60) PLAZA_RACE_CONSUMERS=$(or $(CONSUMERS),8) \
-	  .venv/bin/python -m pytest -q tests/integration/bell/test_bell_races.py -k no_deadlock $(ARGS)
+	  .venv/bin/python -m pytest -q tests/integration/unread/test_unread_races.py -k no_deadlock $(ARGS)
 
 .PHONY: chaos
 chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults; "deaths": consumers of events)
@@ -163,13 +164,12 @@ versions: setup ## run an earlier version beside this one, deploy and roll back 
 soak: setup ## check memory and audit in hours of use, compressed to minutes (ARGS="--minutes 20")
 	@.venv/bin/python -m local soak $(ARGS)
 
-.PHONY: contract
-contract: .venv/.ready ## generate functions/api/system/openapi.json from the routes, and the Python client from it
-	@.venv/bin/python -m tools contract
+.PHONY: generate
+generate: .venv/.ready ## write all generated files: template, contract, clients, samples, alarms, rules of the balancer, tables of docs; after `make test-setup` the web pages, too
+	@.venv/bin/python -m tools generate
 
 .PHONY: docs
-docs: .venv/.ready .venv-tools/.ready ## write the durations of docs/how-long.md, build the documentation site
-	@.venv/bin/python -m tools how-long
+docs: .venv/.ready .venv-tools/.ready ## build the documentation site
 	@.venv/bin/python -m tools docs
 
 .PHONY: web
@@ -185,22 +185,6 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 .PHONY: lighthouse
 lighthouse: .venv/.ready .venv-tools/.ready ## print performance, accessibility and best practices of app, console (of `make run`) and site (of `make docs`)
 	@.venv/bin/python -m tools lighthouse $(ARGS)
-
-.PHONY: template
-template: .venv/.ready ## write what follows from the code into template.yaml: routes, functions, queues, schedules
-	@.venv/bin/python -m tools template
-
-.PHONY: samples
-samples: .venv/.ready ## write the JSON of events/ from events/samples.yaml
-	@.venv/bin/python -m tools samples
-
-.PHONY: alarms
-alarms: .venv/.ready ## generate alarms.json, which the template includes, and the index of runbooks, from alarms.yaml
-	@.venv/bin/python -m tools alarms
-
-.PHONY: balancer
-balancer: .venv/.ready ## generate deploy/balancer-rules.json, which deploy/balancer.yaml includes, from the routes
-	@.venv/bin/python -m tools balancer
 
 .PHONY: lock
 lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes (ARGS=--upgrade: newest)
@@ -239,8 +223,8 @@ smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=stagin
 	@.venv/bin/python -m deploy smoke $(ENV) $(ARGS)
 
 .PHONY: operate
-operate: .venv/.ready ## run a verb of an operator (VERB=set-role ARGS="user_id=7 role=admin"; ENV=staging: in AWS)
-	@.venv/bin/python -m $(if $(ENV),deploy operate $(ENV),local $(if $(PLAZA_DIR),--dir $(PLAZA_DIR)) operate) $(VERB) $(ARGS)
+operate: .venv/.ready ## run a command of an operator (COMMAND=set-role ARGS="user_id=7 role=admin"; ENV=staging: in AWS)
+	@.venv/bin/python -m $(if $(ENV),deploy operate $(ENV),local $(if $(PLAZA_DIR),--dir $(PLAZA_DIR)) operate) $(COMMAND) $(ARGS)
 
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json

@@ -377,12 +377,6 @@ CHANGES: dict[str, dict[str, float]] = {
     },
     "with a binlog (Binlog=followed)": {"binlog": 1},
     "a table of nine times the memory": {"table_per_memory": 9},
-    "the same, before by_target was dropped": {
-        "table_per_memory": 9,
-        "page_reads": 2.89,
-        "rate_left": 0.21,
-        "reaction_bytes": 266,
-    },
     "the same, Aurora I/O-Optimized": {"table_per_memory": 9, "io_optimized": 1},
 }
 """What to turn -> the inputs that it changes."""

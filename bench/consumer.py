@@ -23,7 +23,6 @@ from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from local.stack.functions import CONTEXT
 from plaza import counters
-from plaza.bell import mysql_store as bell_rows
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import save_rate
 from plaza.infra.redis import redis
@@ -34,6 +33,7 @@ from plaza.reactions import FOLLOW, LIKE, Kind, Target, hydration, mysql_rows, p
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 from plaza.switches import Switches
+from plaza.unread import mysql_store as unread_rows
 
 BATCH = persist.EVENTS_PER_TRANSACTION
 BATCHES_AT_ONCE = REACTIONS.batch_size // BATCH  # that a consumer gets in a batch of the queue
@@ -43,12 +43,12 @@ BATCHES_SIDE_BY_SIDE = 12
 PACED_BATCHES = 16
 BATCH_OF_LOAD, BATCHES_OF_LOAD = 100, 20
 SIZES = (10, 100, 1000)
-BELL_SIZES: dict[int, tuple[int, Goal | None]] = {
+UNREAD_SIZES: dict[int, tuple[int, Goal | None]] = {
     1000: (8, Goal("at least", 0.85, "ratio")),
     200: (30, Goal("at least", 0.70, "ratio")),
     50: (60, None),
 }
-"""Events a batch -> pairs of batches, without and with the bell, and the goal."""
+"""Events a batch -> pairs of batches, without and with the unread counter, and the goal."""
 BATCHES_OF_ONE_AUTHOR = 6
 FIRST_ID = 10_000_000  # of posts and users; no other bench uses them
 FOLLOWED_USER, VIRAL_POST = Target("user", FIRST_ID), Target("post", 2 * FIRST_ID)
@@ -88,7 +88,7 @@ def measure(harness: Harness) -> list[Figure]:
     side_by_side = 2 * (BATCHES_SIDE_BY_SIDE + WORKERS) * BATCH
     count = harness.scale(BATCHES) * BATCH + side_by_side
     count += BATCHES_OF_LOAD * BATCH_OF_LOAD + sum(SIZES) + PACED_BATCHES * BATCH
-    count += sum(2 * size * _pairs(harness, pairs) for size, (pairs, _) in BELL_SIZES.items())
+    count += sum(2 * size * _pairs(harness, pairs) for size, (pairs, _) in UNREAD_SIZES.items())
     on_posts = [
         (kind, Target("post", FIRST_ID + post), actor)
         for kind, post, actor in load_reactions(count)
@@ -120,17 +120,17 @@ def measure(harness: Harness) -> list[Figure]:
         _side_by_side("consumers of one viral post", _take(like_events, side_by_side)),
         _pace(_take(events, PACED_BATCHES * BATCH), four.value),
     ]
-    mysql.run_in_transaction(lambda cursor: bell_rows.create_bells(cursor, range(1, 501)))
-    bells = [
+    mysql.run_in_transaction(lambda cursor: unread_rows.create_unread(cursor, range(1, 501)))
+    unread_counters = [
         figure
-        for size, (pairs, goal) in BELL_SIZES.items()
-        for figure in _with_bell(
-            f"consumer with the bell, batches of {size}",
+        for size, (pairs, goal) in UNREAD_SIZES.items()
+        for figure in _with_unread(
+            f"consumer with the unread counter, batches of {size}",
             _split(_take(events, 2 * size * _pairs(harness, pairs)), size),
             goal,
         )
     ]
-    bells += _with_bell(
+    unread_counters += _with_unread(
         "  of posts of one author, batches of 1000", _split([*_accept(of_one_author)], BATCH)
     )
     spread, followed, liked = _race([*events]), _race([*follow_events]), _race([*like_events])
@@ -146,7 +146,7 @@ def measure(harness: Harness) -> list[Figure]:
         *_beside("follows of one viral user", followed, 40_000),
         *_beside("likes of one viral post", liked, 40_000),
         *together,
-        *bells,
+        *unread_counters,
         *load,
         Figure(
             "statements per batch of 1000, with follows",
@@ -266,20 +266,20 @@ def _pairs(harness: Harness, pairs: int) -> int:
     return max(2, harness.scale(pairs))
 
 
-def _with_bell(
+def _with_unread(
     name: str, batches: Sequence[Sequence[ReactionEvent]], goal: Goal | None = None
 ) -> list[Figure]:
-    """Save batches in turns without and with the bell, each in one transaction."""
+    """Save batches in turns without and with the unread counter, each in one transaction."""
     took_s, used = [0.0, 0.0], [Cpu(), Cpu()]
     events = [0, 0]
     for number, batch in enumerate(batches):
-        bell_on = number % 2
-        switch_state.follow(Switches(bell_on=bell_on == 1))
+        notifies = number % 2
+        switch_state.follow(Switches(notifications_stopped=notifies == 0))
         began = cpu()
         with paused_collection():
-            took_s[bell_on] += time_s(partial(persist.save, batch))
-        used[bell_on] += cpu() - began
-        events[bell_on] += len(batch)
+            took_s[notifies] += time_s(partial(persist.save, batch))
+        used[notifies] += cpu() - began
+        events[notifies] += len(batch)
     switch_state.follow(Switches())
     rates = [count / seconds for count, seconds in zip(events, took_s, strict=True)]
     return [
@@ -287,11 +287,11 @@ def _with_bell(
         *(
             Figure(
                 f"  CPU an event, {process}",
-                with_bell / events[1] * 1e6,
+                with_unread / events[1] * 1e6,
                 "us",
                 Peer("without", without / events[0] * 1e6),
             )
-            for process, without, with_bell in zip(Cpu._fields, *used, strict=True)
+            for process, without, with_unread in zip(Cpu._fields, *used, strict=True)
         ),
     ]
 

@@ -31,7 +31,7 @@ def measure(harness: Harness) -> list[Figure]:
     harness.add_posts([1])
     harness.add_users([7])
     count = harness.scale(COMMENTS)
-    with mock.patch.multiple(append_events, pass_gate=_skip, append=_skip):
+    with mock.patch.multiple(append_events, pass_barrier=_skip, append=_skip):
         _write(1_000_000, count // 4)  # warm
         without_us = _write(2_000_000, count)
     with_us = _write(3_000_000, count)
@@ -105,7 +105,7 @@ def _append(connection: "Connection[Cursor]", number: int) -> float:
     began = time.perf_counter()
     connection.begin()
     with connection.cursor() as cursor:
-        append_events.pass_gate(cursor)
+        append_events.pass_barrier(cursor)
         append_events.append(cursor, [draft])
     connection.commit()
     return time.perf_counter() - began

@@ -112,13 +112,13 @@ def _viral(harness: Harness, calls: int) -> Run:
 
 def _gate(harness: Harness, calls: int) -> Run:
     keys = redis_keys.keys_of(LIKE.name, POST)
-    reign = masters.find_node(keys.meta).reign
+    term = masters.find_node(keys.meta).term
     run = run_script(
         harness,
         calls,
         redis_gate.GATE,
         redis_gate.gate_keys(keys),
-        (ACTOR, 1, "bench", NEVER_US, reign, NEVER_REACHED, keys.member, 0),
+        (ACTOR, 1, "bench", NEVER_US, term, NEVER_REACHED, keys.member, 0),
     )
     changed, entries, _ = map(int, redis.execute("HGET", keys.meta, "accepted").split(":"))
     stored = redis.execute("HLEN", keys.outbox)

@@ -175,8 +175,8 @@ def _run_gate_bare(i: int) -> None:
     keys = redis_keys.keys_of(LIKE.name, _target(i))
     script, actor = redis_gate.GATE, next(_users)
     of_script = redis_gate.gate_keys(keys)
-    reign, limit = masters.find_node(keys.meta).reign, 1_000_000
-    args = (actor, 1, "bench", NEVER_US, reign, limit, keys.member, 0)
+    term, limit = masters.find_node(keys.meta).term, 1_000_000
+    args = (actor, 1, "bench", NEVER_US, term, limit, keys.member, 0)
     connections.client().execute_command("EVALSHA", script.sha, len(of_script), *of_script, *args)
 
 

@@ -20,7 +20,7 @@ from plaza.infra.runtime.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
-    "SHOPS", "DROPS", "ORDERS", "CHECKINS", "PREHEATS",
+    "SHOPS", "DROPS", "ORDERS", "CHECKINS", "WARM_UPS",
 )  # fmt: skip
 
 

@@ -28,10 +28,10 @@ _VOUCHERS = (
     " created_by)"
 )
 _MEMBERS = "shop_member (shop_id, user_id, role, appointed_by, created_at)"
-_BELLS = "bell (user_id, position, unread)"
+_UNREAD = "unread_counter (user_id, sequence, unread)"
 _GROUPS = (
-    "bell_group (user_id, kind, subject_type, subject_id, fresh, read_position, changed,"
-    " shown_position, fresh_after, is_open, changed_at, changed_on)"
+    "notification_group (user_id, kind, subject_type, subject_id, fresh, read_sequence, changed,"
+    " shown_sequence, fresh_after, is_open, changed_at, changed_on)"
 )
 _REDEMPTIONS = "redemption (shop_id, used_at, order_id, voucher_id, used_by)"
 _ORDERS = "voucher_order (order_id, voucher_id, buyer_id, holder_id)"
@@ -81,9 +81,9 @@ def fill(harness: Harness) -> None:
     _insert(_REDEMPTIONS, f"{SHOP} + 1, {_AT}, {ORDER} + seq, {VOUCHER} + 1, {READER}", rows)
     _insert("waitlist_entry (voucher_id, buyer_id)", f"{VOUCHER} + seq, {READER}", FEW)
     _insert("checkin (user_id, day)", f"{READER}, '2026-11-01' - INTERVAL seq DAY", FEW)
-    _insert(_BELLS, f"{READER}, {rows}, {rows}", 1)
-    rang = f"'post', {POST} + seq, 1, 0, seq, 0, 1, 1, {_AT}, DATE({_AT})"
-    _insert(_GROUPS, f"{READER}, IF(MOD(seq, 2), 'like', 'comment'), {rang}", rows)
+    _insert(_UNREAD, f"{READER}, {rows}, {rows}", 1)
+    notified = f"'post', {POST} + seq, 1, 0, seq, 0, 1, 1, {_AT}, DATE({_AT})"
+    _insert(_GROUPS, f"{READER}, IF(MOD(seq, 2), 'like', 'comment'), {notified}", rows)
     mysql.write(
         """
         INSERT IGNORE INTO content_counter (target_type, target_id, like_total, like_version,

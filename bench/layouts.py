@@ -15,20 +15,20 @@ from plaza.infra.redis.scripts import load_script
 RUNS = 5
 CALLS = 200_000
 KEY = "{7}:like:post:7:meta"
-REIGN = "0123456789" * 4
+TERM = "0123456789" * 4
 _BASELINES = Path(__file__).with_name("baselines")
 
 _COUNTED = {"base": 0, "delta": 0, "version": BASE_US, "outbox_count": 0}
 _FLAGS = {"complete": 1, "bloom": 0, "deleted": 0}
-_FIELDS = {"db_version": 0, "reign": REIGN, "protocol": 2, **_COUNTED, **_FLAGS}
+_FIELDS = {"db_version": 0, "term": TERM, "protocol": 2, **_COUNTED, **_FLAGS}
 _PACKED = {
-    "reign": REIGN,
+    "term": TERM,
     "mode": "2:live:complete",
     "base": 0,
     "accepted": f"0:0:{BASE_US}",
     "db_version": 0,
 }
-_BINARY = {"reign": REIGN, "state": struct.pack("<5qiB", 0, 0, 0, 0, BASE_US, 0, 1)}
+_BINARY = {"term": TERM, "state": struct.pack("<5qiB", 0, 0, 0, 0, BASE_US, 0, 1)}
 
 
 def measure(harness: Harness) -> list[Figure]:

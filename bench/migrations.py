@@ -38,10 +38,10 @@ CHANGES = (
 )
 _COLUMNS = {
     "reaction": "target_type, target_id, kind, actor_id, state, version",
-    "reaction_log": "target_type, target_id, kind, actor_id, state, version, change_by, db_version,"
-    " create_date",
+    "reaction_log": "target_type, target_id, kind, actor_id, state, version, change_by, total,"
+    " db_version, create_date",
 }
-_VALUES = {"reaction": "", "reaction_log": ", 1, {n}, CURRENT_DATE"}
+_VALUES = {"reaction": "", "reaction_log": ", 1, 1, {n}, CURRENT_DATE"}
 
 
 def measure(harness: Harness) -> list[Figure]:

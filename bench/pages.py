@@ -78,7 +78,7 @@ class Case:
 
 
 def _jump_in_feed(number: int) -> Mapping[str, Any]:
-    """Return an old position: no two of 500 are within a day."""
+    """Return an old cursor: no two of 500 are within a day."""
     return {"cursor": pack_cursor(FIRST_US + (50 + number * 7_919 % 500) * DAY_US, POST)}
 
 
@@ -154,8 +154,8 @@ CASES: dict[str, Case] = {
     "GET /totals": Case("totals", {"of": ",".join(f"post:{n}" for n in _POST_IDS[:50])}),
     "GET /users": Case("users", {"ids": ",".join(str(AUTHOR + n) for n in range(1, 101))}),
     "GET /users/me": Case("users"),
-    "GET /users/me/bell": Case("users"),
-    "GET /users/me/bell/groups": Case(
+    "GET /users/me/notifications/unread": Case("users"),
+    "GET /users/me/notifications": Case(
         "users", {**_ALL, "cursor": pack_cursor(ROWS // 2, "like", "post", POST + ROWS // 2)}
     ),
     "GET /users/me/blocks": Case("follows", _ALL),
@@ -195,7 +195,7 @@ UNLOADED = (
     "GET /shops/{shop_id}/reviews",
     "GET /totals",
     "GET /users",
-    "GET /users/me/bell/groups",
+    "GET /users/me/notifications",
     "GET /users/me/collects",
     "GET /users/me/likes",
     "GET /users/{user_id}/posts",

@@ -113,15 +113,16 @@ def _fill(count: int, day: str) -> None:
         last = min(start + _AT_ONCE - 1, count)
         mysql.write(
             "INSERT INTO reaction_log"
-            " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
-            f" create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq, {since} + seq,"
-            f" 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
+            " (target_type, target_id, kind, actor_id, version, state, change_by, total,"
+            f" db_version, create_date) SELECT 'post', 1 + MOD(seq, {POSTS}), 'like', seq,"
+            f" {since} + seq, 1, 1, 1, 1, '{day}' FROM seq_{start}_to_{last}"
         )
     mysql.write(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, total, db_version,"
         " create_date)"
-        " VALUES ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, 2, UTC_DATE())"
+        " VALUES ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, 1, 2,"
+        " UTC_DATE())"
     )
     mysql.write(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
@@ -131,7 +132,7 @@ def _fill(count: int, day: str) -> None:
         "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
         " SELECT 'post', target_id, COUNT(*), 1 FROM reaction GROUP BY target_id"
     )
-    mysql.write("INSERT INTO watermark (name, seq) SELECT 'votes', MAX(seq) FROM reaction_log")
+    mysql.write("INSERT INTO watermark (name, seq) SELECT 'likes', MAX(seq) FROM reaction_log")
 
 
 def _recount(in_mysql: int, archived: int) -> None:

@@ -35,7 +35,14 @@ def measure(harness: Harness) -> list[Figure]:
     The best of three runs. Messages do not pass SQS.
     """
     harness.clear()
-    for table in ("reaction", "content", "content_counter", "user_counter", "bell", "bell_group"):
+    for table in (
+        "reaction",
+        "content",
+        "content_counter",
+        "user_counter",
+        "unread_counter",
+        "notification_group",
+    ):
         mysql.write(f"DELETE FROM {table}")
     relations = _make_reactions(harness.scale(MAX_LIKES))
     _save(relations, harness.scale(FOLLOWS))

@@ -17,12 +17,11 @@ from urllib.parse import urlsplit
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, serve_module
 from cli.paths import ROOT, CommandError
-from local.audit.bells import find_wrong_bells
+from local.audit.unread import find_wrong_unread
 from local.load.crowd import WORKERS
 from local.stack.ports import free_port
 from local.stack.servers import connect_mysql
 from plaza.infra.mysql import mysql
-from plaza.switches import change_switches
 
 _BATCH, _BATCHES, _LIKES = 250, 8, 12
 _FIRST_POST, _FIRST_ACTOR = 50_000_000, 60_000_000
@@ -62,10 +61,8 @@ SCENARIOS = (
 
 def measure(harness: Harness, latency_ms: float, against: Path | None, rounds: int) -> list[Figure]:
     """Measure each scenario in this checkout and in ``against``, in turns; print medians. Raises
-    CommandError if an event was lost or a bell is wrong afterwards."""
+    CommandError if an event was lost or an unread counter is wrong afterwards."""
     harness.clear()
-    version = change_switches.read_newest().version
-    change_switches.replace_switches(version, {"bell_on": True}, "the bench", 1)
     checkouts = {"this checkout": ROOT, **({str(against): against} if against else {})}
     actors, stored = count(_FIRST_ACTOR, 1_000_000), 0
     rates: dict[tuple[str, str], list[float]] = {}
@@ -190,5 +187,5 @@ def _check(mysql_url: str, stored: int) -> None:
     if rows != [(stored, stored)]:
         raise CommandError(f"{stored} events made rows, totals {rows}")
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
-        if wrong := list(find_wrong_bells(cursor)):
-            raise CommandError(f"wrong bells: {wrong[:3]}")
+        if wrong := list(find_wrong_unread(cursor)):
+            raise CommandError(f"wrong unread counters: {wrong[:3]}")

@@ -3,7 +3,7 @@
 import argparse
 
 from cli.commands import add_command, add_flag, make_parser, run_program
-from cli.verbs import add_verb
+from cli.operator_commands import add_operator_command
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -16,9 +16,9 @@ def build_parser() -> argparse.ArgumentParser:
     add_flag(sub, "--yes", "execute change sets without a question, for a shell without a terminal")
     add_flag(sub, "--replace-stores", "let this update delete or replace stores and their secrets")
 
-    sub = add_command(commands, "operate", "deploy.operate", "run a verb of an operator")
+    sub = add_command(commands, "operate", "deploy.operate", "run a command of an operator")
     sub.add_argument("environment", help="name of the environment, such as staging")
-    add_verb(sub)
+    add_operator_command(sub)
 
     sub = add_command(
         commands, "smoke", "deploy.smoke", "like, order, read and audit at a deployed URL"

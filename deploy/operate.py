@@ -1,4 +1,4 @@
-"""Runs a verb of an operator in an environment: it invokes the function Operate.
+"""Runs a command of an operator in an environment: it invokes the function Operate.
 
   python -m deploy operate staging set-role user_id=7 role=admin
 
@@ -15,7 +15,7 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from cli.verbs import make_event, run_verb
+from cli.operator_commands import make_event, run_operator_command
 from deploy.account import Account
 from deploy.deploy import read_settings
 from deploy.parts import APPLICATION, DeployError, read_pairs
@@ -24,7 +24,7 @@ MAX_RUN_S = 130  # the function ends after 120 s
 
 
 class Operator:
-    """Runs verbs in one environment, as the caller of the shell's AWS settings."""
+    """Runs commands in one environment, as the caller of the shell's AWS settings."""
 
     def __init__(self, environment: str) -> None:
         account = Account(read_settings(environment).region)
@@ -46,15 +46,15 @@ class Operator:
         reply = self._lambda.invoke(FunctionName=self._function, Payload=json.dumps(event).encode())
         result = json.loads(reply["Payload"].read())
         if "FunctionError" in reply:
-            raise DeployError(f"{event['verb']}: {result.get('errorMessage', result)}")
+            raise DeployError(f"{event['command']}: {result.get('errorMessage', result)}")
         return result
 
-    def run(self, verb: str, **arguments: str) -> Any:
-        """Run a verb once; return its result. Raises DeployError."""
-        return self.invoke(make_event(verb, arguments, self.caller))
+    def run(self, command: str, **arguments: str) -> Any:
+        """Run a command once; return its result. Raises DeployError."""
+        return self.invoke(make_event(command, arguments, self.caller))
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run the verb of the command. Raises DeployError."""
+    """Run the command of the command. Raises DeployError."""
     operator = Operator(args.environment)
-    return run_verb(operator.invoke, operator.caller, args)
+    return run_operator_command(operator.invoke, operator.caller, args)

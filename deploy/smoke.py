@@ -3,7 +3,7 @@
   python -m deploy smoke staging
   PLAZA_SMOKE_TOKEN=... python -m deploy smoke --url http://127.0.0.1:8000
 
-It needs an admin, who offers a voucher and starts a reconciliation, which is the audit: the verb
+It needs an admin, who offers a voucher and starts a reconciliation, which is the audit: the command
 open-smoke-session of the environment creates one, or PLAZA_SMOKE_TOKEN is the token of one. What
 the check creates, it deletes. Exits 1 at the first answer that is wrong.
 """

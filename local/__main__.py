@@ -15,8 +15,8 @@ from cli.commands import (
     make_parser,
     run_program,
 )
+from cli.operator_commands import add_operator_command
 from cli.paths import DIRECTORY, CommandError
-from cli.verbs import add_verb
 from local import up
 from local.stack import logs, packages, parts, status, tokens
 from local.stack.stack import Stack, explain_outage
@@ -150,9 +150,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_number(sub, "--screens", 10_000, "number of screens")
     add_number(sub, "--seconds", 60.0, "duration of the traffic")
     add_number(sub, "--poll-s", 5, "interval of an active screen in seconds")
-    sub.add_argument(
-        "--before", metavar="COMMIT", help="a version without tokens, which is deployed meanwhile"
-    )
 
     add("env", parts.print_environment, 'print how programs reach the stack: eval "$(... env)"')
 
@@ -165,8 +162,10 @@ def build_parser() -> argparse.ArgumentParser:
     for sub in (stop, start):
         sub.add_argument("part", choices=parts.SERVERS)
 
-    sub = add("operate", parts.operate, "run a verb of an operator, as `make operate` does in AWS")
-    add_verb(sub)
+    sub = add(
+        "operate", parts.operate, "run a command of an operator, as `make operate` does in AWS"
+    )
+    add_operator_command(sub)
 
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")

@@ -83,10 +83,9 @@ def build_parser() -> argparse.ArgumentParser:
         commands, "sweep", "ops.sweep", "send entries of outboxes again, until none is left"
     )
     add_flag(sub, "--everything", "also what was sent a moment ago, once")
-    sub = add_command(
+    add_command(
         commands, "sort-reactions", "ops.sort_reactions", "fill the sorted lists of large targets"
     )
-    add_flag(sub, "--drop-index", "then drop the index by_target, which no list needs any more")
     for sub in commands.choices.values():
         add_flag(sub, "--json", "print JSON")
 

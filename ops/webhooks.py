@@ -1,4 +1,4 @@
-"""``webhooks``: make, list, change and end webhooks, rotate their secrets, set their positions."""
+"""``webhooks``: make, list, change and end webhooks, rotate their secrets, set their offsets."""
 
 import argparse
 import json

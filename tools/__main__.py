@@ -14,6 +14,9 @@ def build_parser() -> argparse.ArgumentParser:
     def add(name: str, module: str, text: str) -> argparse.ArgumentParser:
         return add_command(commands, name, f"tools.{module}", text)
 
+    sub = add("generate", "generate", "write all generated files")
+    add_flag(sub, "--check", "list those that would change instead")
+
     add("contract", "contract", "generate functions/api/system/openapi.json from the routes")
 
     add("template", "template.blocks", "write what follows from the code into template.yaml")

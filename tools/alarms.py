@@ -1,8 +1,8 @@
 """alarms.json: the alarms as CloudFormation, generated from alarms.yaml.
 
-``make alarms`` writes it, and the index of runbooks. template.yaml includes it (``AWS::Include``).
-A policy test fails when it is out of date. ``python -m tools alarms --expand`` prints the template
-with its alarms inserted.
+``make generate`` writes it, and the index of runbooks. template.yaml includes it
+(``AWS::Include``). A policy test fails when it is out of date. ``python -m tools alarms --expand``
+prints the template with its alarms inserted.
 """
 
 import argparse

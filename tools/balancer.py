@@ -1,6 +1,6 @@
 """deploy/balancer-rules.json: what the load balancer has for each function, and its alarms.
 
-``make balancer`` generates it from the routes of the functions and from alarms.yaml, and
+``make generate`` generates it from the routes of the functions and from alarms.yaml, and
 deploy/balancer.yaml includes it. ``python -m tools balancer --expand`` prints that template with
 its include inserted.
 

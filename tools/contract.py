@@ -1,6 +1,6 @@
 """The contract of the API, functions/api/system/openapi.json, generated from the routes.
 
-``make contract`` writes it; a policy test fails while it is out of date. The first line of a
+``make generate`` writes it; a policy test fails while it is out of date. The first line of a
 handler's docstring is the summary of its operation, the rest the description, and the handler's
 name is the operation id. Examples come from the models; examples of problems from the errors.
 """

@@ -1,6 +1,6 @@
 """The sample events of events/: JSON as AWS sends it, from what is specific to each.
 
-``make samples`` writes it from events/samples.yaml, and one event for each scheduled function. A
+``make generate`` writes it from events/samples.yaml, and one event for each scheduled function. A
 policy test fails while a file is out of date. ``tools.samples`` makes copies that a stack accepts.
 """
 

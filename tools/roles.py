@@ -2,7 +2,8 @@
 
 ``python -m tools roles`` prints them from the contract. *User* is a session with the role ``user``.
 *Staff* and *owner* are members of the shop that the route is about; a member of another shop is a
-user. The other roles are given by the verb ``set-role``, and work in the session of a passkey only.
+user. The other roles are given by the command ``set-role``, and work in the session of a passkey
+only.
 """
 
 import argparse

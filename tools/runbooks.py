@@ -1,6 +1,6 @@
 """The index of docs/runbooks, and docs/alarms.md: what to look at first, and what has an alarm.
 
-``make alarms`` writes them, from alarms.yaml and the alarms of deploy/data.yaml and canary.yaml.
+``make generate`` writes them, from alarms.yaml and the alarms of deploy/data.yaml and canary.yaml.
 """
 
 import json

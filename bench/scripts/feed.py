@@ -1,4 +1,4 @@
-"""Feeds: full inboxes of readers with as many stars as allowed, and full calls."""
+"""Feeds: full inboxes of readers with as many celebrities as allowed, and full calls."""
 
 import time
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from plaza import follows
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed import redis_store
 from plaza.feed.apply_follows import BACKFILL
 from plaza.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline
-from plaza.feed.redis_store import MAX_STARS_PER_CALL, MAX_TIMELINES_PER_CALL, Push
+from plaza.feed.redis_store import MAX_CELEBRITIES_PER_CALL, MAX_TIMELINES_PER_CALL, Push
 from plaza.infra.redis import redis
 from plaza.infra.redis.shards import shard_of
 
@@ -32,9 +32,9 @@ def _entries(first: int, count: int, apart_us: int = 1) -> list[FeedEntry]:
     ]
 
 
-def _put(timeline: Timeline, entries: list[FeedEntry], stars: int) -> None:
+def _put(timeline: Timeline, entries: list[FeedEntry], celebrities: int) -> None:
     """Write a timeline as a build leaves it."""
-    push = Push(timeline, entries, range(_FIRST, _FIRST + stars))
+    push = Push(timeline, entries, range(_FIRST, _FIRST + celebrities))
     members = redis_store._members(push)
     now_us = time.time_ns() // 1000
     key = redis_store.key(timeline)
@@ -81,7 +81,7 @@ def _fill_one_shard(harness: Harness) -> None:
 def _push_to_inboxes(run: int) -> None:
     first = run * MAX_TIMELINES_PER_CALL
     redis_store.push_to_inboxes(
-        _readers[first : first + MAX_TIMELINES_PER_CALL], _entries(FULL, 1)[0], star=True
+        _readers[first : first + MAX_TIMELINES_PER_CALL], _entries(FULL, 1)[0], celebrity=True
     )
 
 
@@ -91,9 +91,9 @@ def _backfill(run: int) -> None:
     redis_store.push_all([Push(_inbox(run), entries, floor_us=entries[0].created_us)])
 
 
-def _push_stars(run: int) -> None:
-    stars = range(2 * _FIRST, 2 * _FIRST + MAX_STARS_PER_CALL)
-    redis_store.push_all([Push(_inbox(run), [], stars)])
+def _push_celebrities(run: int) -> None:
+    celebrities = range(2 * _FIRST, 2 * _FIRST + MAX_CELEBRITIES_PER_CALL)
+    redis_store.push_all([Push(_inbox(run), [], celebrities)])
 
 
 def _fill_built(run: int) -> None:
@@ -103,22 +103,22 @@ def _fill_built(run: int) -> None:
 
 CASES = [
     Case(
-        "5,000 stars",
+        "5,000 celebrities",
         redis_store.READ_PAGE,
         _fill(1),
         lambda run: redis_store.read_pages([_inbox(run)], None, PAGE),
     ),
     Case(
-        "5,000 stars, all posts of one microsecond",
+        "5,000 celebrities, all posts of one microsecond",
         redis_store.READ_PAGE,
         _fill(0),
         lambda run: redis_store.read_pages(
-            [_inbox(run)], ListPosition(_BEGAN_US, _FIRST + FULL), PAGE
+            [_inbox(run)], ListCursor(_BEGAN_US, _FIRST + FULL), PAGE
         ),
     ),
     Case("20 inboxes that are cut", redis_store.PUSH, _fill_one_shard, _push_to_inboxes),
     Case("100 posts above all others", redis_store.PUSH, _fill(1), _backfill),
-    Case("500 stars", redis_store.PUSH, _fill(1), _push_stars),
+    Case("500 celebrities", redis_store.PUSH, _fill(1), _push_celebrities),
     Case(
         "a timeline",
         redis_store.BEGIN,

@@ -27,7 +27,7 @@ def _disc(count: int) -> Iterator[Point]:
         yield _point(CITY_M * math.sqrt(chance.random()), chance.uniform(0, 2 * math.pi))
 
 
-def _ring(count: int) -> Iterator[Point]:
+def _notify(count: int) -> Iterator[Point]:
     for i in range(count):
         yield _point(CITY_M, 2 * math.pi * i / count)
 
@@ -96,7 +96,7 @@ _AWAY = Place(CITY.x, CITY.y + (MAX_RADIUS_M - 1_000) / DEGREE_M)
 CASES = [
     Case("in a city", redis_store.SEARCH_NEAR, _fill(_disc), _search(CITY)),
     Case("49 km from a city", redis_store.SEARCH_NEAR, _fill(_disc), _search(_AWAY)),
-    Case("shops equally far", redis_store.SEARCH_NEAR, _fill(_ring), _search(CITY)),
+    Case("shops equally far", redis_store.SEARCH_NEAR, _fill(_notify), _search(CITY)),
     Case(
         "behind a cursor of 2 km",
         redis_store.SEARCH_NEAR,

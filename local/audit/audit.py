@@ -73,7 +73,11 @@ def render(audit_report: AuditReport) -> RenderableType:
         ("targets", f"{audit_report.targets:,}, {audit_report.hot:,} totals in Redis", True),
         ("vouchers", f"{audit_report.vouchers:,}, {audit_report.sold:,} units sold", True),
         ("check-ins", f"{audit_report.checkins:,}", True),
-        ("bells", "{:,}, {:,} groups with {:,} new".format(*audit_report.bells), True),
+        (
+            "unread counters",
+            "{:,}, {:,} groups with {:,} new".format(*audit_report.unread_counters),
+            True,
+        ),
         ("drift", f"{audit_report.drift:,}", not audit_report.drift),
         ("other differences", f"{audit_report.others:,}", not audit_report.others),
         ("events accepted", f"{audit_report.accepted:,}", True),

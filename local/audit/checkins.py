@@ -52,10 +52,10 @@ def read_days(cursor: Cursor) -> dict[int, set[date]]:
 
 
 def read_calendars(
-    client: redis.Redis, checkin_keys: CheckinKeys, find_reign: Callable[[str], str]
+    client: redis.Redis, checkin_keys: CheckinKeys, find_term: Callable[[str], str]
 ) -> dict[int, Calendar]:
-    """Read the calendars of the users of ``checkin_keys``, unless hydrated under another reign
-    than the reign of a key's node, which ``find_reign`` returns. One pipeline."""
+    """Read the calendars of the users of ``checkin_keys``, unless hydrated under another term
+    than the term of a key's node, which ``find_term`` returns. One pipeline."""
     pipe = client.pipeline(transaction=False)
     for user_id, months in checkin_keys.users.items():
         keys = CheckInKeys(user_id)
@@ -68,7 +68,7 @@ def read_calendars(
     for user_id, months in checkin_keys.users.items():
         head, pending = next(replies), next(replies)
         calendar = Calendar(pending=pending)
-        is_loaded = head.get("reign") == find_reign(CheckInKeys(user_id).head)
+        is_loaded = head.get("term") == find_term(CheckInKeys(user_id).head)
         if is_loaded and "last" in head:
             last = int(head["last"])
             calendar.streak = date.fromordinal(last) if last else None, int(head["streak"])

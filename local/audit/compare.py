@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from local.audit.bells import BellCount
 from local.audit.checkins import find_wrong_calendars
 from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
+from local.audit.unread import UnreadCount
 from local.audit.vouchers import find_oversold, find_wrong_sales
 from plaza.counters import USER_COUNTER, ShopCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
-from plaza.counters.redis_store import CLAIM_TTL_MS
+from plaza.counters.redis_store import HOLD_TTL_MS
 from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
@@ -49,7 +49,7 @@ class AuditReport:
     rows; ``others``: number of other differences. ``queued``, ``spilled`` and ``dead``: messages by
     queue. ``moving``: targets that changed during each read and were not compared. ``totals``: by
     kind of reaction; ``counters``: of comments and of users, by name. ``sold`` units and
-    ``checkins`` days are counted in MySQL, as are ``bells``.
+    ``checkins`` days are counted in MySQL, as are ``unread counters``.
     """
 
     targets: int
@@ -68,7 +68,7 @@ class AuditReport:
     vouchers: int = 0
     sold: int = 0
     checkins: int = 0
-    bells: BellCount = field(default_factory=BellCount)
+    unread_counters: UnreadCount = field(default_factory=UnreadCount)
     spilled: Mapping[str, int] = field(default_factory=dict)
     moving: int = 0
     accepted_differences: Sequence[str] = ()
@@ -112,7 +112,7 @@ class AuditReport:
             "vouchers": self.vouchers,
             "sold": self.sold,
             "checkins": self.checkins,
-            "bells": self.bells._asdict(),
+            "unread": self.unread_counters._asdict(),
             "differences": [str(difference) for difference in self.differences[:20]],
             "accepted_differences": self.accepted_differences[:20],
         }
@@ -131,7 +131,7 @@ def compare(
         *find_wrong_comments(record),
         *find_wrong_shops(record),
         *record.rolled_up_differences,
-        *record.bell_differences,
+        *record.unread_differences,
         *(Difference(*difference) for difference in find_oversold(record.vouchers)),
         *(Difference(*difference) for difference in find_reused_ids(record.orders, cache.orders)),
     ]
@@ -153,7 +153,7 @@ def compare(
         stranded = find_stranded_orders(record.orders, cache.orders, generations, is_quiet)
         others += [Difference(*difference) for difference in stranded]
     if is_quiet:
-        others += [*find_wrong_projections(record, cache), *find_claims(record, cache)]
+        others += [*find_wrong_projections(record, cache), *find_holds(record, cache)]
         others += [
             Difference(*difference)
             for difference in (
@@ -189,10 +189,10 @@ def compare(
         vouchers=len(record.vouchers),
         sold=sum(voucher.sold for voucher in record.vouchers.values()),
         checkins=sum(map(len, record.days.values())),
-        bells=record.bells,
+        unread_counters=record.unread_counters,
         spilled=record.spilled,
         moving=sum(hot.moving for hot in cache.hot.values()),
-        accepted_differences=list(find_accepted_claims(record, cache)) if is_quiet else [],
+        accepted_differences=list(find_accepted_holds(record, cache)) if is_quiet else [],
     )
 
 
@@ -458,23 +458,21 @@ def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Di
             yield _differs(f"comments of {target}", projected, str(total), version)
 
 
-def find_claims(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Yield claims that were not released although their follow is counted."""
-    for user_id, claims in sorted(cache.claims.items()):
-        counted = [name for name in claims if _has_follow(record, user_id, name)]
+def find_holds(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
+    """Yield holds that were not released although their follow is counted."""
+    for user_id, holds in sorted(cache.holds.items()):
+        counted = [name for name in holds if _has_follow(record, user_id, name)]
         if counted:
-            yield Difference(
-                f"claims of user {user_id}", f"not released: {_format_sample(counted)}"
-            )
+            yield Difference(f"holds of user {user_id}", f"not released: {_format_sample(counted)}")
 
 
-def find_accepted_claims(record: MysqlState, cache: RedisState) -> Iterator[str]:
-    """Yield claims whose follow was not stored, and until when they count (docs/limits.md)."""
-    for user_id, claims in sorted(cache.claims.items()):
-        for name, at_us in claims.items():
+def find_accepted_holds(record: MysqlState, cache: RedisState) -> Iterator[str]:
+    """Yield holds whose follow was not stored, and until when they count (docs/limits.md)."""
+    for user_id, holds in sorted(cache.holds.items()):
+        for name, at_us in holds.items():
             if not _has_follow(record, user_id, name):
-                until = datetime.fromtimestamp((at_us // 1000 + CLAIM_TTL_MS) // 1000, UTC)
-                yield f"claim of user {user_id}: {name}, until {until:%Y-%m-%dT%H:%M:%SZ}"
+                until = datetime.fromtimestamp((at_us // 1000 + HOLD_TTL_MS) // 1000, UTC)
+                yield f"hold of user {user_id}: {name}, until {until:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _has_follow(record: MysqlState, user_id: int, name: str) -> bool:

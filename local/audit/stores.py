@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import SSCursor
 
-from local.audit.bells import BellCount, count_bells, find_wrong_bells
 from local.audit.checkins import Calendar, CheckinKeys, read_calendars, read_days
 from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries, read_orders
+from local.audit.unread import UnreadCount, count_unread, find_wrong_unread
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
 from plaza.counters import ContentCounter, ShopCounter, UserCounter
@@ -37,7 +37,7 @@ _BATCH = 500
 _MAX_READS = 4  # of a target that changes while it is read
 _REPLIES_PER_TARGET = 8
 _REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|outbox|ahead)", re.ASCII)
-_COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
+_COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|holds|comments)", re.ASCII)
 _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):sale", re.ASCII)
 # Changes of counters by the commits after a version, by actor.
@@ -69,12 +69,12 @@ _LOGGED_TOTALS = """
     WHERE run = newest_run AND (db_version = newest OR lowest <> highest OR lowest <> expected)"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
-    <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
-_VOTES_DIFFER = """
-    SELECT 'votes', content_type, content_id, votes, COALESCE(like_total, 0)
+    <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'likes')"""
+_REVIEW_LIKES_DIFFER = """
+    SELECT 'review_likes', content_type, content_id, likes, COALESCE(like_total, 0)
     FROM content LEFT JOIN content_counter
     ON target_type = content_type AND target_id = content_id
-    WHERE content_type = 'review' AND votes <> COALESCE(like_total, 0)"""
+    WHERE content_type = 'review' AND likes <> COALESCE(like_total, 0)"""
 # post_hour has all likes of posts younger than 160 h, unless a like's version is before the post.
 _HOURS_DIFFER = """
     SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
@@ -112,9 +112,10 @@ class MysqlState:
     is in MySQL. ``authors``: of content, deleted or not; ``posts`` by author and ``comments`` by
     post: numbers of live content. ``reviews`` and ``shops``: numbers and scores of live reviews by
     shop, and the counters of both. ``log``: number of distinct events. ``rolled_up_differences``:
-    votes of reviews and hours of posts that are not their likes, checked only if the whole log is
+    likes of reviews and hours of posts that are not their likes, checked only if the whole log is
     rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
-    ``bells``: their sums; ``bell_differences``: bells that are not what their rows say.
+    ``unread counters``: their sums; ``unread_differences``: unread counters that are not what their
+    rows say.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -137,8 +138,8 @@ class MysqlState:
     vouchers: dict[int, VoucherRow] = field(default_factory=dict)
     orders: OrderRecord = field(default_factory=OrderRecord)
     days: dict[int, set[date]] = field(default_factory=dict)
-    bells: BellCount = field(default_factory=BellCount)
-    bell_differences: list[Difference] = field(default_factory=list)
+    unread_counters: UnreadCount = field(default_factory=UnreadCount)
+    unread_differences: list[Difference] = field(default_factory=list)
 
     def total(self, target: Target, column: str) -> int:
         """Return a total of a target, 0 without a counter."""
@@ -204,8 +205,8 @@ class TargetState:
         first, step = int(digest[:8], 16), int(digest[8:16], 16)
         return all(self._has_bit((first + i * step) % self.bits) for i in range(4))
 
-    def _has_bit(self, position: int) -> bool:
-        byte, bit = divmod(position, 8)
+    def _has_bit(self, offset: int) -> bool:
+        byte, bit = divmod(offset, 8)
         return byte < len(self.bloom) and bool(self.bloom[byte] >> (7 - bit) & 1)
 
 
@@ -221,7 +222,7 @@ class RedisState:
     """The state of Redis.
 
     ``outbox_index``: entries of all shards, <kind>:<target>. ``users``, and ``comments`` by post:
-    projections of counters. ``claims``: by user, target -> time in
+    projections of counters. ``holds``: by user, target -> time in
     microseconds. ``sales``: by voucher. ``calendars``: by user;
     ``checkin_outbox_index``: user ids.
     """
@@ -230,7 +231,7 @@ class RedisState:
     outbox_index: set[str] = field(default_factory=set)
     users: dict[int, CachedCounter] = field(default_factory=dict)
     comments: dict[int, CachedCounter] = field(default_factory=dict)
-    claims: dict[int, dict[str, int]] = field(default_factory=dict)
+    holds: dict[int, dict[str, int]] = field(default_factory=dict)
     sales: dict[int, SaleState] = field(default_factory=dict)
     orders: list[OrderEntry] = field(default_factory=list)
     calendars: dict[int, Calendar] = field(default_factory=dict)
@@ -254,7 +255,7 @@ class RedisKeys:
     outbox_index: set[str] = field(default_factory=set)
     users: dict[int, str] = field(default_factory=dict)
     comments: dict[int, str] = field(default_factory=dict)
-    claims: dict[int, str] = field(default_factory=dict)
+    holds: dict[int, str] = field(default_factory=dict)
     sales: set[int] = field(default_factory=set)
     orders: OrderKeys = field(default_factory=OrderKeys)
     checkins: CheckinKeys = field(default_factory=CheckinKeys)
@@ -269,7 +270,7 @@ class RedisKeys:
         elif match := _COUNTERS.fullmatch(key):
             keys = {
                 ("user", "counters"): self.users,
-                ("user", "claims"): self.claims,
+                ("user", "holds"): self.holds,
                 ("post", "comments"): self.comments,
             }
             keys.get((match[1], match[3]), {})[int(match[2])] = key
@@ -307,7 +308,7 @@ def read_mysql_state(
         for kind, target_type, target_id, actor_id, version, state in cursor:
             counted = kind, Target(target_type, target_id)
             (record.on if state else record.off).setdefault(counted, {})[actor_id] = version
-        cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+        cursor.execute("SELECT epoch FROM log_barrier WHERE id = 1")
         record.epoch = sum(epoch for (epoch,) in cursor) * VERSIONS_PER_EPOCH
         cursor.execute(
             f"SELECT target_type, target_id, {', '.join(_COUNTER)} FROM content_counter"  # noqa: S608
@@ -341,7 +342,7 @@ def read_mysql_state(
         cursor.execute("SELECT shop_id, reviews_total, score_total FROM shop_counter")
         record.shops = {shop_id: ShopCounter(*totals) for shop_id, *totals in cursor}
         cursor.execute(
-            f"{_VOTES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
+            f"{_REVIEW_LIKES_DIFFER} AND {_ROLLED_UP} UNION ALL {_HOURS_DIFFER} AND {_ROLLED_UP}"
         )
         for name, content_type, content_id, rolled_up, likes in cursor:
             of = f"{name} of {content_type}:{content_id}"
@@ -353,8 +354,8 @@ def read_mysql_state(
         record.vouchers = read_vouchers(cursor)
         record.orders = read_orders(cursor)
         record.days = read_days(cursor)
-        record.bells = count_bells(cursor)
-        record.bell_differences = [Difference(*wrong) for wrong in find_wrong_bells(cursor)]
+        record.unread_counters = count_unread(cursor)
+        record.unread_differences = [Difference(*wrong) for wrong in find_wrong_unread(cursor)]
         cursor.execute("ROLLBACK")
     return record
 
@@ -388,8 +389,7 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
 
 def _find_wrong_log_totals(record: MysqlState, commits: Iterable[Any]) -> Iterator[Difference]:
     """Yield commits whose totals in the log differ, do not follow from the commit before, or are
-    not the counter at its version, unless the counter was corrected since. Rows of a version of
-    Plaza before have no total."""
+    not the counter at its version, unless the counter was corrected since."""
     for kind, target_type, target_id, db_version, newest, lowest, highest, expected in commits:
         target = Target(target_type, target_id)
         if kind not in KINDS or newest != record.version(kind, target):
@@ -402,7 +402,7 @@ def _find_wrong_log_totals(record: MysqlState, commits: Iterable[Any]) -> Iterat
         of = f"total in the log of {kind} {target} @{db_version}"
         if lowest != highest:
             yield Difference(of, f"{lowest} and {highest}")
-        elif None not in (lowest, right) and lowest != right:
+        elif right is not None and lowest != right:
             yield Difference(of, f"log {lowest}, not {right}")
 
 
@@ -417,25 +417,25 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
         for key in client.scan_iter(count=1000):
             redis_keys.add_key(key)
         outbox_index = _read_members(client, redis_keys.outbox_index)
-        claims = _read_scores(client, redis_keys.claims.values())
+        holds = _read_scores(client, redis_keys.holds.values())
         checkin_outbox_index = _read_members(client, redis_keys.checkins.outbox_index)
         orders = read_entries(client, redis_keys.orders)
-        reigns = _read_reigns(client)
+        terms = _read_terms(client)
 
-        def find_reign(key: str) -> str:
-            return reigns[_node_of(client, key)]
+        def find_term(key: str) -> str:
+            return terms[_node_of(client, key)]
 
         return RedisState(
-            hot=_read_hot(client, redis_keys.reactions, find_reign),
+            hot=_read_hot(client, redis_keys.reactions, find_term),
             outbox_index={member for members in outbox_index.values() for member in members},
             users=_read_projections(client, redis_keys.users),
             comments=_read_projections(client, redis_keys.comments),
-            claims={
-                user_id: claims[key] for user_id, key in redis_keys.claims.items() if key in claims
+            holds={
+                user_id: holds[key] for user_id, key in redis_keys.holds.items() if key in holds
             },
             orders=orders,
             sales=read_sales(client, sorted(redis_keys.sales), orders),
-            calendars=read_calendars(client, redis_keys.checkins, find_reign),
+            calendars=read_calendars(client, redis_keys.checkins, find_term),
             checkin_outbox_index={
                 user for users in checkin_outbox_index.values() for user in users
             },
@@ -443,7 +443,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
 
 
 def _read_hot(
-    client: Any, reactions: set[TargetKind], find_reign: Callable[[str], str]
+    client: Any, reactions: set[TargetKind], find_term: Callable[[str], str]
 ) -> dict[TargetKind, TargetState]:
     """Read each target at one instant: its meta is read first and last until both are equal."""
     hot = {}
@@ -458,9 +458,9 @@ def _read_hot(
                 before, *rest = (next(replies) for _ in range(_REPLIES_PER_TARGET))
                 if before != rest.pop():
                     moving[counted] = keys
-                reign = find_reign(keys.meta)
+                term = find_term(keys.meta)
                 if before or rest[0] or rest[3]:
-                    hot[counted] = _read_target(before, rest, reign, counted in moving)
+                    hot[counted] = _read_target(before, rest, term, counted in moving)
                 else:
                     hot.pop(counted, None)
             todo = moving
@@ -480,7 +480,7 @@ def _queue_target_reads(pipe: Any, keys: TargetKeys) -> None:
     pipe.hgetall(keys.meta)
 
 
-def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool) -> TargetState:
+def _read_target(meta: dict[str, str], rest: list[Any], term: str, moving: bool) -> TargetState:
     outbox, recent, bloom, ahead, ahead_ttl_s, due = rest
     hot = TargetState(
         outbox={int(actor): _read_entry(entry) for actor, entry in outbox.items()},
@@ -491,7 +491,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool
         indexed_us=None if due is None else int(due),
         moving=moving,
     )
-    if meta.get("reign") != reign:
+    if meta.get("term") != term:
         return hot
     try:
         meta = unpack_meta(meta)
@@ -527,8 +527,8 @@ def unpack_meta(meta: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _read_reigns(client: Any) -> dict[str, str]:
-    """Return node name -> reign; the name of a single Redis is ''."""
+def _read_terms(client: Any) -> dict[str, str]:
+    """Return node name -> term; the name of a single Redis is ''."""
     if not hasattr(client, "get_primaries"):
         return {"": str(client.info("replication")["master_replid"])}
     return {

@@ -115,12 +115,12 @@ def make_follows(
     """Return distinct follows, the same for the same ``seed``; some users have many followers."""
     chance = random.Random(seed)
     user_ids = list(range(first_id, first_id + people))
-    stars = user_ids[:]
-    chance.shuffle(stars)
+    celebrities = user_ids[:]
+    chance.shuffle(celebrities)
     popularity = _zipf(people)
     made: dict[Follow, None] = {}
     while len(made) < follows:
-        (followee_id,) = chance.choices(stars, cum_weights=popularity)
+        (followee_id,) = chance.choices(celebrities, cum_weights=popularity)
         follower_id = chance.choice(user_ids)
         if follower_id != followee_id:
             made[Follow(follower_id, followee_id)] = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cli.files import FileFormat, parse_whole_number
-from local.load import bells
+from local.load import unread
 from local.load.api_reader import ApiReader
 from local.load.requests import Reaction, Request, duplicate, set_reaction
 from local.load.scenario import (
@@ -127,7 +127,7 @@ class Follows(Scenario):
             await fetch_common_follows(api, pairs),
             await fetch_viewer_states(api, checked),
         )
-        rung = await bells.fetch_bells(api, listed)
+        notified = await unread.fetch_unread(api, listed)
         of_users = Counter(follow.followee_id for follow in after)
         some = sum(bool(ids) for ids in reported.common_follows.values())
         return Comparison(
@@ -135,8 +135,8 @@ class Follows(Scenario):
             sum_up(after, rows, reported),
             [
                 *find_differences(after, rows, reported),
-                *bells.find_wrong_bells(
-                    rung, lambda of, user: of_users[user] if of[0] == "follow" else None
+                *unread.find_wrong_unread(
+                    notified, lambda of, user: of_users[user] if of[0] == "follow" else None
                 ),
             ],
             [
@@ -144,7 +144,7 @@ class Follows(Scenario):
                 f"all followers and following of the {len(listed)} most followed",
                 f"the viewer states of {len(checked)} pairs of a user and one of these",
                 f"common follows of {len(pairs)} pairs, {some} of which have some",
-                bells.describe(rung),
+                unread.describe(notified),
             ],
         )
 

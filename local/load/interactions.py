@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pymysql.cursors import Cursor
 
 from cli.files import FileFormat, parse_whole_number
-from local.load import bells, pictures, rankings
+from local.load import pictures, rankings, unread
 from local.load.api_reader import ApiReader
 from local.load.requests import KINDS, Expectation, Reaction, Request, duplicate, set_reaction, view
 from local.load.scenario import (
@@ -155,7 +155,7 @@ class Interactions(Scenario):
         listing = [user_id for user_id in active if user_id in playing]
         own = {kind: await fetch_own_lists(api, listing, kind) for kind in POST_KINDS}
         authors = {int((await api.fetch(f"/posts/{id_}"))["author"]["id"]) for id_ in largest}
-        rung = await bells.fetch_bells(api, sorted(authors & playing))
+        notified = await unread.fetch_unread(api, sorted(authors & playing))
         misplaced, ranked = await rankings.find_differences(stack, api)
         totals = {
             kind: add_up(reported[kind], *(_count(state, kind) for state in (after, rows)))
@@ -169,23 +169,23 @@ class Interactions(Scenario):
                 *find_wrong_orders(likers, latest),
                 *compare_states(after, states),
                 *find_wrong_own_lists(after, own, items),
-                *bells.find_wrong_bells(rung, _count_of_others(after, items)),
+                *unread.find_wrong_unread(notified, _count_of_others(after, items)),
                 *misplaced,
             ],
             [
                 f"all likers of the {len(likers)} most liked posts, in both orders",
                 f"the viewer states of {len(viewers)} of these likers on each",
                 f"all likes and collects of the {len(listing)} users with the most reactions",
-                bells.describe(rung),
+                unread.describe(notified),
                 ranked,
             ],
         )
 
 
-def _count_of_others(after: Set[Reaction], items: Set[int]) -> bells.Total:
+def _count_of_others(after: Set[Reaction], items: Set[int]) -> unread.Total:
     likes = _count(after, "like")
 
-    def count(subject: bells.Subject, author_id: int) -> int | None:
+    def count(subject: unread.Subject, author_id: int) -> int | None:
         *kind, post_id = subject
         if kind != ["like", "post"] or post_id not in items:
             return None

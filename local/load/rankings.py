@@ -83,7 +83,7 @@ def _refresh_rankings(stack: Stack) -> None:
     """Invoke the schedules that update rankings."""
     before, reached = -1, 0
     while before < reached:  # a run stops after a minute; the next one resumes
-        before, reached = reached, stack.invoke("RollUpVotes", {})["rolled_up_to"]
+        before, reached = reached, stack.invoke("RollUpLikes", {})["rolled_up_to"]
     stack.invoke("RefreshRankings", {})
 
 

@@ -39,14 +39,12 @@ from local.load.crowd import Answer, Client, Pace, send_once
 from local.load.failover import stop_master
 from local.load.interactions import create_posts
 from local.load.requests import Call
-from local.load.version_before import run_version
 from local.stack import deployment
 from local.stack.cluster import Cluster
 from local.stack.servers import connect_mysql, connect_redis
 from local.stack.sms import read_code
 from local.stack.stack import Stack, use_stack
 from local.stack.tokens import open_sessions
-from plaza.infra.runtime.switch_state import MAX_AGE_S
 
 OPERATOR = 9_600_000
 FIRST_WRITER = 9_600_001
@@ -227,34 +225,24 @@ class ScreensReport:
 
 
 class Event(NamedTuple):
-    """``play``: what happens, in so many seconds; ``end``: when the queues are empty afterwards.
-    ``loses``: Redis may lose data."""
+    """``play``: what happens, in so many seconds. ``loses``: Redis may lose data."""
 
     play: Callable[[float], None]
     loses: bool = False
-    end: Callable[[], None] = lambda: None
-
-
-@dataclass(slots=True)
-class Apis:
-    """The APIs that get polls and likes now; of several, a like gets one at random."""
-
-    polled: Client
-    liked: Sequence[Client]
 
 
 class Screens:
     """All screens, and the edge that they share: one request at a time for a page, whose answer is
     fresh for its ``s-maxage``."""
 
-    def __init__(self, posts: Sequence[int], count: int, poll_s: float, apis: Apis) -> None:
+    def __init__(self, posts: Sequence[int], count: int, poll_s: float, client: Client) -> None:
         self.screens = [Screen(number % PAGES) for number in range(count)]
         self.phase = Phase("")
         self._paths = [
             "/totals?of=" + ",".join(f"post:{posts[(page + n) % len(posts)]}" for n in range(5))
             for page in range(PAGES)
         ]
-        self._apis = apis
+        self._client = client
         self._due = [(time.monotonic() + random.random() * poll_s, n) for n in range(count)]
         heapq.heapify(self._due)
         self._fresh: dict[int, tuple[float, Reading]] = {}
@@ -281,7 +269,7 @@ class Screens:
                 await asyncio.sleep(_TICK_S)
 
     async def _ask(self, page: int) -> None:
-        reading = read_answer(await self._apis.polled.send(Call("GET", self._paths[page])))
+        reading = read_answer(await self._client.send(Call("GET", self._paths[page])))
         self.phase.answers[reading.status] += 1
         for post, known in (reading.totals or {}).items():
             if known.at is not None:
@@ -311,7 +299,7 @@ def main(args: argparse.Namespace) -> int:
     require_positive(args, "screens", "seconds", "poll_s")
     out = progress_console(args)
     with open_stack(args.dir) as stack:
-        report = play(stack, args.screens, args.seconds, args.poll_s, args.before, out=out)
+        report = play(stack, args.screens, args.seconds, args.poll_s, out=out)
     return print_report(args, report, show)
 
 
@@ -341,15 +329,11 @@ def play(
     screens: int,
     seconds: float,
     poll_s: int,
-    before: str | None = None,
     *,
     out: Console = console,
 ) -> ScreensReport:
-    """Play each event for an equal part of ``seconds``; with ``before``, the commit of a version
-    without tokens, also a deploy of it. Raises CommandError.
-
-    Switches order tokens on, and sets the interval of clients; both are as before afterwards.
-    """
+    """Play each event for an equal part of ``seconds``. Sets the interval of clients, which is as
+    before afterwards. Raises CommandError."""
     report = ScreensReport(screens, poll_s)
     writers = range(FIRST_WRITER, FIRST_WRITER + WRITERS)
     [token] = open_sessions(stack, [OPERATOR], "admin")
@@ -357,14 +341,11 @@ def play(
     posts = [FIRST_POST + n for n in range(PAGES)]
     with use_stack(stack):
         create_posts(posts, [OPERATOR])
-    with contextlib.ExitStack() as ends:
-        url = ""
-        if before is not None:
-            out.print(f"version {before} ...", style="dim")
-            url = ends.enter_context(run_version(stack, before))
-        ends.enter_context(switched(stack.base_url, token, live=True, live_poll_s=poll_s))
-        ends.enter_context(shorten_visibility_timeout(stack, *stack.queues))
-        asyncio.run(_play(stack, report, posts, tokens, seconds, (url, token), out))
+    with (
+        switched(stack.base_url, token, live_poll_s=poll_s),
+        shorten_visibility_timeout(stack, *stack.queues),
+    ):
+        asyncio.run(_play(stack, report, posts, tokens, seconds, out))
     report.problems += report.find_problems()
     return report
 
@@ -401,24 +382,18 @@ async def _play(
     posts: Sequence[int],
     tokens: Mapping[int, str],
     seconds: float,
-    before: tuple[str, str],
     out: Console,
 ) -> None:
-    url, operator = before
     pairs = [(user, post) for user in tokens for post in posts]
     random.shuffle(pairs)
     likes = iter(pairs)
     async with (
-        Client(stack.base_url, tokens, _REQUESTS_AT_ONCE, max_attempts=1) as new,
-        Client(url, tokens, _REQUESTS_AT_ONCE, max_attempts=1) as old,
+        Client(stack.base_url, tokens, _REQUESTS_AT_ONCE, max_attempts=1) as client,
         asyncio.TaskGroup() as tasks,
     ):
-        apis = Apis(new, [new])
         events = events_of(stack)
-        if url:
-            events["deploy of the version before"] = deploy(apis, new, old, operator)
         length_s = seconds / len(events)
-        screens = Screens(posts, report.screens, report.poll_s, apis)
+        screens = Screens(posts, report.screens, report.poll_s, client)
         polling = tasks.create_task(screens.poll())
         for name, event in events.items():
             out.print(f"{name} ...", style="dim")
@@ -426,31 +401,30 @@ async def _play(
             report.phases.append(phase)
             began_s = time.monotonic()
             over = asyncio.Event()
-            writing = tasks.create_task(_write(apis, likes, phase, over))
+            writing = tasks.create_task(_write(client, likes, phase, over))
             await asyncio.to_thread(event.play, length_s)
             if name == CALM:
-                report.signed_in = await _sign_in(stack, new)
+                report.signed_in = await _sign_in(stack, client)
             await asyncio.sleep(began_s + length_s - time.monotonic())
             phase.end(time.monotonic() - began_s)
             over.set()
             await writing
             if not await asyncio.to_thread(wait_until_quiet, stack, _QUIET_S):
                 raise CommandError(f"{name}: the queues are not empty after {_QUIET_S:g} s")
-            await asyncio.to_thread(event.end)
             phase.settled_s = await _settle(stack, screens, report.deadline_s)
         report.resting_per_s = await _rest(screens, report.poll_s)
         polling.cancel()
 
 
 async def _write(
-    apis: Apis, likes: Iterator[tuple[int, int]], phase: Phase, over: asyncio.Event
+    client: Client, likes: Iterator[tuple[int, int]], phase: Phase, over: asyncio.Event
 ) -> None:
     """Like at an even pace until it is ``over``; return when all likes are answered."""
     pace = Pace(LIKES_PER_S)
 
     async def like(user: int, post: int) -> None:
         call = Call("PUT", f"/posts/{post}/likes/me")
-        answer = await random.choice(apis.liked).send(call, user)
+        answer = await client.send(call, user)
         phase.likes[answer.status] += 1
         phase.latencies_s.append(answer.took_s)
 
@@ -529,25 +503,6 @@ def events_of(stack: Stack) -> dict[str, Event]:
         "FLUSHALL": Event(flush, loses=True),
         "MySQL away": Event(stop_mysql),
     }
-
-
-def deploy(apis: Apis, new: Client, old: Client, operator: str) -> Event:
-    """Return the roll-back to the version before and the deploy of this one, as
-    docs/live-numbers.md says: tokens are off from before the first until after the second."""
-
-    def play(seconds: float) -> None:
-        switch(new.base_url, operator, {"live": False})
-        time.sleep(MAX_AGE_S)
-        apis.liked = [new, old]
-        time.sleep(seconds / 4)
-        apis.polled, apis.liked = old, [old]
-        time.sleep(seconds / 4)
-        apis.polled, apis.liked = new, [new]
-
-    def end() -> None:
-        switch(new.base_url, operator, {"live": True})
-
-    return Event(play, end=end)
 
 
 def show(report: ScreensReport, out: Console) -> None:

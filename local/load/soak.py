@@ -380,7 +380,7 @@ def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:
 
 def family_of(key: str) -> str:
     """Return the kind of a key: its name without shards, ids and digests."""
-    name = re.sub(r"\{\d+\}:?", "", key)
+    name = re.sub(r"(?:auth)?\{\d+\}:?", "", key)
     return re.sub(r"[0-9a-f]{16,}|\d+", "#", name)
 
 

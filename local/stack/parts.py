@@ -12,8 +12,8 @@ from http.client import HTTPConnection, HTTPException
 from typing import Any
 from urllib.parse import urlsplit
 
+from cli.operator_commands import run_operator_command
 from cli.paths import CommandError
-from cli.verbs import run_verb
 from local.stack.logs import find_function
 from local.stack.stack import Stack
 
@@ -63,9 +63,9 @@ def invoke(args: argparse.Namespace) -> int:
 
 
 def operate(args: argparse.Namespace) -> int:
-    """Run a verb by the local Lambda service. Raises CommandError."""
+    """Run a command by the local Lambda service. Raises CommandError."""
     stack = Stack.load(args.dir, require_all=False)
-    return run_verb(
+    return run_operator_command(
         lambda event: stack.invoke("Operate", dict(event)), f"local:{getpass.getuser()}", args
     )
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import psutil
 
 from cli.paths import DIRECTORY, TEMPLATE, CommandError
-from local.stack import aws, deployment, kept, packages, servers
+from local.stack import aws, baseline, deployment, kept, packages, servers
 from local.stack.deployment import Deployed
 from local.stack.kept import Kept
 from local.stack.ports import claim_port, free_port
@@ -403,8 +403,8 @@ class Stack:
             self.lambda_url = f"http://127.0.0.1:{lambda_port}"
             self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
+            baseline.require_new_redis(self.redis_url, cluster=self.redis_cluster)
             self.invoke("Migrate", {})
-            self._switch_on()
         if self._has_data:
             with step("Queues and archive"):
                 bucket = self.deployed.environment["PLAZA_ARCHIVE_BUCKET"]
@@ -422,19 +422,6 @@ class Stack:
             kept.forget_messages(self.directory)
         state = {name: getattr(self, name) for name in STATE}
         kept.write_private(self.directory / "stack.json", state)
-
-    def _switch_on(self) -> None:
-        """Let what is new ring, and totals have tokens: a stack of one machine has no functions of
-        an older version. What an operator changed since stays."""
-        with servers.connect_mysql(self.mysql_url) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                "INSERT IGNORE INTO switch_change"
-                " (version, document, reason, changed_by, changed_at)"
-                " SELECT 1, %s, 'A new stack has one version.', 0, UTC_TIMESTAMP(6) FROM DUAL"
-                " WHERE NOT EXISTS (SELECT 1 FROM switch_change)",
-                (json.dumps({"bell_on": True, "live": True}),),
-            )
-            connection.commit()
 
     def _find_kept(self, *, keep: bool) -> None:
         """Find out what the run before left. Raises CommandError unless this run can use it."""

@@ -127,8 +127,8 @@ def play_pairs(names: Sequence[str]) -> int:
     return 1 if any(result.problems for result in results) else 0
 
 
-# A follow that fails while Redis is unavailable leaves its claim, for an hour (docs/limits.md).
-CLAIMS = "claims of user"
+# A follow that fails while Redis is unavailable leaves its hold, for an hour (docs/limits.md).
+HOLDS = "holds of user"
 
 
 def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[PairResult]:
@@ -158,7 +158,7 @@ def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[Pair
         if isinstance(operation, Orders):
             problems += operation.click_again()
     quiet_s = wait_until_quiet(harness, operations, time.monotonic(), problems)
-    problems += workload.errors + find_audit_problems(harness, ignored=CLAIMS)
+    problems += workload.errors + find_audit_problems(harness, ignored=HOLDS)
     count_lost_promises(results, operations, harness.rows)
     for problem in problems:
         results[-1].problems.append(f"after all of {first}: {problem}")

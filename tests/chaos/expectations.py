@@ -58,7 +58,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
         "202, 503 unavailable",
         "201, 401 code-refused, 202 without a code",
     ),
-    # readers wait until Preheat has ended; else as emptied
+    # readers wait until WarmUp has ended; else as emptied
     HELD: (
         "200, 202 inexact",
         "200, 200 inexact, !503 switched-off",
@@ -136,7 +136,7 @@ EXPECTED_OF_SWAPS: Mapping[str, Mapping[str, Expected]] = {
 NOT_TESTED: Mapping[str, str] = {
     "mysql held": "readers are held for a Redis that has little",
     "sqs held": "as MySQL held",
-    "redis+mysql held": "Preheat waits until both are back, and readers with it",
+    "redis+mysql held": "WarmUp waits until both are back, and readers with it",
     "mysql emptied": "it is the system of record; a backup is restored",
     "redis+mysql emptied": "as MySQL emptied",
     "redis+mysql failing-over": "two failovers at once are both of them down",

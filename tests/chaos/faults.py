@@ -71,10 +71,10 @@ class Operator:
         body = {"level": level, "version": version, "reason": "Redis is empty."}
         self._ask(Call("PUT", "/ops/switches/level", body))
 
-    def starts_preheat(self) -> bool:
-        """Run the sweeper; return whether it started Preheat."""
+    def starts_warm_up(self) -> bool:
+        """Run the sweeper; return whether it started WarmUp."""
         with contextlib.suppress(CommandError):
-            return bool(self._stack.invoke("SweepOutbox", {})["preheats_started"])
+            return bool(self._stack.invoke("SweepOutbox", {})["warm_ups_started"])
         return False
 
     def _ask(self, call: Call) -> Mapping[str, Any]:
@@ -239,7 +239,7 @@ class Faults:
         )
 
     def _redis_held(self) -> Fault:
-        """Lead the name to an empty Redis while readers are held, and let Preheat end that."""
+        """Lead the name to an empty Redis while readers are held, and let WarmUp end that."""
         old = self._stack.redis
         assert isinstance(old, Server)
         new = servers.prepare_redis(self._stack.directory / f"redis-{next(_REPLICAS)}")
@@ -253,18 +253,18 @@ class Faults:
                 self._proxy.set("redis", "refuse")
                 self._proxy.set("redis", "pass", target=new.port)
 
-        def is_preheated() -> bool:  # the schedule of the stack may have swept first
-            return operator.starts_preheat() or operator.read_level() == "normal"
+        def is_warm() -> bool:  # the schedule of the stack may have swept first
+            return operator.starts_warm_up() or operator.read_level() == "normal"
 
         def sweep() -> None:
-            assert wait_until(is_preheated, 30), "no run of Preheat was started"
+            assert wait_until(is_warm, 30), "no run of WarmUp was started"
 
         def end() -> None:
             assert wait_until(lambda: operator.read_level() == "normal", 60), "readers are held"
 
         return Fault(
             "readers are held (level `warming`); 4 s later the name leads to a new, empty Redis and"
-            " every connection is cut; SweepOutbox starts Preheat, which lets readers go on",
+            " every connection is cut; SweepOutbox starts WarmUp, which lets readers go on",
             [Step(lambda: operator.set_level("warming"), 4), Step(fail_over, 2), Step(sweep, 2)],
             end,
         )

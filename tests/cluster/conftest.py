@@ -143,7 +143,9 @@ def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], AuditRep
         for _ in range(20):
             plaza.queues.drain()
             plaza.let_sweeps_be_due()
-            if sweep.sweep_outbox(grace_us=0) == 0 and not any(plaza.queues.messages.values()):
+            if sweep.sweep_outbox(resend_after_us=0) == 0 and not any(
+                plaza.queues.messages.values()
+            ):
                 break
         return compare(read_mysql_state(mysql_url), read_redis_state(nodes.url, cluster=True), {})
 

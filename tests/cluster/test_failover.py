@@ -187,7 +187,7 @@ def test_target_is_reloaded_after_a_saved_commit_was_not_replicated(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     """The commit is on no queue and in no outbox, and the new master never received it. Its copy of
-    the target was loaded in another reign."""
+    the target was loaded in another term."""
     assert quiet().clean
     assert [failover_recovery.acknowledge_after_failover() for _ in range(2)] == [0, 0]
     post = POSTS[0]

@@ -51,7 +51,7 @@ def count_calls(node: Server, name: str) -> int:
     return int(info["calls"]) if info else 0
 
 
-def test_replicas_answer_reads_of_all_slots_and_masters_only_beats(nodes: Cluster) -> None:
+def test_replicas_answer_reads_of_all_slots_and_masters_only_heartbeats(nodes: Cluster) -> None:
     redis.pipeline([("SET", key, "1") for key in KEYS])
     read_from_replicas(["1"] * len(KEYS))
     masters = nodes.masters()

@@ -65,7 +65,7 @@ def test_closed_days_are_archived_and_still_recounted(
     wait_until("they are saved", lambda: in_log(rows, post_id) == 7, TIMEOUT_S)
     send(post_id, FIRST + 10, 1, 0)
     wait_until("it is saved", lambda: in_log(rows, post_id) == 8, TIMEOUT_S)
-    stack.invoke("RollUpVotes", {})
+    stack.invoke("RollUpLikes", {})
     for _ in range(2):  # rows since the last two checks of Redis stay in MySQL; a minute passes
         rows("UPDATE redis_epoch SET checked_at = checked_at - INTERVAL 1 MINUTE")
         stack.invoke("SweepOutbox", {})

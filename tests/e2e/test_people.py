@@ -69,18 +69,20 @@ def test_concurrent_followers_are_counted_once_each(
     anonymous: Client,
     totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    [(star_id, _)], fans = make_users(1), make_users(12)
-    path = f"/users/{star_id}/followers/me"
+    [(celebrity_id, _)], fans = make_users(1), make_users(12)
+    path = f"/users/{celebrity_id}/followers/me"
     with ThreadPoolExecutor(6) as crowd:
         replies = list(crowd.map(lambda fan: fan[1]("PUT", path), fans * 3))
     assert {reply.status for reply in replies} == {200}
     assert sum(reply.json["changed"] for reply in replies) == 12
-    wait_until("all are counted", lambda: totals(star_id) == ((12, 0), (12, 0)))
+    wait_until("all are counted", lambda: totals(celebrity_id) == ((12, 0), (12, 0)))
     expected = sorted(fan_id for fan_id, _ in fans)
     wait_until(  # a list shows what was acknowledged, which follows the commit
         "all are listed",
         lambda: (
-            sorted(map(int, listed(anonymous.plaza.users.list_followers(str(star_id), limit=2))))
+            sorted(
+                map(int, listed(anonymous.plaza.users.list_followers(str(celebrity_id), limit=2)))
+            )
             == expected
         ),
     )
@@ -141,9 +143,9 @@ def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
     )
     rows(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, total, db_version,"
         " create_date)"
-        " SELECT target_type, target_id, kind, actor_id, version, 1, 1, 1, '1970-01-01'"
+        " SELECT target_type, target_id, kind, actor_id, version, 1, 1, 1, 1, '1970-01-01'"
         " FROM reaction WHERE actor_id = %s",
         actor_id,
     )
@@ -181,7 +183,7 @@ def test_a_user_at_the_follow_limit_can_follow_again_after_an_unfollow(
     def follow_cy() -> bool:
         return ada("PUT", f"/users/{cy_id}/followers/me").status == 200
 
-    wait_until("the unfollow has released its claim", follow_cy)
+    wait_until("the unfollow has released its hold", follow_cy)
     wait_until("it is stored", lambda: totals(ada_id) == ((0, 5000), (0, 5000)))
 
 

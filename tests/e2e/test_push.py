@@ -62,7 +62,7 @@ def test_likes_of_half_a_minute_reach_a_browser_as_one_push(
     wait_until("it is pushed", lambda: len(phone.requests) > 0, 90)
     [push] = phone.read()
     assert (push["kind"], push["fresh"], push["subject"]["text"]) == ("like", 2, "The thick ones")
-    assert push["unread"] == author("GET", "/users/me/bell").json["unread"]
+    assert push["unread"] == author("GET", "/users/me/notifications/unread").json["unread"]
     assert author("DELETE", f"/push-subscriptions/{subscription.json['id']}").status == 204
 
 

@@ -92,7 +92,7 @@ def test_the_best_reviews_of_a_shop_are_recommended(
     counts = list(zip(reviews, (1, 3, 0, 2, 1), strict=True))
     like(user, "reviews", counts)
     wait_until("the likes are saved", lambda: saved(rows, "review", counts), TIMEOUT_S)
-    assert stack.invoke("RollUpVotes", {})["rolled_up_to"] > 0
+    assert stack.invoke("RollUpLikes", {})["rolled_up_to"] > 0
     stack.invoke("RefreshRecommendations", {})
     expected = [reviews[n] for n in (1, 3, 4, 0, 2)]
 
@@ -161,7 +161,7 @@ def test_rankings_equal_those_computed_in_mysql(
 
     def read_right(window: str) -> list[tuple[int, int]] | None:
         """Return the ranking if it is right; another process may still serve an older one."""
-        stack.invoke("RollUpVotes", {})
+        stack.invoke("RollUpLikes", {})
         stack.invoke("RefreshRankings", {})
         return entries if (entries := shown(window)) == expected(window) else None
 

@@ -158,10 +158,10 @@ def with_a_server_key(world: World) -> Iterator[Variables]:
 
 @contextmanager
 def with_a_webhook(world: World) -> Iterator[Variables]:
-    """A webhook that gets no events, and a position of some minutes ago."""
+    """A webhook that gets no events, and an offset of some minutes ago."""
     at = datetime.now(UTC) - timedelta(minutes=5)
     world.execute(
-        "INSERT IGNORE INTO event_position (minute, epoch, reaction_seq, event_seq)"
+        "INSERT IGNORE INTO event_offset (minute, epoch, reaction_seq, event_seq)"
         f" SELECT {int(at.timestamp()) // 60 - 5}, epoch, 0, 0 FROM event_head"
     )
     command = "webhooks make http://127.0.0.1:9/hook --type order.none"
@@ -222,12 +222,12 @@ def with_a_reader_of_the_log(world: World) -> Any:
 
 
 def with_a_held_gate(world: World) -> Any:
-    return hanging(world, "SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE")
+    return hanging(world, "SELECT epoch FROM log_barrier WHERE id = 1 LOCK IN SHARE MODE")
 
 
 @contextmanager
 def with_a_slow_statement(world: World) -> Iterator[Variables]:
-    """A program reads a table for ever, until the verb ends it."""
+    """A program reads a table for ever, until the command ends it."""
     statement = "SELECT SLEEP(60), nickname FROM user"
     program = f'mysql "$MYSQL_DATABASE" -e "{statement}"'
     script = "\n".join([*describe_environment(world.stack), program])
@@ -241,8 +241,8 @@ def with_a_slow_statement(world: World) -> Iterator[Variables]:
 
 @contextmanager
 def without_the_log(world: World) -> Iterator[Variables]:
-    """MySQL has no binlog at the position any more."""
-    world.execute("UPDATE binlog_position SET log_file = 'binlog.000000'")
+    """MySQL has no binlog at the offset any more."""
+    world.execute("UPDATE binlog_offset SET log_file = 'binlog.000000'")
     yield {}
 
 
@@ -353,7 +353,7 @@ def readers_are_served(world: World, outputs: dict[str, str]) -> None:
         level = world.operator("GET", "/ops/switches").json["level"]
         return bool(level == "normal")
 
-    wait_until("Preheat has ended", is_over)
+    wait_until("WarmUp has ended", is_over)
     path = f"/posts/{DEMO_POST}"
     wait_until("readers are served", lambda: world.user(USER)("GET", path).status == 200)
 
@@ -389,7 +389,7 @@ CASES = {
     "orders-late": Case(without_mysql),
     "orders-undecided": Case(with_a_dead_order, (AUDIT, "logs --request")),
     "outbox": Case(without_mysql),
-    "preheat": Case(with_held_readers, (QUEUES,), readers_are_served),
+    "warm-up": Case(with_held_readers, (QUEUES,), readers_are_served),
     "pushes": Case(nothing),
     "queue-behind": Case(without_mysql, (STATUS,)),
     "reaction-log": Case(with_a_reader_of_the_log),
@@ -482,7 +482,7 @@ def test_the_environment_leads_to_the_stores(world: World, tmp_path: Path) -> No
 
 def test_a_wrong_command_says_what_is_wrong(world: World, tmp_path: Path) -> None:
     for command, text in {
-        "local operate no-such-verb": "there is no such verb",
+        "local operate no-such-command": "there is no such command",
         "local operate set-role user_id": "is not name=value",
         "local operate set-role user_id=1x role=admin": "it is no id",
         "local invoke Nothing": "no single part is called Nothing",

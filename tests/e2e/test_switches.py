@@ -20,8 +20,10 @@ ADMIN, ADA = 5_400_001, 5_400_002
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones."}
 NORMAL = {
     "read_only": False,
+    "readers_held": False,
     "comments_stopped": False,
     "posts_stopped": False,
+    "notifications_stopped": False,
     "sign_ups_stopped": False,
     "stopped_sales": [],
     "cached_lists_only": False,
@@ -29,6 +31,7 @@ NORMAL = {
     "writes_factor": 1,
     "anonymous_factor": 1,
     "log_sample_rate": 1,
+    "live_poll_s": 5,
 }
 
 Throw = Callable[..., AbstractContextManager[None]]

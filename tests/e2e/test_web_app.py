@@ -207,7 +207,7 @@ def test_the_ranking_has_four_windows(
     client("PUT", f"/posts/{post_id}/likes/me")
 
     def is_ranked() -> bool:
-        stack.invoke("RollUpVotes", {})
+        stack.invoke("RollUpLikes", {})
         stack.invoke("RefreshRankings", {})
         return bool(client("GET", "/posts/ranking?window=day").json.get("items"))
 

@@ -78,7 +78,7 @@ def make_code(stack: Stack, sign_in: Callable[..., str]) -> Callable[[str], str]
         user_id = next(_ids)
         sign_in(user_id, role=role)
         arguments = {"user_id": user_id}
-        event = {"verb": "make-passkey-code", "arguments": arguments, "caller": "test"}
+        event = {"command": "make-passkey-code", "arguments": arguments, "caller": "test"}
         result: dict[str, Any] = stack.invoke("Operate", event)
         return str(result["code"])
 

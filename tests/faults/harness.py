@@ -170,10 +170,14 @@ class Harness:
         assert 200 <= answer.status < 300, f"{operation}: {answer}"
         return answer.body
 
-    def operate(self, verb: str, arguments: Mapping[str, Any]) -> Answer:
-        """Run a verb of an operator. The status is 0 when its process was killed, 503 after an
+    def operate(self, command: str, arguments: Mapping[str, Any]) -> Answer:
+        """Run a command of an operator. The status is 0 when its process was killed, 503 after an
         error."""
-        event = {"verb": verb, "arguments": dict(arguments), "caller": "arn:aws:iam::1:user/ada"}
+        event = {
+            "command": command,
+            "arguments": dict(arguments),
+            "caller": "arn:aws:iam::1:user/ada",
+        }
         try:
             with sending_single_statements():
                 return Answer(200, _handler("ops/operate")(event, CONTEXT))
@@ -323,7 +327,7 @@ class Harness:
             [(log_file, log_pos, *_)] = cursor.fetchall()
             # Events before this snapshot are not read again.
             cursor.execute(
-                "UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos)
+                "UPDATE binlog_offset SET log_file = %s, log_pos = %s", (log_file, log_pos)
             )
         self.mysql.commit()
         self.aws.clear()
@@ -548,7 +552,7 @@ def _tables(connection: Any) -> list[str]:
             cursor.execute(
                 "SELECT table_name FROM information_schema.tables"
                 " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
-                " AND table_name NOT IN ('gauge_sample', 'event_position') ORDER BY 1"
+                " AND table_name NOT IN ('gauge_sample', 'event_offset') ORDER BY 1"
                 # rows of minutes, which another run may have more or fewer of
             )
             _known_tables.extend(row[0] for row in cursor.fetchall())

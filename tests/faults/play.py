@@ -22,7 +22,14 @@ from local.stack.processes import wait_until
 from plaza.infra.runtime.process import clear_caches
 from tests.faults.harness import Answer, Harness, Id, Snapshot
 from tests.faults.transport import Call, Fault, Mode
-from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, Verb, populate
+from tests.faults.use_cases import (
+    READER,
+    ClientRequest,
+    OperatorCommand,
+    ScheduledRun,
+    UseCase,
+    populate,
+)
 from tests.support.plaza import FILL
 from tests.support.routes import contract, operations
 
@@ -174,12 +181,12 @@ class Player:
             then = [self._retry_until_available(ask) for ask in case.then]
             transport.execute_late()
             harness.new_process()
-            may_hold_claims = bool(first and not first.is_final) or bool(
+            may_have_holds = bool(first and not first.is_final) or bool(
                 fault and fault.mode in (Mode.DELAYED, Mode.OVERTAKEN)
             )
-            return Run(first, then, *self._observe_end(may_hold_claims=may_hold_claims))
+            return Run(first, then, *self._observe_end(may_have_holds=may_have_holds))
 
-    def _retry_until_available(self, ask: ClientRequest | Verb) -> Answer:
+    def _retry_until_available(self, ask: ClientRequest | OperatorCommand) -> Answer:
         """Return the final answer to a client that retries on 503."""
         answer = ask(self.harness)
         for _ in range(_MAX_RETRIES):
@@ -190,10 +197,10 @@ class Player:
             answer = ask(self.harness)
         return answer
 
-    def _observe_end(self, *, may_hold_claims: bool) -> tuple[End, list[str]]:
+    def _observe_end(self, *, may_have_holds: bool) -> tuple[End, list[str]]:
         """Run the system until it is quiet. Returns (end state, problems).
 
-        ``may_hold_claims``: a claim may be left, which expires within an hour: the claim of a
+        ``may_have_holds``: a hold may be left, which expires within an hour: the hold of a
         request that did not end, or that was executed late.
         """
         harness = self.harness
@@ -201,7 +208,7 @@ class Player:
         differences = [
             difference
             for difference in report.differences
-            if not (may_hold_claims and difference.subject.startswith("claims of "))
+            if not (may_have_holds and difference.subject.startswith("holds of "))
         ]
         problems = [f"audit: {difference}" for difference in differences[:_SHOWN]]
         if report.pending or report.outbox_index:

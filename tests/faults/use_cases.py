@@ -107,8 +107,8 @@ class ScheduledRun:
 
 
 @dataclass(frozen=True)
-class Verb:
-    """A verb of an operator. One that fails is run again."""
+class OperatorCommand:
+    """A command of an operator. One that fails is run again."""
 
     name: str
     user_id: int | None = None
@@ -121,7 +121,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class UseCase:
-    """``covers``: the operation of the contract, the folder of the function, or the verb.
+    """``covers``: the operation of the contract, the folder of the function, or the command.
 
     ``reset`` runs after each restore, for state outside of the snapshot. A request without an
     answer writes all or nothing, except for ``separate`` tables, which have a transaction of their
@@ -130,9 +130,9 @@ class UseCase:
     """
 
     covers: str
-    act: ClientRequest | Deliver | ScheduledRun | Verb
+    act: ClientRequest | Deliver | ScheduledRun | OperatorCommand
     given: Given = lambda harness: None
-    then: Sequence[ClientRequest | Verb] = ()
+    then: Sequence[ClientRequest | OperatorCommand] = ()
     variant: str = ""
     reset: Given = lambda harness: None
     separate: Collection[str] = ()
@@ -263,17 +263,10 @@ def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
 
 
 def _notified(harness: Harness) -> None:
-    """Let a like ring, and display the list of the author."""
-    shown = harness.expect_success("GET /ops/switches", ADMIN, role="admin")
-    body = {
-        "version": shown["version"],
-        "switches": {**shown["switches"], "bell_on": True},
-        "reason": "A test.",
-    }
-    harness.expect_success("PUT /ops/switches", ADMIN, body, role="admin")
+    """Let a like notify, and display the list of the author."""
     harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
     harness.run_until_quiet()
-    harness.ids["at"] = harness.expect_success("GET /users/me/bell/groups", AUTHOR)["at"]
+    harness.ids["at"] = harness.expect_success("GET /users/me/notifications", AUTHOR)["at"]
 
 
 def _push_subscription(harness: Harness) -> None:
@@ -481,7 +474,7 @@ def _liked(harness: Harness) -> None:
 
 def _rolled_up(harness: Harness) -> None:
     _liked(harness)
-    harness.run_schedule("schedule/roll_up_votes")
+    harness.run_schedule("schedule/roll_up_likes")
 
 
 def _recommendation_asked(harness: Harness) -> None:
@@ -505,7 +498,7 @@ def _expired(harness: Harness) -> None:
 
 
 def _subscribed(harness: Harness) -> None:
-    """Let something of the author ring, which a browser is to get, and end another browser."""
+    """Let something of the author notify, which a browser is to get, and end another browser."""
     for name in ("phone", "laptop"):
         harness.sql(
             "INSERT INTO push_subscription (user_id, endpoint_hash, endpoint, public_key,"
@@ -514,7 +507,7 @@ def _subscribed(harness: Harness) -> None:
             name,
             name,
         )
-    harness.sql("INSERT INTO push_recipient (user_id, pushed_position) VALUES (%s, 0)", AUTHOR)
+    harness.sql("INSERT INTO push_recipient (user_id, pushed_sequence) VALUES (%s, 0)", AUTHOR)
     _notified(harness)
     ended = hashlib.sha256(b"laptop").hexdigest()
     bodies = [{"users": [AUTHOR]}, {"ended": [[AUTHOR, ended]]}]
@@ -763,7 +756,7 @@ ROUTES: list[UseCase] = [
     _deletion("DELETE /comments/{comment_id}"),
     _deletion("DELETE /reviews/{review_id}"),
     _route(
-        "PUT /users/me/bell/read",
+        "PUT /users/me/notifications/read",
         caller=AUTHOR,
         body=lambda harness: {"at": harness.ids["at"]},
         given=_notified,
@@ -907,7 +900,7 @@ CONSUMERS: list[UseCase] = [
     _after("queue/save_reactions", *_REACTIONS),
     _consumer("queue/acknowledge_reactions", _sampled("queue/acknowledge_reactions")),
     _consumer("queue/rebuild_target", _sampled("queue/rebuild_target")),
-    _consumer("queue/preheat", _sampled("queue/preheat")),
+    _consumer("queue/warm_up", _sampled("queue/warm_up")),
     _consumer("queue/prepare_pushes", _subscribed),
     _consumer("queue/send_pushes", _sampled("queue/send_pushes")),
     _consumer("queue/send_webhooks", _sampled("queue/send_webhooks")),
@@ -941,7 +934,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/erase_accounts": _erasure_requested,
         "schedule/refresh_issuers": lambda harness: None,
         "schedule/publish_unsent": _refused_messages(_WRITE),
-        "schedule/roll_up_votes": _liked,
+        "schedule/roll_up_likes": _liked,
         "schedule/refresh_recommendations": _rolled_up,
         "schedule/refresh_rankings": _rolled_up,
         "schedule/recover_orders": _lost_messages(
@@ -967,24 +960,24 @@ SCHEDULES: list[UseCase] = [
 ]
 
 
-def _verb(
+def _command(
     name: str,
     given: Given = lambda harness: None,
     separate: Collection[str] = (),
     varying: Collection[str] = (),
     **arguments: Any,
 ) -> UseCase:
-    """Return a use case of a verb that is run twice."""
-    act = Verb(name, **arguments)
+    """Return a use case of a command that is run twice."""
+    act = OperatorCommand(name, **arguments)
     return UseCase(name, act, given, (act,), separate=separate, varying=varying)
 
 
-VERBS: list[UseCase] = [
-    _verb("set-role", user_id=READER, role="operator", varying={"before"}),
-    _verb("make-passkey-code", _appoint_reader, user_id=READER, varying={"code"}),
-    _verb("end-passkeys", _enrolled_with_sessions, user_id=READER, varying={"ended"}),
-    _verb("end-sessions", _sessions, varying={"ended"}),
-    _verb("open-smoke-session", varying={"user_id", "token"}),
+COMMANDS: list[UseCase] = [
+    _command("set-role", user_id=READER, role="operator", varying={"before"}),
+    _command("make-passkey-code", _appoint_reader, user_id=READER, varying={"code"}),
+    _command("end-passkeys", _enrolled_with_sessions, user_id=READER, varying={"ended"}),
+    _command("end-sessions", _sessions, varying={"ended"}),
+    _command("open-smoke-session", varying={"user_id", "token"}),
 ]
 
 _TOUCHES_REDIS = {
@@ -1013,7 +1006,7 @@ def _cold(case: UseCase) -> UseCase:
     return replace(case, given=given, variant="cold")
 
 
-_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES, *VERBS]
+_WARM = [*ROUTES, *CONSUMERS, *SCHEDULES, *COMMANDS]
 USE_CASES: list[UseCase] = [*_WARM, *(_cold(c) for c in _WARM if c.name in _TOUCHES_REDIS)]
 REACH_NO_STORE = {"queue/send_pushes", "queue/send_webhooks", "schedule/refresh_issuers"}
 """Functions that only send HTTP or write a secret: they have no calls that can be faulted."""

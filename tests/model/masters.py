@@ -2,7 +2,7 @@
 
 The nodes are two databases of one Redis; the login for a replica may only read. A process is
 connected to one of them; the endpoint leads new connections to the master. A promotion makes the
-other node master, with a new reign. Then the old one is its replica, or is cut off from it and goes
+other node master, with a new term. Then the old one is its replica, or is cut off from it and goes
 on as a master until the partition ends. Connections stay, or are cut. A replica gets the data of
 its master as a whole, from time to time: what is written in between is lost with its master.
 """
@@ -20,13 +20,13 @@ import redis as redis_py
 from greenlet import getcurrent, greenlet
 from redis.exceptions import ReadOnlyError
 
-from plaza.infra.redis import connections, reigns
-from plaza.infra.redis.reigns import Node
+from plaza.infra.redis import connections, terms
+from plaza.infra.redis.terms import Node
 from plaza.infra.runtime import settings
 from tests.model.scheduler import Scheduler
 from tests.support.servers import LOGIN, REPLICA_LOGIN
 
-REIGN_AGE_S = 0.02  # at most, of a name that a process has read
+TERM_AGE_S = 0.02  # at most, of a name that a process has read
 # A command; one of a script, of Redis 7.0 and of later versions.
 _REFUSED = re.compile("no permissions|script can't (run|access)|ACL failure in script")
 # Replaces the keys of the database ARGV[2] by the keys of ARGV[1].
@@ -43,10 +43,10 @@ end
 
 @dataclass(eq=False)
 class Server:
-    """One node: a database, and its reign, or its master's."""
+    """One node: a database, and its term, or its master's."""
 
     database: int
-    reign: str
+    term: str
     predecessor: str = "0"
     is_master: bool = True
 
@@ -69,8 +69,8 @@ class Masters:
 
     def __post_init__(self) -> None:
         self._admin = redis_py.Redis.from_url(settings.settings().redis_url)
-        self.master = Server(0, "reign0")
-        self.other = Server(1, "reign0", is_master=False)
+        self.master = Server(0, "term0")
+        self.other = Server(1, "term0", is_master=False)
 
     # -- what happens to the nodes
 
@@ -84,7 +84,7 @@ class Masters:
         old, new = self.master, self.other
         self.promotions += 1
         self.promoted_s = self._now_s
-        new.reign, new.predecessor = f"reign{self.promotions}", old.reign
+        new.term, new.predecessor = f"term{self.promotions}", old.term
         new.is_master, old.is_master = True, cut_off
         self.master, self.other = new, old
         if not cut_off:
@@ -101,7 +101,7 @@ class Masters:
             self._follow()
 
     def _follow(self) -> None:
-        self.other.reign, self.other.predecessor = self.master.reign, self.master.predecessor
+        self.other.term, self.other.predecessor = self.master.term, self.master.predecessor
         self.replicate()
 
     # -- the connections of processes
@@ -123,14 +123,14 @@ class Masters:
 
     def replies_as_master(self, command: Sequence[Any]) -> bool:
         """Return whether the reply that the current process just got to ``command``, which names a
-        reign, is one of the master. One to an earlier reign is not, if the process has read the
+        term, is one of the master. One to an earlier term is not, if the process has read the
         present one along with it, and so runs the command again; nor within the time in which a
         process may not know of a promotion (docs/limits.md)."""
         server, node = self.connect()
-        if server is not self.master or self.master.reign in command:
+        if server is not self.master or self.master.term in command:
             return server is self.master
-        is_run_again = node.reign == self.master.reign
-        return not is_run_again and self._now_s - self.promoted_s > REIGN_AGE_S
+        is_run_again = node.term == self.master.term
+        return not is_run_again and self._now_s - self.promoted_s > TERM_AGE_S
 
     @property
     def _now_s(self) -> float:
@@ -138,24 +138,23 @@ class Masters:
 
     def _learn(self, server: Server) -> Node:
         now_s = self._now_s
-        name = f"process{server.database}"
-        return Node(self.name(server), server.predecessor, now_s, name, 0, now_s)
+        return Node(self.name(server), server.predecessor, now_s, 0, now_s)
 
     def name(self, server: Server) -> str:
-        """Return the reign of a node, "" for a replica."""
-        return server.reign if server.is_master else ""
+        """Return the term of a node, "" for a replica."""
+        return server.term if server.is_master else ""
 
     def disconnect(self) -> None:
         """Close the connection of the current process."""
         self.connections.pop(getcurrent(), None)
 
     def observe_role(self, _: str, __: Any) -> None:
-        """Replace ``reigns.observe_role``: read the reign from the model's node."""
+        """Replace ``terms.observe_role``: read the term from the model's node."""
         server, node = self.connect()
-        reign = self.name(server)
-        node = node._replace(reign=reign, predecessor=server.predecessor, checked_s=self._now_s)
+        term = self.name(server)
+        node = node._replace(term=term, predecessor=server.predecessor, checked_s=self._now_s)
         self.connections[getcurrent()] = server, node
-        if not reign:
+        if not term:
             raise ReadOnlyError("the node is a replica")
 
     def select(self, client: Any) -> Any:
@@ -187,7 +186,7 @@ class Masters:
 
 
 class Nodes(MutableMapping[str, Node]):
-    """Replaces ``reigns.known_nodes``: the node of the current process."""
+    """Replaces ``terms.known_nodes``: the node of the current process."""
 
     def __init__(self, masters: Masters) -> None:
         self.masters = masters
@@ -214,8 +213,8 @@ class Nodes(MutableMapping[str, Node]):
 def hook_masters(masters: Masters, patch: pytest.MonkeyPatch) -> None:
     """Make the product see the model's nodes."""
     client = connections.client
-    patch.setattr(reigns, "MAX_REIGN_AGE_S", REIGN_AGE_S)
-    patch.setattr(reigns, "known_nodes", Nodes(masters))
+    patch.setattr(terms, "MAX_TERM_AGE_S", TERM_AGE_S)
+    patch.setattr(terms, "known_nodes", Nodes(masters))
     patch.setattr(connections, "client", lambda: masters.select(client()))
     patch.setattr(connections, "forget_client", masters.disconnect)
-    patch.setattr(reigns, "observe_role", masters.observe_role)
+    patch.setattr(terms, "observe_role", masters.observe_role)

@@ -11,7 +11,7 @@ from greenlet import getcurrent, greenlet
 
 from plaza.follows import FollowLimit, follow_user
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import reigns
+from plaza.infra.redis import terms
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     FOLLOW,
@@ -29,7 +29,7 @@ from plaza.reactions import (
     redis_gate,
     redis_hydration,
     redis_queries,
-    reign_guard,
+    term_guard,
 )
 from plaza.reactions.at import parse_order
 from plaza.reactions.model import Outcome
@@ -99,7 +99,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "if false then",
         ("none", "drops"),
     ),
-    "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
+    "term": Mutation("READ_META", "if m[1] ~= term then return nil end", "", ("rollback", "all")),
     "the seal of a filter": Mutation(
         "STATE", "if redis.call('GETBIT', bloom, filter) == 0 then", "if false then", ("drops",)
     ),
@@ -140,15 +140,15 @@ MUTATIONS: Mapping[str, Mutation] = {
     "a repeated follow makes no new one": Mutation(
         "GATE", "ARGV[8] == '1'", "false", ("a repeated follow",)
     ),
-    "an unfollow ends no claim": Mutation("", "", "", ("a slow follow",)),
+    "an unfollow ends no hold": Mutation("", "", "", ("a slow follow",)),
     "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
-    "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
+    "a term's name": Mutation("", "", "", ("a term returns", "masters")),
     "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
     "a replica has no name": Mutation("", "", "", ("an old connection", "masters")),
-    "the reign guard": Mutation("", "", "", ("two masters", "masters")),
+    "the term guard": Mutation("", "", "", ("two masters", "masters")),
     "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
     "a successor names its predecessor": Mutation("", "", "", ("a deposed consumer", "masters")),
-    "who stores a reign begins a recovery": Mutation("", "", "", ("an old sweeper", "masters")),
+    "who stores a term begins a recovery": Mutation("", "", "", ("an old sweeper", "masters")),
     "progress belongs to a mastership": Mutation("", "", "", ("a deposed sweeper", "masters")),
     "heads are stored at the checked master": Mutation(
         "RECORD_HEADS", "if ARGV[3] ~= ARGV[4] then", "if false then", ("a deposed sweeper",)
@@ -166,8 +166,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "an entry of the future is due": Mutation(
         "SWEEP",
-        "if grace_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
-        "if grace_us <= 0 then return true end",
+        "if resend_after_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
+        "if resend_after_us <= 0 then return true end",
         ("an entry of the future", "clock back"),
     ),
     "a commit of an old epoch confirms nothing": Mutation(
@@ -187,7 +187,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the time of a load is MySQL's": Mutation(
         "HYDRATE",
-        "'loaded', ARGV[10]",
+        "'loaded', ARGV[9]",
         "'loaded', string.format('%d', time[1] * 1000000 + time[2])",
         ("clock back",),
     ),
@@ -204,22 +204,22 @@ def _name_by_process(patch: pytest.MonkeyPatch) -> None:
 
 
 def _read_the_name_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reigns, "is_role_due", lambda name: False)
+    patch.setattr(terms, "is_role_due", lambda name: False)
 
 
 def _believe_a_replica(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Masters, "name", lambda self, server: server.reign)
+    patch.setattr(Masters, "name", lambda self, server: server.term)
     patch.setattr(Masters, "may_write", lambda self, server: True)
 
 
 def _pass_no_guard(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reign_guard, "pass_guard", lambda *_: True)
+    patch.setattr(term_guard, "pass_guard", lambda *_: True)
 
 
-def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
-    _store_reigns_alone(patch)  # else a late store begins another recovery, which mends it
+def _store_terms_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
+    _store_terms_alone(patch)  # else a late store begins another recovery, which mends it
     store, acknowledge = (
-        reign_guard.store_reigns,
+        term_guard.store_terms,
         failover_recovery.acknowledge_after_failover,
     )
     late: dict[greenlet, Any] = {}
@@ -230,20 +230,20 @@ def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
             store(masters)
         return queued
 
-    patch.setattr(reign_guard, "store_reigns", lambda masters: late.update({getcurrent(): masters}))
+    patch.setattr(term_guard, "store_terms", lambda masters: late.update({getcurrent(): masters}))
     patch.setattr(failover_recovery, "acknowledge_after_failover", acknowledge_first)
 
 
-def _store_reigns_alone(patch: pytest.MonkeyPatch) -> None:
-    """Leave the progress of the recovery as it is when reigns are replaced."""
+def _store_terms_alone(patch: pytest.MonkeyPatch) -> None:
+    """Leave the progress of the recovery as it is when terms are replaced."""
 
-    def replace(reigns: Mapping[int, str]) -> None:
+    def replace(terms: Mapping[int, str]) -> None:
         [(progress,)] = mysql.fetch_all("SELECT MAX(epoch) FROM redis_epoch")
-        replaced(reigns)
+        replaced(terms)
         mysql.write("UPDATE redis_epoch SET epoch = %s", (progress,))
 
-    replaced = mysql_log.replace_reigns
-    patch.setattr(mysql_log, "replace_reigns", replace)
+    replaced = mysql_log.replace_terms
+    patch.setattr(mysql_log, "replace_terms", replace)
 
 
 def _read_no_heads(patch: pytest.MonkeyPatch) -> None:
@@ -254,23 +254,23 @@ def _end_any_recovery(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         mysql_failover_progress,
         "end_recovery",
-        lambda _, reigns: mysql.write("UPDATE redis_epoch SET epoch = %s", (reigns,)),
+        lambda _, terms: mysql.write("UPDATE redis_epoch SET epoch = %s", (terms,)),
     )
 
 
-def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
+def _succeed_any_term(patch: pytest.MonkeyPatch) -> None:
     def pass_guard(cursor: Any, stored: Any, masters: Any, targets: Any) -> bool:
         if masters and stored:
             master = masters[next(iter(masters))]
-            mysql_log.succeed_reign(cursor, 0, stored[0], master.reign)
+            mysql_log.succeed_term(cursor, 0, stored[0], master.term)
         return masters is not None
 
-    patch.setattr(reign_guard, "pass_guard", pass_guard)
+    patch.setattr(term_guard, "pass_guard", pass_guard)
 
 
 # Another script has a check of its own, or makes a decision in two places: script, old, new.
 _ALSO = {
-    "reign": ("GATE", "if reign ~= ARGV[5] then", "if false then"),
+    "term": ("GATE", "if term ~= ARGV[5] then", "if false then"),
     "assertions": ("GATE", "local is_new = base and", "local is_new = changed and base and"),
 }
 # Scripts by the included text that a mutation replaces.
@@ -325,7 +325,7 @@ def _release_by_unfollows(patch: pytest.MonkeyPatch) -> None:
             for commit in saved.commits
             for actor_id, version_us, _ in commit.rows
         ]
-        return saved._replace(claimed=rows)
+        return saved._replace(held=rows)
 
     patch.setattr(persist, "_persist_batch", persist_and_release)
 
@@ -340,7 +340,7 @@ def _read_snapshots_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def _follow_any_clock(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(reigns, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
+    patch.setattr(terms, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
 
 
 def _encode_tokens(patch: pytest.MonkeyPatch, encode: Callable[..., str | None]) -> None:
@@ -404,15 +404,15 @@ _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the deadline of a provisional event": _send_without_deadline,
     "the late answer of a failed send": _answer_failures_at_once,
     "a repeated follow passes the gate": _read_repeated_follows,
-    "an unfollow ends no claim": _release_by_unfollows,
+    "an unfollow ends no hold": _release_by_unfollows,
     "the isolation of a snapshot": _read_snapshots_committed,
-    "a reign's name": _name_by_process,
+    "a term's name": _name_by_process,
     "the name is read again": _read_the_name_once,
     "a replica has no name": _believe_a_replica,
-    "the reign guard": _pass_no_guard,
-    "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
-    "a successor names its predecessor": _succeed_any_reign,
-    "who stores a reign begins a recovery": _store_reigns_alone,
+    "the term guard": _pass_no_guard,
+    "the guard is stored before the log is read": _store_terms_after_the_log_was_read,
+    "a successor names its predecessor": _succeed_any_term,
+    "who stores a term begins a recovery": _store_terms_alone,
     "progress belongs to a mastership": _read_no_heads,
     "a slow run ends no later recovery": _end_any_recovery,
     "a clock's maximum lead": _follow_any_clock,

@@ -82,8 +82,6 @@ class Screens:
         keys, client = redis_keys.keys_of(kind.name, target), connections.client()
         meta, outbox = client.hgetall(keys.meta), client.hgetall(keys.outbox)
         at = order_tokens.parse_order(meta["db_version"], meta.get("loaded"), meta.get("changes"))
-        if at is None:
-            return
         included = {
             actor: row.version
             for actor, row in read_rows_at(kind, target, int(meta["db_version"])).items()

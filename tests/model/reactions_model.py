@@ -17,17 +17,13 @@ from greenlet import getcurrent, greenlet
 
 from local.audit.stores import unpack_meta
 from plaza import counters, follows
-from plaza.bell import list_groups, mark_read
-from plaza.bell import mysql_lists as bell_mysql
-from plaza.bell import queries as bell_queries
-from plaza.bell import redis_store as bell_redis
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
 from plaza.infra.derived import projections
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import cluster, connections, masters, redis, reigns
+from plaza.infra.redis import cluster, connections, masters, redis, terms
 from plaza.infra.redis.commands import bind
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import Script
@@ -64,22 +60,26 @@ from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from plaza.switches import Switches
 from plaza.switches import refresh as switches_refresh
-from tests.model.masters import REIGN_AGE_S, Masters, hook_masters
+from plaza.unread import list_groups, mark_read
+from plaza.unread import mysql_lists as unread_mysql
+from plaza.unread import queries as unread_queries
+from plaza.unread import redis_store as unread_redis
+from tests.model.masters import TERM_AGE_S, Masters, hook_masters
 from tests.model.order import Screens, find_read_totals
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
-from tests.support.bells import check_bells
 from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_event
 from tests.support.servers import IS_CLUSTER
 from tests.support.stores import add_users
+from tests.support.unread import check_unread
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 1
 # On the model's clock. A cluster has the real clock: longer, so that a busy machine is not late.
 GATE_TIMEOUT_S, HYDRATE_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_000
 PROVISIONAL_ORDER_S = 0.002
 LEASES_MS = (30, 500)  # of real time; a run has one of them
-GRACE_US = 300_000
+RESEND_AFTER_US = 300_000
 HOUR_US = 3_600_000_000
 PAGE_OF_READERS = 3
 STALLED_SHARE = 0.3  # of the processes, after a read that may become old
@@ -109,7 +109,14 @@ STORES = (
 )
 
 # What a backup has and a restore replaces. The log is before its projections.
-RESTORED = ("reaction", "reaction_log", "content_counter", "user_counter", "bell", "bell_group")
+RESTORED = (
+    "reaction",
+    "reaction_log",
+    "content_counter",
+    "user_counter",
+    "unread_counter",
+    "notification_group",
+)
 # Errors of a consumer after which SQS delivers its messages again; the second one, when a restore
 # takes the counter that it has just created.
 DELIVERED_AGAIN = (Unavailable, mysql_store.MissingCounters)
@@ -270,8 +277,9 @@ class Run:
         request.ended = self.scheduler.steps
         self.stats[request.result] += 1
         self.note(f"{actor} {'+' if want else '-'} {kind.name} {target}: {request.result}")
-        # A slower one may have been saved after the grace, and forgotten, before it was repeated.
-        if time.monotonic() - began_s < GRACE_US / 1e6:
+        # A slower one may have been saved after ``resend_after_s``, and forgotten, before it was
+        # repeated.
+        if time.monotonic() - began_s < RESEND_AFTER_US / 1e6:
             self._check_result(actor, requests)
 
     def _check_result(self, actor: int, requests: Sequence[Request]) -> None:
@@ -360,8 +368,9 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                # The grace is longer than a request: its entry is not sent before its reply.
-                sweep.sweep_outbox(grace_us=GRACE_US)
+                # ``resend_after_us`` is longer than a request: its entry is not sent before its
+                # reply.
+                sweep.sweep_outbox(resend_after_us=RESEND_AFTER_US)
                 if self.masters:
                     failover_recovery.acknowledge_after_failover()
 
@@ -381,7 +390,7 @@ class Run:
                 assert len(set(actors)) == len(actors), f"a list has an actor twice: {listed}"
                 queries.list_reacted(LIKE, actor, None, 5)
                 counters.read_users([actor, *FOLLOWED])
-                bell_queries.read_bell(self.rng.choice(AUTHORS))
+                unread_queries.read_unread(self.rng.choice(AUTHORS))
 
         self.scheduler.spawn(work)
 
@@ -419,14 +428,14 @@ class Run:
             assert state in states, f"{name} of {actor}: read {state}, it was {states}"
 
     def _check_replica(self, kind: Kind, target: Target) -> None:
-        """Compare a target with the log; one of another reign must not be readable."""
+        """Compare a target with the log; one of another term must not be readable."""
         if check_replica(kind, target):
             self.stats["replicas"] += 1
             self.screens.see_state((kind, target), self.losses)
             return
         with suppress(RedisDown):
             cached = redis_queries.read_all([(kind, target)], None)
-            assert cached == [None], f"{kind.name} {target}: {cached} of another reign"
+            assert cached == [None], f"{kind.name} {target}: {cached} of another term"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
         return sum(on for (k, t, _), on in self.decided.items() if (k, t) == (kind, target))
@@ -455,13 +464,13 @@ class Run:
                     client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
-        self.screens.newest.clear()  # a request under way names the reign before, and reads this
+        self.screens.newest.clear()  # a request under way names the term before, and reads this
         self.stats["rolled back"] += 1
         with _raw() as client:
             client.execute_command("DEBUG", "CHANGE-REPL-ID")
-            reign = str(client.info("replication")["master_replid"])
-        for name, node in reigns.known_nodes.items():
-            reigns.known_nodes[name] = node._replace(reign=reign)
+            term = str(client.info("replication")["master_replid"])
+        for name, node in terms.known_nodes.items():
+            terms.known_nodes[name] = node._replace(term=term)
 
     def jump(self) -> None:
         """Move the clock of Redis by an hour, or back to the processes' clock."""
@@ -482,7 +491,7 @@ class Run:
                 for row in rows:
                     marks = ",".join(["%s"] * len(row))
                     mysql.write(f"INSERT INTO {table} VALUES ({marks})", row)
-            mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+            mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
             self.comments = _count_comments()
             self.is_restoring, self.restored = True, self.scheduler.steps
             self.losses += 1
@@ -538,7 +547,7 @@ class Run:
             failover_recovery.acknowledge_after_failover()
             self.queues.drain()
         self.calm_down()
-        self.scheduler.clock.advance(int(REIGN_AGE_S * 1e6))
+        self.scheduler.clock.advance(int(TERM_AGE_S * 1e6))
         for connection in masters.old:
             for actor in self.rng.sample(ACTORS, 2):
                 process = self.scheduler.spawn(lambda actor=actor: self._read_late(actor))  # type: ignore[misc]
@@ -668,12 +677,12 @@ class Run:
             elif alive:
                 self.scheduler.step()
             elif any(self.queues.messages.values()):
-                if self.masters:  # a sweeper with an old connection may have stored its reign
+                if self.masters:  # a sweeper with an old connection may have stored its term
                     failover_recovery.acknowledge_after_failover()
                 self.queues.drain()
             else:
                 self.world.let_sweeps_be_due()
-                sweep.sweep_outbox(grace_us=0)
+                sweep.sweep_outbox(resend_after_us=0)
                 if self.masters:
                     failover_recovery.acknowledge_after_failover()
                 if not any(self.queues.messages.values()) and self.is_quiet():
@@ -696,7 +705,7 @@ class Run:
             )
         backlogs = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
-            f"not quiet after {step} steps, {rounds} rounds: {states}, {reigns.known_nodes},"
+            f"not quiet after {step} steps, {rounds} rounds: {states}, {terms.known_nodes},"
             f" queues {backlogs},"
             f" {[_stack_of(process) for process in self.scheduler.alive]}"
         )
@@ -721,7 +730,7 @@ class Run:
         """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
         entries: dict[str, str] = connections.client().hgetall(keys.meta)
-        is_loaded = entries.get("reign") == masters.find_node(keys.meta).reign
+        is_loaded = entries.get("term") == masters.find_node(keys.meta).term
         return unpack_meta(entries) if is_loaded else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
@@ -933,7 +942,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mysql_rows, "read_state", read_state_late)
     monkeypatch.setattr(redis_hydration, "evict_all", count_drops)
 
-    learn_node = reigns.read_node_info
+    learn_node = terms.read_node_info
 
     def learn_clock_of_model(connection: Any) -> None:
         learn_node(connection)
@@ -941,7 +950,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     if not IS_CLUSTER:
         monkeypatch.setattr(redis, "_send", send_at)
-        monkeypatch.setattr(reigns, "read_node_info", learn_clock_of_model)
+        monkeypatch.setattr(terms, "read_node_info", learn_clock_of_model)
         connections.forget_client()
     if run.trouble.promote and not IS_CLUSTER:
         run.masters = Masters(run.scheduler)
@@ -989,9 +998,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _forget_clocks() -> None:
     """Set the clock offset of all nodes to 0: a model has one clock."""
-    for name, node in reigns.known_nodes.items():
+    for name, node in terms.known_nodes.items():
         if node.clock_offset_us:
-            reigns.known_nodes[name] = node._replace(clock_offset_us=0)
+            terms.known_nodes[name] = node._replace(clock_offset_us=0)
 
 
 # ---------------------------------------------------------------- checks when all is applied
@@ -1037,7 +1046,7 @@ def check_quiet(run: Run) -> None:
             run.screens.check_settled((kind, target), count, len(on))
     _check_user_lists()
     _check_users(run)
-    _check_bells(run)
+    _check_unread(run)
     comments = _count_comments()
     assert run.comments <= comments <= run.comments_begun, "each comment is counted once"
 
@@ -1124,23 +1133,25 @@ def _check_user_lists() -> None:
             assert listed == saved, f"{kind.name}s of {actor}: {listed}, rows {saved}"
 
 
-def _check_bells(run: Run) -> None:
-    """Check that each bell says what its rows say, that all that is on has rung, and that Redis has
-    the bells of MySQL."""
-    check_bells()
+def _check_unread(run: Run) -> None:
+    """Check that each unread counter says what its rows say, that all that is on has notified, and
+    that Redis has the unread counters of MySQL."""
+    check_unread()
     if run.restored is None:
         silent = mysql.fetch_all(
             "SELECT r.target_id, r.kind, r.actor_id FROM reaction r LEFT JOIN content c"
             " ON c.content_type = r.target_type AND c.content_id = r.target_id"
-            " WHERE r.state = 1 AND r.kind <> 'collect' AND r.bell_position = 0"
+            " WHERE r.state = 1 AND r.kind <> 'collect' AND r.notified_sequence = 0"
             " AND r.actor_id <> COALESCE(c.author_id, r.target_id)"
             " AND (c.content_id IS NOT NULL OR r.target_type = 'user')"
         )
-        assert not silent, f"on, and never rang: {silent}"
+        assert not silent, f"on, and never notified: {silent}"
     if not run.trouble.rollback and not run.masters and run.restored is None:
-        stored = bell_mysql.read_states(ACTORS)
-        for user_id, state in bell_redis.read_bells(ACTORS).items():
-            assert state == stored[user_id], f"bell of {user_id}: {state}, not {stored[user_id]}"
+        stored = unread_mysql.read_states(ACTORS)
+        for user_id, state in unread_redis.read_all(ACTORS).items():
+            assert state == stored[user_id], (
+                f"unread counter of {user_id}: {state}, not {stored[user_id]}"
+            )
 
 
 def _check_users(run: Run) -> None:
@@ -1167,7 +1178,7 @@ def _check_users(run: Run) -> None:
         if not run.trouble.is_lossy:
             assert follows_total <= MAX_FOLLOWED, f"user {user_id} follows too many"
     if not run.trouble.is_lossy and run.trouble.kill == 0:
-        assert find_keys("*:claims") == [], "counted follows have no claims"
+        assert find_keys("*:holds") == [], "counted follows have no holds"
 
 
 # ---------------------------------------------------------------- a run
@@ -1217,7 +1228,7 @@ def run_seed(
         finally:
             run.scheduler.redis_away = False
             if run.restored is not None:
-                mysql.write("UPDATE log_gate SET epoch = 0")
+                mysql.write("UPDATE log_barrier SET epoch = 0")
         return run.stats
 
 
@@ -1226,11 +1237,11 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(follow_user, "FOLLOW_LIMIT", MAX_FOLLOWED)
     patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
-    # No jump of the clock, by an hour, ends a claim.
-    patch.setattr(redis_store, "CLAIM_TTL_MS", 2 * HOUR_US // 1_000)
+    # No jump of the clock, by an hour, ends a hold.
+    patch.setattr(redis_store, "HOLD_TTL_MS", 2 * HOUR_US // 1_000)
     patch.setattr(hydration, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
-    patch.setattr(switches_refresh, "read", lambda: Switches(bell_on=True))
+    patch.setattr(switches_refresh, "read", Switches)
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     patch.setattr(failover_recovery, "MIN_INTERVAL_S", 0)
@@ -1239,7 +1250,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     forget()
     if not IS_CLUSTER:
         for name in (
-            "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "CLAIM",
+            "GATE", "APPLY", "HYDRATE", "SWEEP", "READ", "BEGIN_BLOOM", "FILL_BLOOM", "HOLD",
         ):  # fmt: skip
             script = rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
             redis.execute("SCRIPT", "LOAD", script.source)  # the run watches EVALSHA only
@@ -1247,11 +1258,11 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
-        "redis_epoch", "redis_reign", "watermark", "bell", "bell_group",
+        "redis_epoch", "redis_term", "watermark", "unread_counter", "notification_group",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")
-    switch_state.follow(BaseSwitches(live=True))
+    switch_state.follow(BaseSwitches())
     add_users(*ACTORS)
     world.queues.messages.clear()
 

@@ -34,7 +34,7 @@ def check_replica(kind: Kind, target: Target) -> bool:
     members = client.zrange(keys.recent, 0, -1, withscores=True)
     outbox = client.hgetall(keys.outbox)
     bloom = client.execute_command("GET", keys.bloom, NEVER_DECODE=True)
-    if meta.get("reign") != masters.find_node(keys.meta).reign:
+    if meta.get("term") != masters.find_node(keys.meta).term:
         return False
     meta = unpack_meta(meta)
     db_version, floor = int(meta["db_version"]), int(meta["floor"])

@@ -35,15 +35,15 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS, REBUILDS
-from tests.model.masters import REIGN_AGE_S, Masters
+from tests.model.masters import TERM_AGE_S, Masters
 from tests.model.reactions_model import (
     ACTORS,
     AUTHORS,
     CAP,
-    GRACE_US,
     HOUR_US,
     MAX_FOLLOWED,
     PAGE_OF_READERS,
+    RESEND_AFTER_US,
     Run,
     Trouble,
     begin_empty,
@@ -93,7 +93,7 @@ def run_story(
                 except AssertionError as error:
                     raise AssertionError(f"{name} {moment}: {error}") from error
                 finally:
-                    mysql.write("UPDATE log_gate SET epoch = 0")
+                    mysql.write("UPDATE log_barrier SET epoch = 0")
         if not is_played:
             return
 
@@ -157,7 +157,7 @@ def _settle(run: Run) -> None:
         run.queues.drain()
         run.scheduler.clock.advance(2_000_000)
         run.world.let_sweeps_be_due()
-        sweep.sweep_outbox(grace_us=0)
+        sweep.sweep_outbox(resend_after_us=0)
         run.queues.drain()
 
 
@@ -169,7 +169,7 @@ def _check_answer(run: Run, on: set[int]) -> None:
         assert not exact or answer == (len(on), actor in on), f"{answer} for {actor}, on: {on}"
 
 
-def _reign_returns(run: Run, moment: int) -> bool:
+def _term_returns(run: Run, moment: int) -> bool:
     """A reaction that was stored, but not replicated, before a failover there and back."""
     masters = _masters_of(run)
     _react(run, 1)
@@ -197,7 +197,7 @@ def _old_connection(run: Run, moment: int) -> bool:
     failover_recovery.acknowledge_after_failover()
     _react(run, 2)
     _save_all(run)
-    run.scheduler.clock.advance(2 * int(REIGN_AGE_S * 1e6))
+    run.scheduler.clock.advance(2 * int(TERM_AGE_S * 1e6))
     _finish(reader)
     _react(run, 3)
     _save_all(run)
@@ -260,7 +260,7 @@ def _deposed_consumer(run: Run, moment: int) -> bool:
 
 
 def _old_sweeper(run: Run, moment: int) -> bool:
-    """A sweeper that is connected to a master from two reigns ago is killed after every other of
+    """A sweeper that is connected to a master from two terms ago is killed after every other of
     its steps, after the sweeper of the present master noticed this one."""
     masters = _begin_replicated(run)
     masters.promote(cut_off=True, keep_connections=True)
@@ -387,7 +387,7 @@ def _read_followed(actor: int) -> list[int]:
 
 def _slow_follow(run: Run, moment: int) -> bool:
     """An actor follows a user twice, by two devices, and unfollows, while the second follow is
-    between its claim and the gate. Then the actor follows another user."""
+    between its hold and the gate. Then the actor follows another user."""
     actor, first, second = ACTORS[:3]
     follow_user.follow(first, actor)
     run.scheduler.clock.advance(2_000)
@@ -480,7 +480,7 @@ def _lost_commit(run: Run, moment: int) -> bool:
     run.jump()
     run.scheduler.clock.advance(2_000_000)
     if moment == 0:
-        sweep.sweep_outbox(grace_us=GRACE_US)
+        sweep.sweep_outbox(resend_after_us=RESEND_AFTER_US)
         _check_answer(run, {1, 2})
         return True
     _publish_provisional(run, 3)
@@ -510,9 +510,9 @@ def _row_of_the_future(run: Run, moment: int) -> bool:
 
 
 def _check_swept(run: Run, on: set[int]) -> None:
-    """Check that a sweep after the grace sends what MySQL lacks."""
+    """Check that a sweep after ``resend_after_s`` sends what MySQL lacks."""
     run.scheduler.clock.advance(2_000_000)
-    sweep.sweep_outbox(grace_us=GRACE_US)
+    sweep.sweep_outbox(resend_after_us=RESEND_AFTER_US)
     run.queues.drain()
     assert _count_rows(run) == len(on), f"{_count_rows(run)} rows after a sweep, on: {on}"
     _check_answer(run, on)
@@ -577,7 +577,7 @@ def _slow_read(run: Run, moment: int) -> bool:
 
 
 STORIES: Mapping[str, tuple[Trouble, Story]] = {
-    "a reign returns": (Trouble(promote=1), _reign_returns),
+    "a term returns": (Trouble(promote=1), _term_returns),
     "an old connection": (Trouble(promote=1), _old_connection),
     "two masters": (Trouble(promote=1), _two_masters),
     "a deposed consumer": (Trouble(promote=1), _deposed_consumer),

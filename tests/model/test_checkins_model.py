@@ -147,7 +147,7 @@ class History:
         for key in find_keys("*:checkins:outboxes"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
-        sweep.sweep_checkins(grace_us=-(2**50))
+        sweep.sweep_checkins(resend_after_us=-(2**50))
 
     def lose_a_key(self) -> None:
         """Evict a random key that has a TTL."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from local.stack.queue_registry import load_queues
-from plaza.content import ListPosition, publish
+from plaza.content import ListCursor, publish
 from plaza.content import commands as content_commands
 from plaza.content.model import Text
 from plaza.feed import apply_follows, fan_out, older_posts, redis_store
@@ -146,7 +146,7 @@ class Run:
 
         def request() -> None:
             with suppress(Unavailable):
-                after: ListPosition | None = None
+                after: ListCursor | None = None
                 for _ in range(pages):
                     _, after = feed_queries.read_feed(user, after, size)
                     if after is None:
@@ -223,7 +223,7 @@ class Run:
             self.queues.drain()
             self.world.let_sweeps_be_due()
             published = publish.publish_unsent()
-            swept = sweep.sweep_outbox(grace_us=0)
+            swept = sweep.sweep_outbox(resend_after_us=0)
             is_empty = not any(self.queues.messages.values())
             # A target that misses a commit stays in the index until it is loaded again.
             if published + swept == 0 and is_empty and not find_keys("{*}:outboxes"):
@@ -256,7 +256,7 @@ def check_scroll(run: Run) -> None:
     ended: list[bool] = []
 
     def request() -> None:
-        after: ListPosition | None = None
+        after: ListCursor | None = None
         while not ended:
             with suppress(Unavailable):
                 page, after = feed_queries.read_feed(run.scroller, after, size)
@@ -271,8 +271,8 @@ def check_scroll(run: Run) -> None:
     run.recover()
     if not ended:
         return  # killed
-    positions = [(text.created_us, text.id) for text in texts]
-    assert positions == sorted(set(positions), reverse=True), "in order, each once"
+    cursors = [(text.created_us, text.id) for text in texts]
+    assert cursors == sorted(set(cursors), reverse=True), "in order, each once"
     live = set(before) & set(expected_feed(run.scroller))
     lasting = {post for post in live if author_of(post) not in run.changed_authors}
     assert lasting <= {text.id for text in texts}, f"{run.scroller} missed posts"
@@ -305,7 +305,7 @@ def test_every_feed_equals_the_feed_by_mysql_after_failures(
             "content",
             "content_counter",
             "user_counter",
-            "star",
+            "celebrity",
         ):
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")

@@ -65,7 +65,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import connections, redis, reigns, resends
+from plaza.infra.redis import connections, redis, resends, terms
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import settings
@@ -431,9 +431,9 @@ class Run:
             for key, (value, ttl_ms) in self.saved.items():
                 client.restore(key, ttl_ms, value)
             client.execute_command("DEBUG", "CHANGE-REPL-ID")
-            reign = str(client.info("replication")["master_replid"])
-        for name, node in reigns.known_nodes.items():
-            reigns.known_nodes[name] = node._replace(reign=reign)
+            term = str(client.info("replication")["master_replid"])
+        for name, node in terms.known_nodes.items():
+            terms.known_nodes[name] = node._replace(term=term)
         for voucher_id in redis_sales.find_sales([voucher.id for voucher in self.vouchers]):
             connections.client().hset(redis_keys.state_key(voucher_id), "rolled_back", 1)
         self.saved = None

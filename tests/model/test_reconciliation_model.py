@@ -22,7 +22,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import Kind, Target, redis_keys
-from plaza.reconciliation import orchestrator, repair, rounds
+from plaza.reconciliation import cycles, orchestrator, repair
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.order import Pair, Screens
@@ -33,7 +33,7 @@ from tests.support.servers import IS_CLUSTER
 
 MAX_ALIVE = len(ACTORS) + 8
 AUDIT_EVERY = 200  # steps
-ALL_STEPS = rounds.MIN_STEPS
+ALL_STEPS = cycles.MIN_STEPS
 
 
 class UnorderedScreens(Screens):
@@ -193,7 +193,7 @@ def finish(run: Reconciled) -> int:
     run.calm_down()
     # The first may resume one that compared data before its last damage, the second ends a round.
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rounds, "MIN_STEPS", ALL_STEPS)
+        patch.setattr(cycles, "MIN_STEPS", ALL_STEPS)
         for _ in range(3):
             run_id = orchestrator.start()
             run.queues.drain()
@@ -203,9 +203,9 @@ def finish(run: Reconciled) -> int:
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make reconciliation compare few rows in a step, and few steps in a run."""
-    monkeypatch.setattr(rounds, "MIN_STEPS", 2)
-    monkeypatch.setattr(rounds, "_EVENTS_PER_STEP", 3)
-    monkeypatch.setattr(rounds, "_MARKS_PER_STEP", 2)
+    monkeypatch.setattr(cycles, "MIN_STEPS", 2)
+    monkeypatch.setattr(cycles, "_EVENTS_PER_STEP", 3)
+    monkeypatch.setattr(cycles, "_DIRTY_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.run_steps._ACTORS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.mysql_counts.MAX_RELATIONS", 2)
@@ -214,7 +214,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def delete_runs() -> None:
     for table in (
         "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
-        "reconciliation_round", "reconciliation_mark",
+        "reconciliation_cycle", "reconciliation_dirty",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
 
@@ -245,8 +245,8 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
         with monkeypatch.context() as patch:
             reactions_model.set_up(plaza, patch, seed)
             reactions_model.shorten_gaps(patch)
-            if not IS_CLUSTER:  # a simulated restart changes no reign of the server
-                patch.setattr(stores, "_read_reigns", lambda _: {"": masters.find_node("").reign})
+            if not IS_CLUSTER:  # a simulated restart changes no term of the server
+                patch.setattr(stores, "_read_terms", lambda _: {"": masters.find_node("").term})
             delete_runs()
             run = reactions_model.begin(seed, TROUBLES[trouble], plaza, Reconciled)
             assert isinstance(run, Reconciled)
@@ -275,7 +275,7 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
                 last = finish(run)
                 assert orchestrator.read_report(last).examples == [], "no drift after the repair"
                 audited = compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
-                wrong = [d for d in audited.differences if "claims" not in d.subject]
+                wrong = [d for d in audited.differences if "holds" not in d.subject]
                 assert wrong == [], "the audit"
                 assert audited.quiet
             except AssertionError as error:

@@ -12,13 +12,13 @@ GATE = f"{REACTIONS}/test_gate.py"
 HYDRATE = f"{REACTIONS}/test_hydrate.py"
 INSPECTION = f"{REACTIONS}/test_inspection.py"
 LIKERS = f"{REACTIONS}/test_likers.py"
-LOG_GATE = f"{REACTIONS}/test_log_gate.py"
+LOG_BARRIER = f"{REACTIONS}/test_log_barrier.py"
 MY_LISTS = f"{REACTIONS}/test_my_lists.py"
 OUTAGES = f"{REACTIONS}/test_outages.py"
 PERSIST = f"{REACTIONS}/test_persist.py"
 QUERIES = f"{REACTIONS}/test_queries.py"
 RECOVERY = f"{REACTIONS}/test_failover_recovery.py"
-REIGN_GUARD = f"{REACTIONS}/test_reign_guard.py"
+TERM_GUARD = f"{REACTIONS}/test_term_guard.py"
 REQUEST_ROWS = f"{REACTIONS}/test_request_rows.py"
 SWEEP = f"{REACTIONS}/test_sweep.py"
 TOKENS = f"{REACTIONS}/test_order_tokens.py"
@@ -26,14 +26,13 @@ TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
 DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
-BELLS = "tests/integration/bell/test_bell.py"
-BELL_RACES = "tests/integration/bell/test_bell_races.py"
+UNREAD_RACES = "tests/integration/unread/test_unread_races.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 MODERATION = "tests/integration/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
 
-CLAIMS = "tests/integration/counters/test_claims.py"
-FOLLOW_CLAIMS = "tests/integration/counters/test_follow_claims.py"
+HOLDS = "tests/integration/counters/test_holds.py"
+FOLLOW_HOLDS = "tests/integration/counters/test_follow_holds.py"
 COUNTERS = "tests/integration/counters/test_counters.py"
 FOLLOWS = "tests/integration/follows/test_follows_persist.py"
 
@@ -77,10 +76,9 @@ DOUBLES = f"{RECORDS}::test_the_first_of_two_records_with_one_name_is_stored"
 TAKEN = f"{RECORDS}::test_an_id_or_a_user_that_is_taken_is_left_out"
 REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
 SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
-PADDED = f"{RECORDS}::test_an_identity_of_a_version_before_is_not_taken_for_another"
 LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
-BELL = "tests/integration/bell/test_bell.py"
-BELL_REPAIR = "tests/integration/bell/test_bell_repair.py"
+UNREAD = "tests/integration/unread/test_unread.py"
+UNREAD_REPAIR = "tests/integration/unread/test_unread_repair.py"
 EVENTS_OUT = "tests/integration/event_log/test_events_out.py"
 PUSH = "tests/integration/push/test_push.py"
 SCORES = "tests/integration/content/test_shop_scores.py"
@@ -95,7 +93,6 @@ SIGNED_SESSIONS = [
     f"{SESSIONS}::test_a_session_written_into_redis_without_a_signature_opens_nothing",
     f"{SESSIONS}::test_a_signature_belongs_to_one_token_and_one_value",
     f"{SESSIONS}::test_a_session_checked_in_the_future_is_checked_again",
-    f"{SESSIONS}::test_a_session_that_the_version_before_cached_is_read_from_mysql",
     f"{SESSIONS}::test_without_secrets_manager_mysql_decides",
 ]
 
@@ -126,10 +123,10 @@ ACKNOWLEDGED = [
     f"{PERSIST}::test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit",
     f"{PERSIST}::test_only_likes_of_posts_are_ranked",
     f"{PERSIST}::test_all_follows_and_unfollows_of_a_batch_are_published",
-    f"{CLAIMS}::test_a_claim_counts_until_the_total_includes_its_follow",
+    f"{HOLDS}::test_a_hold_counts_until_the_total_includes_its_follow",
     f"{APPLY}::test_a_target_that_another_consumer_loaded_is_not_dropped",
     f"{APPLY}::test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox",
-    f"{APPLY}::test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again",
+    f"{APPLY}::test_a_commit_deletes_a_target_of_another_term_which_is_loaded_again",
     f"{APPLY}::test_an_eviction_without_a_filter_requests_one",
 ]
 READ = [
@@ -138,7 +135,7 @@ READ = [
     f"{HYDRATE}::test_a_snapshot_with_an_outbox_is_of_one_instant",
     f"{HYDRATE}::test_a_target_with_fewer_rows_than_the_cap_is_complete",
     f"{BLOOM}::test_a_filter_has_the_actors_that_are_on",
-    f"{REIGN_GUARD}::test_a_successor_replaces_only_the_reign_that_it_succeeds",
+    f"{TERM_GUARD}::test_a_successor_replaces_only_the_term_that_it_succeeds",
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
@@ -159,18 +156,17 @@ OF_FILES: dict[str, Sequence[str]] = {
     "ops/records.py": [DOUBLES, HOSTILE, REIMPORTED],
     "ops/sorted_records.py": [SORTED],
     "users/identities.py": ["tests/unit/users/test_identities.py", SUBJECTS],
-    "users/mysql_imports.py": [PADDED, TAKEN, LEFT_OUT, REIMPORTED],
-    "users/mysql_logins.py": [PADDED],
+    "users/mysql_imports.py": [TAKEN, LEFT_OUT, REIMPORTED],
     "users/zones.py": [ZONES, CHECKIN_RULES],
     "accounts/erase.py": [RETURNED, ERASURE],
     "accounts/request_erasure.py": [CLOSED],
     "users/mysql_closed.py": [CLOSED],
     "auth/mysql_server_keys.py": [SERVER_KEYS],
-    "bell/inspection.py": [BELL_REPAIR],
-    "bell/mark_read.py": [BELL],
-    "bell/model.py": [BELL],
-    "bell/mysql_recount.py": [BELL_REPAIR],
-    "bell/redis_store.py": [BELL],
+    "unread/inspection.py": [UNREAD_REPAIR],
+    "unread/mark_read.py": [UNREAD],
+    "unread/model.py": [UNREAD],
+    "unread/mysql_recount.py": [UNREAD_REPAIR],
+    "unread/redis_store.py": [UNREAD],
     "checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
     "checkins/mysql_store.py": [CHECKINS],
     "auth/id_tokens.py": ["tests/unit/auth/test_id_tokens.py"],
@@ -181,15 +177,15 @@ OF_FILES: dict[str, Sequence[str]] = {
     "auth/server_keys.py": [SERVER_KEYS],
     "auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
     "content/mysql_review_slots.py": [SCORES],
-    "counters/lua/claim.lua": [CLAIMS, FOLLOW_CLAIMS],
-    "counters/lua/release.lua": [CLAIMS, FOLLOW_CLAIMS],
-    "counters/lua/unclaim.lua": [CLAIMS, FOLLOW_CLAIMS],
+    "counters/lua/hold.lua": [HOLDS, FOLLOW_HOLDS],
+    "counters/lua/release.lua": [HOLDS, FOLLOW_HOLDS],
+    "counters/lua/cancel_hold.lua": [HOLDS, FOLLOW_HOLDS],
     "counters/mysql_shops.py": [SCORES],
     "counters/mysql_store.py": [COUNTERS, PERSIST],
     "counters/redis_store.py": [
         COUNTERS,
-        CLAIMS,
-        FOLLOW_CLAIMS,
+        HOLDS,
+        FOLLOW_HOLDS,
         "tests/integration/follows/test_follows.py",
     ],
     "event_log/model.py": [EVENTS_OUT],
@@ -205,7 +201,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "flash_sales/lua/open.lua": [PHASES, SALES],
     "flash_sales/lua/overdue.lua": [RECOVERY_LIST],
     "flash_sales/lua/recover.lua": [RECOVERY_LIST],
-    "flash_sales/lua/reign.inc.lua": [PHASES, WAITLIST, FAILOVERS],
+    "flash_sales/lua/term.inc.lua": [PHASES, WAITLIST, FAILOVERS],
     "flash_sales/lua/release.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
     "flash_sales/lua/reserve.lua": [SALES, WAITLIST, LIFECYCLE],
     "flash_sales/lua/withdraw.lua": [PHASES, SALES],
@@ -224,11 +220,11 @@ OF_FILES: dict[str, Sequence[str]] = {
     "infra/redis/lua/outbox.inc.lua": [SWEEP, RECOVERY],
     "infra/redis/lua/project.lua": [PROJECTIONS, COUNTERS],
     "infra/redis/lua/store_read.lua": [PROJECTIONS, COUNTERS],
-    "reactions/failover_recovery.py": [RECOVERY, REIGN_GUARD],
+    "reactions/failover_recovery.py": [RECOVERY, TERM_GUARD],
     "push/announce.py": [PUSH],
     "push/mysql_store.py": [PUSH],
-    "reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, REIGN_GUARD, FOLLOWS, PERSIST],
-    "reactions/bell_moves.py": [DECISION, BELLS],
+    "reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, TERM_GUARD, FOLLOWS, PERSIST],
+    "reactions/notification_moves.py": [DECISION, UNREAD],
     "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
@@ -259,25 +255,25 @@ OF_FILES: dict[str, Sequence[str]] = {
     "reactions/lua/tombstone.lua": [TOMBSTONE],
     "reactions/model.py": [MODEL, PERSIST],
     "reactions/mysql_failover_progress.py": [RECOVERY],
-    "reactions/mysql_log.py": [*STORED, LOG_GATE, REIGN_GUARD, RECOVERY],
+    "reactions/mysql_log.py": [*STORED, LOG_BARRIER, TERM_GUARD, RECOVERY],
     "reactions/mysql_rows.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
     "reactions/mysql_snapshots.py": [*READ, HYDRATE, PERSIST, RECOVERY],
     "reactions/persist.py": [
         DECISION,
         *STORED,
         *ACKNOWLEDGED,
-        REIGN_GUARD,
+        TERM_GUARD,
         FOLLOWS,
         REQUEST_ROWS,
         PERSIST,
-        BELLS,
+        UNREAD,
     ],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],
     "reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
     "reactions/redis_commits.py": [APPLY, PERSIST],
     "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
-    "reactions/reign_guard.py": [REIGN_GUARD, PERSIST, RECOVERY],
+    "reactions/term_guard.py": [TERM_GUARD, PERSIST, RECOVERY],
     "reactions/sweep.py": [SWEEP, OUTAGES],
     "users/mysql_users.py": [ERASURE],
     "webhooks/dispatch_events.py": [WEBHOOKS],
@@ -293,19 +289,21 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "auth/mysql-server-keys/too-many": [
         f"{SERVER_KEYS}::test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid"
     ],
-    "bell/inspection/not-compared": [
-        f"{BELL_REPAIR}::test_a_wrong_bell_in_redis_is_found_and_dropped"
+    "unread/inspection/not-compared": [
+        f"{UNREAD_REPAIR}::test_a_wrong_unread_in_redis_is_found_and_dropped"
     ],
-    "bell/mark-read/later-version": [
-        f"{BELL}::test_a_position_above_the_bell_and_one_of_another_epoch_mark_nothing"
+    "unread/mark-read/later-version": [
+        f"{UNREAD}::test_a_sequence_above_the_unread_and_one_of_another_epoch_mark_nothing"
     ],
-    "bell/mark-read/not-left": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
-    "bell/mark-read/unbounded-count": [f"{BELL}::test_a_mark_counts_no_more_rows_than_its_bound"],
-    "bell/model/overtaken-not-counted": [
-        f"{BELL}::test_an_older_mark_of_another_device_reads_what_it_displayed"
+    "unread/mark-read/not-left": [f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"],
+    "unread/mark-read/unbounded-count": [
+        f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"
     ],
-    "bell/redis-store/created": [
-        f"{BELL}::test_neither_a_consumer_nor_a_mark_stores_a_bell_that_no_reader_has_asked_for"
+    "unread/model/overtaken-not-counted": [
+        f"{UNREAD}::test_an_older_mark_of_another_device_reads_what_it_displayed"
+    ],
+    "unread/redis-store/created": [
+        f"{UNREAD}::test_neither_a_consumer_nor_a_mark_stores_a_unread_that_no_reader_has_asked_for"
     ],
     "content/mysql-review-slots/left-over-stays": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
@@ -345,23 +343,23 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     ],
     "infra/projections/replica-misses": [PROJECTIONS],
     "push/announce/due-later": [
-        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+        f"{PUSH}::test_a_notify_is_due_before_its_message_arrives_and_after_it_was_sent"
     ],
     "push/announce/refused-lost": [f"{PUSH}::test_what_sqs_refuses_is_announced_by_the_sweeper"],
     "push/announce/stored-before-sent": [
-        f"{PUSH}::test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent"
+        f"{PUSH}::test_a_notify_is_due_before_its_message_arrives_and_after_it_was_sent"
     ],
     "push/mysql-store/all-on": [f"{PUSH}::test_a_kind_that_is_off_is_listed_and_not_pushed"],
     "push/mysql-store/later-due": [CLOCK_JUMPS],
     "reactions/gate/hidden": [MODERATION],
     "reactions/gate/hidden-from-author": [MODERATION],
     "reactions/gate/hidden-unlike": [MODERATION],
-    "reactions/mysql-log/gate-exclusive": [LOG_GATE],
+    "reactions/mysql-log/barrier-exclusive": [LOG_BARRIER],
     "reactions/mysql-log/known-epoch": [RECOVERY],
-    "reactions/mysql-log/gate-not-locked": [LOG_GATE],
-    "reactions/mysql-log/reigns-without-gate": [LOG_GATE],
-    "reactions/persist/log-gate": [LOG_GATE],
-    "reactions/persist/owners-first": [BELL_RACES],
+    "reactions/mysql-log/barrier-not-locked": [LOG_BARRIER],
+    "reactions/mysql-log/terms-without-barrier": [LOG_BARRIER],
+    "reactions/persist/log-gate": [LOG_BARRIER],
+    "reactions/persist/owners-first": [UNREAD_RACES],
     "users/mysql-users/user-last": [
         f"{ERASURE}::test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user"
     ],

@@ -101,7 +101,7 @@ def write_content(authors: Sequence[int] = (90, 91)) -> None:
 def roll_up() -> None:
     """Move the watermark to the end of the log, as after a roll-up."""
     mysql.write(
-        "REPLACE INTO watermark (name, seq) VALUES ('votes', %s)",
+        "REPLACE INTO watermark (name, seq) VALUES ('likes', %s)",
         (log_writes.read_log_head(),),
     )
 

@@ -6,7 +6,7 @@
   Returns the first violation, '' without one. For tests: it uses KEYS, so a cluster needs a call per voucher. ]]
 local function find_wrong(base)
   local s = redis.call('HMGET', base .. 'sale', 'initial_stock', 'counts', 'sold', 'phase', 'generation', 'cancelled',
-    'reign', 'rolled_back')
+    'term', 'rolled_back')
   if not s[1] then return '' end
   local stock, pending, offered, waiting = string.match(s[2], '^(%-?%d+):(%d+):(%d+):(%d+):%d+$')
   if not stock then return 'a count is out of range: ' .. s[2] end

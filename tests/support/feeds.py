@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from plaza.content import ContentView, ListPosition
+from plaza.content import ContentView, ListCursor
 from plaza.feed import queries
 from plaza.infra.mysql import mysql
 
@@ -73,7 +73,7 @@ def scroll(
     """Read a feed to its end, ``size`` posts a page; call ``meanwhile`` after each page. ``short``:
     pages may be shorter, for a reader of more authors than a page looks up."""
     views: list[ContentView] = []
-    after: ListPosition | None = None
+    after: ListCursor | None = None
     for _ in range(5_000):
         page, after = queries.read_feed(user_id, after, size)
         assert short or len(page) == size or after is None, "a page before the last is short"

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from plaza.infra.mysql import mysql
 from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.recommendations import mysql_votes, vote_roll_up
+from plaza.recommendations import like_roll_up, mysql_roll_up
 
 NOW_US = time.time_ns() // 1000
-HOUR_US = mysql_votes.HOUR_US
+HOUR_US = mysql_roll_up.HOUR_US
 
 
 def early_in_an_hour() -> int:
@@ -55,13 +55,13 @@ def add_reviews(shop_id: int, *review_ids: int) -> None:
         )
 
 
-def votes() -> dict[int, int]:
-    rows = mysql.fetch_all("SELECT content_id, votes FROM content WHERE content_type = 'review'")
+def review_likes() -> dict[int, int]:
+    rows = mysql.fetch_all("SELECT content_id, likes FROM content WHERE content_type = 'review'")
     return dict(rows)
 
 
 def totals() -> dict[int, int]:
-    """Return the expected votes."""
+    """Return the expected likes."""
     return dict(
         mysql.fetch_all(
             "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
@@ -77,7 +77,7 @@ def hours() -> dict[tuple[int, int], int]:
     return {(hour, post_id): int(net) for hour, post_id, net in rows}
 
 
-def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[int, int], int]:
+def hours_in_log(days: int = like_roll_up.RETENTION_HOURS // 24) -> dict[tuple[int, int], int]:
     """Return the expected hours, the sums of changes in the log of the last ``days``.
     Older days may be archived."""
     first_s = time.time() - days * 86_400

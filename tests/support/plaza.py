@@ -160,7 +160,7 @@ class World:
                 redis.execute("ZADD", key, 0, member)
 
 
-_SINGLE_ROWS = ("event_gate", "event_head", "log_gate")  # of migrations
+_SINGLE_ROWS = ("event_barrier", "event_head", "log_barrier")  # of migrations
 EMPTIED = tuple(table for table in TABLES if table not in (*_SINGLE_ROWS, "schema_migration"))
 FILL = tuple(f"INSERT IGNORE INTO {table} (id) VALUES (1)" for table in _SINGLE_ROWS)
 """Statements that insert the rows of migrations into empty tables."""
@@ -219,7 +219,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     redis.execute("FLUSHALL")
     for (table,) in mysql.fetch_all(FIND_NOT_EMPTY):
         mysql.write(f"DELETE FROM {table}")
-    for table in ("log_gate", "event_head"):  # of both, or the head has the next epoch already
+    for table in ("log_barrier", "event_head"):  # of both, or the head has the next epoch already
         mysql.write(f"UPDATE {table} SET epoch = 0 WHERE epoch > 0")
     yield World(fake)
     forget()

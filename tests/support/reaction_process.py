@@ -62,7 +62,7 @@ def run_sweeper() -> int:
     """Run what the sweeper runs for reactions, as if a minute had passed. Returns how many events
     are acknowledged again."""
     failover_recovery.MIN_INTERVAL_S = 0
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     return failover_recovery.acknowledge_after_failover()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from local.stack.functions import CONTEXT
 
 # Arguments of schedules that are waiting times: all 0 here.
-_WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
+_WAITS = {"resend_after_us": 0, "resend_after_s": 0, "closed_for_s": 0}
 
 
 def run_without_waits(handler: Callable[[Any, Any], Any]) -> Any:

@@ -52,7 +52,7 @@ def login() -> str:
 
 def model_settings() -> list[str]:
     """Return the settings of a Redis for models: ``login``, one that may only read, as at a
-    replica, but for the time of the model, and a command that begins another reign."""
+    replica, but for the time of the model, and a command that begins another term."""
     replica = f"{_add_user(REPLICA_LOGIN)} -@write (+set ~model:now)"
     return [login(), replica, "enable-debug-command local"]
 

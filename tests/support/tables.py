@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from plaza.infra.mysql.migrations import FOLDER, split_statements
+from plaza.infra.mysql.migrations import list_files, split_statements
 
 EXPORTED = "exported"
 """The owner declares sections of this column in its module ``export``."""
@@ -51,9 +51,9 @@ _TAKEN_BACK = "its state is 0; its version is compared with late events"
 
 TABLES: Mapping[str, Table] = {
     "archived_order": Table("flash_sales", AUDITED, {"buyer_id": User(EXPORTED, _ORDER)}),
-    "bell": Table("bell", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}),
-    "bell_group": Table("bell", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
-    "binlog_position": Table("changes", _PROGRESS),
+    "unread_counter": Table("unread", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}),
+    "notification_group": Table("unread", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
+    "binlog_offset": Table("changes", _PROGRESS),
     "cancelled_order": Table("flash_sales", AUDITED, {"buyer_id": User("repeats orders", _ORDER)}),
     "checkin": Table("checkins", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
     "closed_user": Table("users", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
@@ -76,7 +76,7 @@ TABLES: Mapping[str, Table] = {
             )
         },
     ),
-    "event_gate": Table("event_log", "one row, without which no transaction appends"),
+    "event_barrier": Table("event_log", "one row, without which no transaction appends"),
     "event_head": Table("event_log", _PROGRESS),
     "event_log": Table(
         "event_log",
@@ -86,10 +86,10 @@ TABLES: Mapping[str, Table] = {
             "target_id": User("of their actors", _LOGGED),
         },
     ),
-    "event_position": Table("event_log", _PROGRESS),
+    "event_offset": Table("event_log", _PROGRESS),
     "gauge_sample": Table("operations", _UNCOUNTED),
     "idempotency_key": Table("idempotency", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
-    "log_gate": Table("reactions", AUDITED),
+    "log_barrier": Table("reactions", AUDITED),
     "order_outbox": Table(
         "flash_sales", AUDITED, {"buyer_id": User("a message on its way to voucher_order", _ORDER)}
     ),
@@ -98,7 +98,7 @@ TABLES: Mapping[str, Table] = {
     "push_recipient": Table(
         "push",
         _UNCOUNTED,
-        {"user_id": User("up to where the bell was pushed, a number", ERASED)},
+        {"user_id": User("up to where the unread counter was pushed, a number", ERASED)},
     ),
     "push_subscription": Table("push", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "reaction": Table(
@@ -119,15 +119,15 @@ TABLES: Mapping[str, Table] = {
     "reconciliation_finding": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),
-    "reconciliation_mark": Table("reconciliation", _PROGRESS),
+    "reconciliation_dirty": Table("reconciliation", _PROGRESS),
     "reconciliation_part": Table("reconciliation", _PROGRESS),
-    "reconciliation_round": Table("reconciliation", _PROGRESS),
+    "reconciliation_cycle": Table("reconciliation", _PROGRESS),
     "reconciliation_suspect": Table(
         "reconciliation", _PROGRESS, {"target_id": User(_REPEATED, _TOTAL)}
     ),
     "redemption": Table("flash_sales", "repeats the uses in voucher_order", {"used_by": _MEMBER}),
     "redis_epoch": Table("reactions", _PROGRESS),
-    "redis_reign": Table("reactions", _PROGRESS),
+    "redis_term": Table("reactions", _PROGRESS),
     "report": Table(
         "moderation",
         _UNCOUNTED,
@@ -161,7 +161,7 @@ TABLES: Mapping[str, Table] = {
     ),
     "spilled_message": Table("infra/queues/spill", AUDITED),
     "stale_list": Table("recommendations", _PROGRESS),
-    "star": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
+    "celebrity": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
     "switch_change": Table("switches", _UNCOUNTED, {"changed_by": _OPERATOR}),
     "user": Table("users", _UNCOUNTED, {"id": User(EXPORTED, ERASED)}),
     "user_block": Table(
@@ -203,7 +203,7 @@ _COLUMN = re.compile(r"^\s+(?:ADD COLUMN )?(\w+)\s+BIGINT\b", re.M)
 def read_owners() -> dict[str, str]:
     """Return table -> the owner that the comment of its migration names."""
     made = {"schema_migration": "infra/mysql/migrations"}  # created by the runner
-    for file in FOLDER.glob("*.sql"):
+    for file in list_files().values():
         made |= {table: owner for owner, table in _CREATED.findall(file.read_text())}
     return made
 
@@ -212,7 +212,7 @@ def read_user_columns() -> set[tuple[str, str]]:
     """Return (table, column) of each column of the migrations that may have the id of a user."""
     return {
         (table, column)
-        for file in FOLDER.glob("*.sql")
+        for file in list_files().values()
         for statement in split_statements(file.read_text())
         for table in _CHANGED.findall(statement)
         for column in _COLUMN.findall(statement)

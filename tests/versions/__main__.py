@@ -24,7 +24,7 @@ from pathlib import Path
 
 from cli.paths import ROOT, CommandError
 from local.stack import servers
-from tests.versions import trees
+from tests.versions import SUSPENDED, trees
 from tests.versions.deployment import open_deployment
 from tests.versions.rollout import roll_out_until_shared
 from tests.versions.traffic import Traffic
@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
     parser.add_argument("--use-cases", help="a regular expression for names; all: ''")
     args = parser.parse_args(argv)
+    if SUSPENDED:
+        print(SUSPENDED)
+        return 0
     until_s, seed, failed = time.monotonic() + args.seconds, args.seed, 0
     try:
         old = trees.extract(args.commit)

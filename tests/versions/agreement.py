@@ -42,7 +42,7 @@ _LISTS = (
     ("GET /shops/{shop_id}/vouchers", "shop"),
 )
 CHANGED = {
-    "GET /ops/reviews/{review_id}/score": "the like of its author gives a review no vote",
+    "GET /ops/reviews/{review_id}/score": "the like of its author gives a review no like",
 }
 """Reads whose answers differ on purpose, and the reason."""
 _OWN_LISTS = tuple(

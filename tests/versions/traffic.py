@@ -29,7 +29,6 @@ _DEFAULT_SWITCHES = {
 }
 PAGE = 2
 MAX_PAGES = 100
-MAX_AGE_S = 2  # of the switches of a process
 _STOCK = 100
 
 
@@ -575,14 +574,6 @@ class Traffic:
             ),
         )
         self._expect(second, "POST /ops/reconciliations", ADMIN, role="admin")
-
-    def switch_live(self, version: str, live: bool) -> None:
-        """Let an operator switch order tokens on or off, and all processes follow."""
-        before = self._expect(version, "GET /ops/switches", ADMIN, role="admin")
-        switches = {**before["switches"], "live": live}
-        body = {"reason": "A deploy.", "switches": switches, "version": before["version"]}
-        self._expect(version, "PUT /ops/switches", ADMIN, body, role="admin")
-        self.deployment.let_pass(MAX_AGE_S + 1)
 
     # ------------------------------------------------------------ lists
 

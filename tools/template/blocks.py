@@ -1,4 +1,4 @@
-"""What ``make template`` writes: block -> data."""
+"""What ``make generate`` writes: block -> data."""
 
 import argparse
 from typing import Any

@@ -162,7 +162,7 @@ def make_scheduled(function: Function) -> dict[str, Any]:
 
 
 def make_operate(function: Function) -> dict[str, Any]:
-    """Return the function of the operators' verbs, which nothing but a person invokes."""
+    """Return the function of the operators' commands, which nothing but a person invokes."""
     return _make_function(function, {})
 
 

@@ -63,7 +63,7 @@ def replace_blocks(template: str, blocks: Mapping[str, Any]) -> str:
     def replace(match: re.Match[str]) -> str:
         indent, name = match["indent"], match["name"]
         text = render(blocks[name], len(indent))
-        return f"{indent}# BEGIN {name} (make template)\n{text}{indent}# END {name}\n"
+        return f"{indent}# BEGIN {name} (make generate)\n{text}{indent}# END {name}\n"
 
     return _BLOCK.sub(replace, template)
 

@@ -1,4 +1,4 @@
-import { Bell } from "./bell.ts";
+import { Unread } from "./unread.ts";
 import { checkBaseUrl, checkLimits, expand, serialize } from "./checks.ts";
 import { KEYED_PATHS } from "./contract.ts";
 import {
@@ -121,7 +121,7 @@ export class Plaza extends Resources {
   #userId: string | undefined;
   #loading: Promise<void> | undefined;
   #visitorId: Promise<string | undefined> | undefined;
-  #bell: Bell | undefined;
+  #unread: Unread | undefined;
 
   constructor(baseUrl: string, options: PlazaOptions = {}) {
     super();
@@ -287,14 +287,14 @@ export class Plaza extends Resources {
     };
   }
 
-  /** Returns the caller's bell: how many notifications are new. */
-  bell(): Bell {
-    this.#bell ??= new Bell({
-      read: () => this.get("/users/me/bell", { retry: { attempts: 1 } }),
-      mark: (body) => this.put("/users/me/bell/read", { body }),
+  /** Returns the caller's unread counter: how many notifications are new. */
+  unread(): Unread {
+    this.#unread ??= new Unread({
+      read: () => this.get("/users/me/notifications/unread", { retry: { attempts: 1 } }),
+      mark: (body) => this.put("/users/me/notifications/read", { body }),
       userId: () => this.#session?.user.id,
     });
-    return this.#bell;
+    return this.#unread;
   }
 
   /** Orders one unit and waits until the order is decided. Repeated, it returns the same order. */
@@ -406,7 +406,7 @@ export class Plaza extends Resources {
     const userId = change === "ended" ? this.#userId : session?.user.id;
     if (userId !== this.#userId) this.#reactions.clear(); // they are the caller's
     this.#userId = userId;
-    this.#bell?.follow(session?.user.id);
+    this.#unread?.follow(session?.user.id);
     for (const listener of [...this.#listeners]) listener(session, change);
   }
 

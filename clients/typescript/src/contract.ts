@@ -1679,66 +1679,6 @@ export interface paths {
         patch: operations["update_my_profile"];
         trace?: never;
     };
-    "/users/me/bell": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get how many notifications are new
-         * @description Returns the number that a badge shows. Poll it; an answer with a lower `at` than one before is late. Needs a session. Counts as one read of the caller.
-         */
-        get: operations["get_my_bell"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/users/me/bell/groups": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List notifications
-         * @description Returns all likes or comments of a text, or all follows, as one item each, read or not. A page may have fewer items than `limit`. Needs a session. Counts as one read of the caller.
-         */
-        get: operations["list_my_notifications"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/users/me/bell/read": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /**
-         * Mark notifications as read
-         * @description Marks what the list displayed, and leaves what is new since. Idempotent. Needs a session. Counts as one write of the caller.
-         */
-        put: operations["update_my_notifications"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/users/me/blocks": {
         parameters: {
             query?: never;
@@ -1811,6 +1751,66 @@ export interface paths {
          * @description Latest like first. A new like appears after a second or two. With `expand` each item has a preview of its post, its comment or its review. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_likes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/notifications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List notifications
+         * @description Returns all likes or comments of a text, or all follows, as one item each, read or not. A page may have fewer items than `limit`. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_notifications"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/notifications/read": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Mark notifications as read
+         * @description Marks what the list displayed, and leaves what is new since. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["update_my_notifications"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/notifications/unread": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get how many notifications are new
+         * @description Returns the number that a badge shows. Poll it; an answer with a lower `at` than one before is late. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_my_unread"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2351,13 +2351,6 @@ export interface components {
             /** @description Type of the target, such as `post`. */
             type: string;
         };
-        /** @description The caller's bell. */
-        BellResponse: {
-            /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
-            at: string;
-            /** @description Notifications with something new. Exact, without a cap. */
-            unread: number;
-        };
         /** @description A user whom the caller blocks. */
         BlockListItem: {
             /**
@@ -2568,7 +2561,7 @@ export interface components {
             id: string;
             type: string;
         };
-        /** @description A page of events, and the position after it. */
+        /** @description A page of events, and the offset after it. */
         EventsResponse: {
             /**
              * @deprecated
@@ -2779,7 +2772,7 @@ export interface components {
             /** @description The notifications; without it, all. */
             groups?: components["schemas"]["NotificationRef"][] | null;
         };
-        /** @description The bell after the mark. */
+        /** @description The unread counter after the mark. */
         MarkReadResponse: {
             /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
             at: string;
@@ -2894,7 +2887,7 @@ export interface components {
             /** @enum {string} */
             type: "post" | "comment" | "review" | "user";
         };
-        /** @description A page of notifications, and the bell of the same instant. */
+        /** @description A page of notifications, and the unread counter of the same instant. */
         NotificationsResponse: {
             /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
             at: string;
@@ -3037,7 +3030,7 @@ export interface components {
             expires_at: string;
             /** @description Names the session; it is no token. */
             id: string;
-            /** @description How it was opened; null for one of an earlier version. */
+            /** @description How it was opened; null for a way that this version does not know. */
             method: ("code" | "id_token" | "passkey" | "operate") | null;
             /** @description `user`, `moderator`, `sales`, `operator` or `admin`: what it admits. */
             role: string;
@@ -3802,7 +3795,7 @@ export interface components {
         ScoreComponentResponse: {
             /** @description The value that gives half of the points, a setting. */
             half: number;
-            /** @description `votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received). */
+            /** @description `likes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received). */
             name: string;
             /** @description Of 1,000,000, rounded down: value / (value + half), of `age` half / (value + half). */
             points: number;
@@ -4022,39 +4015,25 @@ export interface components {
             reason: string;
             version: number;
         };
-        /** @description All switches. A request may leave out those with a default, which are newer than others: a client that does not know them leaves them as they are. */
+        /** @description All switches. */
         SwitchSet: {
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             anonymous_factor: number;
-            /**
-             * @description What is new rings the bell. Off: nothing rings, and reactions that end are still taken back.
-             * @default false
-             */
-            bell_on: boolean;
             /** @description Rankings and recommendations as last built, from Redis only. */
             cached_lists_only: boolean;
             /** @description No new comments. */
             comments_stopped: boolean;
-            /**
-             * @description Totals are sent with order tokens. Off while a version without them runs beside this one.
-             * @default false
-             */
-            live: boolean;
-            /**
-             * @description Interval at which clients read the totals on their screens, in seconds. 0: they do not.
-             * @default 5
-             */
+            /** @description Interval at which clients read the totals on their screens, in seconds. 0: they do not. */
             live_poll_s: number;
             /** @description Share of the successful requests that is logged. */
             log_sample_rate: number;
+            /** @description Nothing new notifies. What ends is still taken back. */
+            notifications_stopped: boolean;
             /** @description No new posts and no changes of posts. */
             posts_stopped: boolean;
             /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
             read_only: boolean;
-            /**
-             * @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it.
-             * @default false
-             */
+            /** @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it. */
             readers_held: boolean;
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             reads_factor: number;
@@ -4069,35 +4048,21 @@ export interface components {
         SwitchSetResponse: {
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             anonymous_factor: number;
-            /**
-             * @description What is new rings the bell. Off: nothing rings, and reactions that end are still taken back.
-             * @default false
-             */
-            bell_on: boolean;
             /** @description Rankings and recommendations as last built, from Redis only. */
             cached_lists_only: boolean;
             /** @description No new comments. */
             comments_stopped: boolean;
-            /**
-             * @description Totals are sent with order tokens. Off while a version without them runs beside this one.
-             * @default false
-             */
-            live: boolean;
-            /**
-             * @description Interval at which clients read the totals on their screens, in seconds. 0: they do not.
-             * @default 5
-             */
+            /** @description Interval at which clients read the totals on their screens, in seconds. 0: they do not. */
             live_poll_s: number;
             /** @description Share of the successful requests that is logged. */
             log_sample_rate: number;
+            /** @description Nothing new notifies. What ends is still taken back. */
+            notifications_stopped: boolean;
             /** @description No new posts and no changes of posts. */
             posts_stopped: boolean;
             /** @description No request changes anything, except `/ops`, `/auth` and the end of a user's sessions. No new accounts. */
             read_only: boolean;
-            /**
-             * @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. Preheat ends the level `warming`, which has it.
-             * @default false
-             */
+            /** @description Reading is a 503 with `Retry-After`, except for admins and of `/health` and orders. WarmUp ends the level `warming`, which has it. */
             readers_held: boolean;
             /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
             reads_factor: number;
@@ -4175,6 +4140,13 @@ export interface components {
         TotalsResponse: {
             /** @description One item a target, in the order of the request. */
             items: (components["schemas"]["PostTotals"] | components["schemas"]["TextTotals"] | components["schemas"]["UserTotals"])[];
+        };
+        /** @description The caller's unread counter. */
+        UnreadResponse: {
+            /** @description Orders answers: of two, the one with the greater text is newer. Compare by code units, never with a locale. Opaque. */
+            at: string;
+            /** @description Notifications with something new. Exact, without a cap. */
+            unread: number;
         };
         /** @description The name and the avatar of a user, as lists show them. */
         UserCard: {
@@ -4898,7 +4870,7 @@ export interface operations {
     list_events: {
         parameters: {
             query?: {
-                /** @description Position after which to read: `next` of the page before. Without it, the page begins with the oldest events that are kept. */
+                /** @description Offset after which to read: `next` of the page before. Without it, the page begins with the oldest events that are kept. */
                 after?: string;
                 /** @description Maximum number of events. */
                 limit?: number;
@@ -7237,81 +7209,6 @@ export interface operations {
             };
         };
     };
-    get_my_bell: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description What is new for the caller. */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["BellResponse"];
-                };
-            };
-        };
-    };
-    list_my_notifications: {
-        parameters: {
-            query?: {
-                /** @description Maximum number of items on the page. */
-                limit?: number;
-                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
-                cursor?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Notifications, those with the newest event first. */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["NotificationsResponse"];
-                };
-            };
-        };
-    };
-    update_my_notifications: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["MarkReadRequest"];
-            };
-        };
-        responses: {
-            /** @description The bell after the mark. */
-            200: {
-                headers: {
-                    RateLimit: components["headers"]["RateLimit"];
-                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["MarkReadResponse"];
-                };
-            };
-        };
-    };
     list_my_blocks: {
         parameters: {
             query?: {
@@ -7420,6 +7317,81 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReactionListItemPage"];
+                };
+            };
+        };
+    };
+    list_my_notifications: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Notifications, those with the newest event first. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotificationsResponse"];
+                };
+            };
+        };
+    };
+    update_my_notifications: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkReadRequest"];
+            };
+        };
+        responses: {
+            /** @description What is new after the mark. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MarkReadResponse"];
+                };
+            };
+        };
+    };
+    get_my_unread: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is new for the caller. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnreadResponse"];
                 };
             };
         };

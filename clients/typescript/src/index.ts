@@ -1,4 +1,4 @@
-export { Bell, type BellState, type Notification, type NotificationPage, type NotificationRef } from "./bell.ts";
+export { Unread, type UnreadState, type Notification, type NotificationPage, type NotificationRef } from "./unread.ts";
 export type { Listed } from "./bind.ts";
 export { type Collectable, type Followable, type Likeable, Plaza, type PlazaOptions, type Reply } from "./client.ts";
 export type { Slug } from "./contract.ts";

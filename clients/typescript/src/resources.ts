@@ -267,12 +267,6 @@ export interface UsersResource {
   getMyProfile(options?: RequestOptions): Promise<Result<"get", "/users/me">>;
   /** Update the caller's profile. */
   updateMyProfile(body: BodyOf<"patch", "/users/me">, options?: RequestOptions): Promise<Result<"patch", "/users/me">>;
-  /** Get how many notifications are new. */
-  getMyBell(options?: RequestOptions): Promise<Result<"get", "/users/me/bell">>;
-  /** List notifications. */
-  listMyNotifications(query?: QueryOf<"/users/me/bell/groups">, options?: RequestOptions): Listed<"/users/me/bell/groups">;
-  /** Mark notifications as read. */
-  updateMyNotifications(body: BodyOf<"put", "/users/me/bell/read">, options?: RequestOptions): Promise<Result<"put", "/users/me/bell/read">>;
   /** List the users whom the caller blocks. */
   listMyBlocks(query?: QueryOf<"/users/me/blocks">, options?: RequestOptions): Listed<"/users/me/blocks">;
   /** List the targets that the caller collects. */
@@ -281,6 +275,12 @@ export interface UsersResource {
   getMyExport(query?: QueryOf<"/users/me/export">, options?: RequestOptions): Listed<"/users/me/export">;
   /** List the targets that the caller likes. */
   listMyLikes(query?: QueryOf<"/users/me/likes">, options?: RequestOptions): Listed<"/users/me/likes">;
+  /** List notifications. */
+  listMyNotifications(query?: QueryOf<"/users/me/notifications">, options?: RequestOptions): Listed<"/users/me/notifications">;
+  /** Mark notifications as read. */
+  updateMyNotifications(body: BodyOf<"put", "/users/me/notifications/read">, options?: RequestOptions): Promise<Result<"put", "/users/me/notifications/read">>;
+  /** Get how many notifications are new. */
+  getMyUnread(options?: RequestOptions): Promise<Result<"get", "/users/me/notifications/unread">>;
   /** List the caller's orders. */
   listMyOrders(query?: QueryOf<"/users/me/orders">, options?: RequestOptions): Listed<"/users/me/orders">;
   /** Get what is pushed. */
@@ -495,13 +495,13 @@ export abstract class Resources {
     deleteMyAccount: "delete /users/me",
     getMyProfile: "get /users/me",
     updateMyProfile: "patch= /users/me",
-    getMyBell: "get /users/me/bell",
-    listMyNotifications: "get* /users/me/bell/groups",
-    updateMyNotifications: "put= /users/me/bell/read",
     listMyBlocks: "get* /users/me/blocks",
     listMyCollects: "get* /users/me/collects",
     getMyExport: "get* /users/me/export",
     listMyLikes: "get* /users/me/likes",
+    listMyNotifications: "get* /users/me/notifications",
+    updateMyNotifications: "put= /users/me/notifications/read",
+    getMyUnread: "get /users/me/notifications/unread",
     listMyOrders: "get* /users/me/orders",
     getMyPush: "get /users/me/push",
     updateMyPush: "put= /users/me/push",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
-from plaza.content import ContentView, Draft, ListPosition, queries, reaction_lists
+from plaza.content import ContentView, Draft, ListCursor, queries, reaction_lists
 from plaza.content.encoder import (
     encode_comment,
     encode_post,
@@ -356,7 +357,7 @@ def _target(target_type: str, target_id: str) -> Target:
 
 
 def _create_content(draft: Draft, key: str | None) -> ContentView:
-    return commands.create(draft, IdempotentRequest.of(key, draft.to_request()) if key else None)
+    return commands.create(draft, IdempotentRequest.of(key, asdict(draft)) if key else None)
 
 
 def _delete(target: Target) -> tuple[None, int]:
@@ -386,13 +387,13 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None
     return encode_page([encode_reacted(item, actor_id) for item in page], next_after)
 
 
-def _parse_cursor(cursor: str | None) -> ListPosition | None:
+def _parse_cursor(cursor: str | None) -> ListCursor | None:
     if cursor is None:
         return None
-    position = ListPosition(*unpack_cursor(cursor, (int, int)))
-    if not position.is_valid:
+    after = ListCursor(*unpack_cursor(cursor, (int, int)))
+    if not after.is_valid:
         raise BadCursor
-    return position
+    return after
 
 
 def _tag(view: ContentView, actor_id: int | None) -> Headers:

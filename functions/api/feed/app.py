@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
@@ -46,10 +46,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve(event, context)
 
 
-def _parse_cursor(cursor: str | None) -> ListPosition | None:
+def _parse_cursor(cursor: str | None) -> ListCursor | None:
     if cursor is None:
         return None
-    position = ListPosition(*unpack_cursor(cursor, (int, int)))
-    if not position.is_valid:
+    after = ListCursor(*unpack_cursor(cursor, (int, int)))
+    if not after.is_valid:
         raise BadCursor
-    return position
+    return after

@@ -8,10 +8,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import follows
 from plaza.auth.caller_identity import identify
-from plaza.blocks import Blocked, BlockLimit, BlockPosition, SelfBlock, queries
+from plaza.blocks import BlockCursor, Blocked, BlockLimit, SelfBlock, queries
 from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
-from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
+from plaza.follows import FollowCursor, FollowLimit, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse, SortOrder
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
@@ -142,7 +142,7 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
 
     Latest block first.
     """
-    after = BlockPosition(*unpack_cursor(cursor, (int, int))) if cursor else None
+    after = BlockCursor(*unpack_cursor(cursor, (int, int))) if cursor else None
     if after and not after.is_valid:
         raise BadCursor
     page, last = queries.list_blocked(require_caller(app), after, limit)
@@ -162,11 +162,11 @@ def _followed(outcome: Outcome) -> tuple[FollowResponse, int]:
     return FollowResponse.of(outcome), 200 if outcome.exact else 202
 
 
-def _parse_cursor(cursor: str | None) -> FollowPosition | None:
-    return FollowPosition(*unpack_cursor(cursor, (int, int))) if cursor else None
+def _parse_cursor(cursor: str | None) -> FollowCursor | None:
+    return FollowCursor(*unpack_cursor(cursor, (int, int))) if cursor else None
 
 
-def _page(page: tuple[list[Person], FollowPosition | None]) -> Page[FollowListItem]:
+def _page(page: tuple[list[Person], FollowCursor | None]) -> Page[FollowListItem]:
     people, last = page
     items = [FollowListItem.of(person) for person in people]
     return Page(items=items, next=pack_cursor(*last) if last else None)

@@ -19,7 +19,7 @@ from plaza.changes.gauges import read_binlog_lag
 from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.event_log import read_events
 from plaza.event_log.model import EventsGone
-from plaza.event_log.schemas import After, EventLimit, EventsResponse, read_position
+from plaza.event_log.schemas import After, EventLimit, EventsResponse, read_offset
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.resolver import PlazaResolver, require_caller
@@ -68,9 +68,9 @@ from plaza.switches.schemas import (
 )
 
 if TYPE_CHECKING:
-    from plaza.interventions import sweep_now
+    from plaza.operator_commands import sweep_now
 else:  # few requests need it
-    sweep_now = LazyModule("plaza.interventions.sweep_now")
+    sweep_now = LazyModule("plaza.operator_commands.sweep_now")
 
 app = PlazaResolver(identify, tag="operations")
 
@@ -121,7 +121,7 @@ def list_events(after: After = None, limit: EventLimit = 100) -> EventsResponse:
     as `after`, at once while `has_more`, else after some seconds. For admins, and for keys with
     the scope `events`.
     """
-    return EventsResponse.of(read_events.read_page(read_position(after), limit))
+    return EventsResponse.of(read_events.read_page(read_offset(after), limit))
 
 
 @app.get("/ops/queues", security=OPERATOR, responses=Responses("All queues, by name."))

@@ -19,7 +19,7 @@ from plaza.infra.runtime.errors import Gone, NotFound, SwitchedOff
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions.model import PostRank
 from plaza.recommendations import post_rankings, recommend
-from plaza.recommendations.model import RecommendedPosition
+from plaza.recommendations.model import RecommendedCursor
 from plaza.recommendations.schemas import InWindow, RankedPostResponse, ReviewScoreResponse
 
 app = PlazaResolver(identify, tag="recommendations")
@@ -42,14 +42,12 @@ def list_recommended_reviews(
     minutes later. The pages of one client are of one list, unless it was replaced several times.
     """
     actor_id = find_caller(app)
-    position = (
-        RecommendedPosition(*unpack_cursor(cursor, (int, int)))
-        if cursor
-        else RecommendedPosition(0, 0)
+    after = (
+        RecommendedCursor(*unpack_cursor(cursor, (int, int))) if cursor else RecommendedCursor(0, 0)
     )
-    if not position.is_valid:
+    if not after.is_valid:
         raise BadCursor
-    page = recommend.recommend(read_id(shop_id, "shop"), position, limit, actor_id)
+    page = recommend.recommend(read_id(shop_id, "shop"), after, limit, actor_id)
     return encode_page([encode_review(view, actor_id) for view in page.reviews], page.next)
 
 

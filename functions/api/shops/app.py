@@ -27,7 +27,7 @@ from plaza.infra.runtime.errors import ChangedMeanwhile, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import (
     Area,
-    NearPosition,
+    NearCursor,
     Place,
     access,
     commands,
@@ -318,7 +318,7 @@ def _appointer() -> Appointer:
     return Appointer(require_caller(app), access.owns_each_shop(app))
 
 
-def _parse_cursor(cursor: str | None, area: Area) -> NearPosition | None:
+def _parse_cursor(cursor: str | None, area: Area) -> NearCursor | None:
     if cursor is None:
         return None
-    return NearPosition(*unpack_signed_cursor(cursor, area.to_text(), (int, int, int)))
+    return NearCursor(*unpack_signed_cursor(cursor, area.to_text(), (int, int, int)))

@@ -20,8 +20,6 @@ from plaza.auth.caller_identity import identify
 from plaza.auth.own_sessions import SessionMissing
 from plaza.auth.session_schemas import OwnSessionResponse, SessionId
 from plaza.auth.sessions import hash_token
-from plaza.bell import GroupPosition, mark_read
-from plaza.bell import queries as bell_queries
 from plaza.blocks import queries as block_queries
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags
@@ -43,10 +41,10 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.notifications.model import decode_order
 from plaza.notifications.schemas import (
-    BellResponse,
     MarkReadRequest,
     MarkReadResponse,
     NotificationsResponse,
+    UnreadResponse,
 )
 from plaza.push import subscriptions
 from plaza.push.model import PushIsOff, SubscriptionMissing, TooManySubscriptions
@@ -58,6 +56,8 @@ from plaza.push.schemas import (
     SubscriptionResponse,
 )
 from plaza.switches import current
+from plaza.unread import GroupCursor, mark_read
+from plaza.unread import queries as unread_queries
 from plaza.users import profiles
 from plaza.users.model import Profile
 from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
@@ -158,18 +158,22 @@ def delete_my_session(session_id: SessionId) -> tuple[None, int]:
     return None, 204
 
 
-@app.get("/users/me/bell", security=BEARER, responses=Responses("What is new for the caller."))
-def get_my_bell() -> BellResponse:
+@app.get(
+    "/users/me/notifications/unread",
+    security=BEARER,
+    responses=Responses("What is new for the caller."),
+)
+def get_my_unread() -> UnreadResponse:
     """Get how many notifications are new.
 
     Returns the number that a badge shows. Poll it; an answer with a lower `at` than one before is
     late.
     """
-    return BellResponse.of(bell_queries.read_bell(require_caller(app)))
+    return UnreadResponse.of(unread_queries.read_unread(require_caller(app)))
 
 
 @app.get(
-    "/users/me/bell/groups",
+    "/users/me/notifications",
     security=BEARER,
     responses=Responses("Notifications, those with the newest event first."),
 )
@@ -180,10 +184,10 @@ def list_my_notifications(limit: Limit = 20, cursor: Cursor = None) -> Notificat
     may have fewer items than `limit`.
     """
     user_id = require_caller(app)
-    position = cursor and GroupPosition(*unpack_cursor(cursor, (int, str, str, int)))
+    after = cursor and GroupCursor(*unpack_cursor(cursor, (int, str, str, int)))
     page = notifications.list_notifications(
         user_id,
-        position or None,
+        after or None,
         limit,
         is_displayed=not (app.current_event.http_method == "HEAD" or current().read_only),
     )
@@ -192,10 +196,10 @@ def list_my_notifications(limit: Limit = 20, cursor: Cursor = None) -> Notificat
 
 
 @app.put(
-    "/users/me/bell/read",
+    "/users/me/notifications/read",
     security=BEARER,
     middlewares=WRITES,
-    responses=Responses("The bell after the mark."),
+    responses=Responses("What is new after the mark."),
 )
 def update_my_notifications(mark: MarkReadRequest) -> MarkReadResponse:
     """Mark notifications as read.
@@ -204,7 +208,7 @@ def update_my_notifications(mark: MarkReadRequest) -> MarkReadResponse:
     """
     user_id = require_caller(app)
     marked = mark_read.mark_read(user_id, decode_order(mark.at), mark.keys_of(user_id))
-    state = BellResponse.of(marked.state)
+    state = UnreadResponse.of(marked.state)
     return MarkReadResponse(unread=state.unread, at=state.at, left=marked.left)
 
 
@@ -248,8 +252,8 @@ def create_push_subscription(request: SubscriptionRequest) -> SubscriptionRespon
     What was new before is not pushed. A browser belongs to the user who added it last. Idempotent.
     """
     user_id = require_caller(app)
-    position = bell_queries.read_states([user_id])[user_id].position
-    added = subscriptions.subscribe(user_id, request.to_subscription(), position)
+    sequence = unread_queries.read_states([user_id])[user_id].sequence
+    added = subscriptions.subscribe(user_id, request.to_subscription(), sequence)
     return SubscriptionResponse(id=added)
 
 

@@ -1,15 +1,17 @@
-"""Run one verb for an operator, who may invoke this function by IAM. It has no URL and no route."""
+"""Run one command for an operator, who may invoke this function by IAM. It has no URL and no
+route."""
 
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.interventions import verbs
+from plaza.operator_commands import commands
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Run ``{"verb": ..., "arguments": {...}, "caller": ...}``; return the result of the verb."""
-    return verbs.run(event)
+    """Run ``{"command": ..., "arguments": {...}, "caller": ...}``; return the result of the
+    command."""
+    return commands.run(event)

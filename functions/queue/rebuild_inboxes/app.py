@@ -1,4 +1,4 @@
-"""Rebuild inboxes and lists of stars' posts that Redis lacks, from MySQL."""
+"""Rebuild inboxes and lists of celebrities' posts that Redis lacks, from MySQL."""
 
 from plaza.feed.rebuild import INBOXES, rebuild
 

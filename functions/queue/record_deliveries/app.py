@@ -1,4 +1,4 @@
-"""Move the positions of webhooks to what they received."""
+"""Move the offsets of webhooks to what they received."""
 
 from plaza.webhooks.record_deliveries import DELIVERIES, record_deliveries
 

@@ -2,19 +2,19 @@
 
 from plaza import idempotency
 from plaza.auth import expired_sessions
-from plaza.bell import purge
 from plaza.event_log import read_events
 from plaza.infra.jobs.expiry import delete_in_steps
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.runtime.observability import record
 from plaza.operations import gauges
+from plaza.unread import purge
 
 _DELETES = {
     "session": expired_sessions.delete_expired,
     "idempotency_key": idempotency.delete_expired,
     "gauge_sample": gauges.delete_expired,
-    "bell_group": purge.delete_expired,
-    "event_position": read_events.delete_expired,
+    "notification_group": purge.delete_expired,
+    "event_offset": read_events.delete_expired,
 }
 
 
@@ -26,8 +26,8 @@ def handler(event: object, context: object) -> dict[str, int]:
         "sessions_deleted": deleted["session"],
         "idempotency_keys_deleted": deleted["idempotency_key"],
         "gauge_samples_deleted": deleted["gauge_sample"],
-        "bell_groups_deleted": deleted["bell_group"],
-        "event_positions_deleted": deleted["event_position"],
+        "notification_groups_deleted": deleted["notification_group"],
+        "event_offsets_deleted": deleted["event_offset"],
     }
     record("expired_deleted", metrics)
     return deleted

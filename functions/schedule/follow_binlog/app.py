@@ -6,7 +6,7 @@ from plaza.infra.jobs.scheduled_jobs import scheduled
 
 @scheduled("follow_binlog")
 def handler(event: object, context: object) -> dict[str, float]:
-    """Continue at the position of the last run."""
+    """Continue at the offset of the last run."""
     followed = run_follower()
     if followed is None:
         return {}

@@ -1,4 +1,4 @@
-"""Request new recommendations for shops whose reviews got votes."""
+"""Request new recommendations for shops whose reviews got likes."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.recommendations.recommend import refresh_recommendations

@@ -9,8 +9,8 @@ from plaza.live.polls import read_screens
 from plaza.operations import gauges
 from plaza.operations.queue_admin import read_depth_gauges
 from plaza.reactions.gauges import read_outboxes, read_saved
+from plaza.reconciliation.cycles import read_progress
 from plaza.reconciliation.gauges import audit_active, read_newest_run
-from plaza.reconciliation.rounds import read_progress
 
 _METERS = (
     read_depth_gauges,

@@ -5,9 +5,9 @@ from functools import partial
 from plaza.checkins.sweep import sweep_checkins
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.preheat.start_preheat import start_after_change
 from plaza.reactions.failover_recovery import acknowledge_after_failover
 from plaza.reactions.sweep import sweep_outbox
+from plaza.warm_up.start_warm_up import start_after_change
 
 
 @scheduled("sweep_outbox")
@@ -20,7 +20,7 @@ def handler(event: dict[str, object], context: object) -> dict[str, int]:
             "republished": partial(sweep_outbox, everything=everything),
             "checkins_republished": sweep_checkins,
             "acknowledged_again": acknowledge_after_failover,
-            "preheats_started": start_after_change,
+            "warm_ups_started": start_after_change,
         },
         run=int(clock.now_s() // 60),
     )

@@ -109,7 +109,7 @@ def require_erased(plaza: World, account: Account, audit: Audit) -> None:
     of_user = {key.partition("}:")[2]: key for key in find_keys(f"*user:{user_id}*")}
     of_user.pop(f"user:{user_id}:orders", None)  # the shop's record, as in voucher_order
     for name, key in of_user.items():
-        assert name.rpartition(":")[2] in MARKS or ":claim:" in name, name
+        assert name.rpartition(":")[2] in MARKS or ":hold:" in name, name
         assert 0 < redis.execute("TTL", key) <= 3600, name
         if name.endswith(":older"):
             assert redis.execute("HKEYS", key) == ["generation"], "no part"
@@ -210,7 +210,7 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     plaza: World, account: Account
 ) -> None:
     """Given a row in each section: a new one needs a row here, and an entry in the list."""
-    mysql.write("INSERT INTO star (user_id) VALUES (%s)", (account.id,))
+    mysql.write("INSERT INTO celebrity (user_id) VALUES (%s)", (account.id,))
     mysql.write(
         "INSERT INTO shop_member (shop_id, user_id, role, appointed_by, created_at)"
         " VALUES (5, %s, 'owner', 1, NOW(6))",
@@ -223,10 +223,11 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     )
     account.take_back()
     plaza.queues.drain()
-    mysql.write("INSERT INTO bell (user_id) VALUES (%s)", (account.id,))
+    mysql.write("INSERT IGNORE INTO unread_counter (user_id) VALUES (%s)", (account.id,))
     mysql.write(
-        "INSERT INTO bell_group (user_id, kind, subject_type, subject_id, fresh, read_position,"
-        " changed, shown_position, fresh_after, is_open, changed_at, changed_on)"
+        "INSERT IGNORE INTO notification_group (user_id, kind, subject_type, subject_id, fresh,"
+        " read_sequence,"
+        " changed, shown_sequence, fresh_after, is_open, changed_at, changed_on)"
         " VALUES (%s, 'like', 'post', %s, 0, 0, 0, 0, 0, 0, NOW(), CURDATE())",
         (account.id, account.post.id),
     )
@@ -237,7 +238,7 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     )
     mysql.write(
         "INSERT INTO passkey (credential_sha256, user_id, credential_id, public_key, sign_count,"
-        " name) VALUES (REPEAT('h', 32), %s, 'c', 'k', 0, 'Laptop')",
+        " may_be_synced, name) VALUES (REPEAT('h', 32), %s, 'c', 'k', 0, 0, 'Laptop')",
         (account.id,),
     )
     mysql.write(

@@ -67,11 +67,11 @@ NOT_TEXT: tuple[Any, ...] = (7, True, [], {})
 NOT_NUMBERS: tuple[Any, ...] = ("7", [], {})
 NOT_OBJECTS: tuple[Any, ...] = ("a", 7, [])
 CURSORS: dict[str, tuple[int | str, ...]] = {
-    "/users/me/bell/groups": (7, "like", "post", 7),
+    "/users/me/notifications": (7, "like", "post", 7),
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
-    "/users/me/export": (0, 7, 0),
-    "/users/{user_id}/export": (0, 7, 0),
+    "/users/me/export": ("profile",),
+    "/users/{user_id}/export": ("profile",),
     "/users/me/orders": (7,),
     "/users/me/waitlists": (7,),
     "/shops/{shop_id}/sales": (7,),

@@ -77,7 +77,7 @@ OPTIONAL = [route for route in ROUTES if route.security == routes.OPTIONAL]
 LIMITED = [route for route in ROUTES if route.path not in ("/health", "/totals")]
 
 # Readers of the event log number its new events.
-NUMBERED = {"event_head", "event_position"}
+NUMBERED = {"event_head", "event_offset"}
 
 every_limited_route = pytest.mark.parametrize("route", LIMITED, ids=lambda route: route.name)
 every_own_route = pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)

@@ -17,7 +17,17 @@ from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
 from tests.support.plaza import World
 from tests.support.routes import find_match, match
-from tests.support.stores import POST, counter, insert_rows, keys, meta, put, recent, rows
+from tests.support.stores import (
+    ORDER_TOKEN,
+    POST,
+    counter,
+    insert_rows,
+    keys,
+    meta,
+    put,
+    recent,
+    rows,
+)
 from tests.unit.policy import template
 
 COMMENT = Target("comment", 21)
@@ -33,12 +43,12 @@ def content(plaza: World) -> World:
 
 
 def test_a_post_is_liked_and_unliked(content: World) -> None:
-    liked = {"liked": True, "likes": 1, "likes_at": None, "changed": True, "exact": True}
+    liked = {"liked": True, "likes": 1, "likes_at": ORDER_TOKEN, "changed": True, "exact": True}
     assert ask("reactions.like_post") == (200, liked)
     assert ask("reactions.like_post") == (200, liked | {"changed": False})
     assert ask("reactions.unlike_post") == (
         200,
-        {"liked": False, "likes": 0, "likes_at": None, "changed": True, "exact": True},
+        {"liked": False, "likes": 0, "likes_at": ORDER_TOKEN, "changed": True, "exact": True},
     )
     content.queues.drain()
     assert counter() == 0
@@ -49,7 +59,7 @@ def test_a_comment_is_liked_and_a_post_is_collected(content: World) -> None:
     collected = {
         "collected": True,
         "collects": 1,
-        "collects_at": None,
+        "collects_at": ORDER_TOKEN,
         "changed": True,
         "exact": True,
     }
@@ -111,16 +121,16 @@ def test_totals_of_many_targets_come_in_one_response(content: World) -> None:
                     "type": "post",
                     "id": "11",
                     "likes": 1,
-                    "likes_at": None,
+                    "likes_at": ORDER_TOKEN,
                     "collects": 0,
-                    "collects_at": None,
+                    "collects_at": ORDER_TOKEN,
                     "mine": {"liked": True, "collected": False},
                 },
                 {
                     "type": "comment",
                     "id": "21",
                     "likes": 0,
-                    "likes_at": None,
+                    "likes_at": ORDER_TOKEN,
                     "collects": None,
                     "collects_at": None,
                     "mine": {"liked": False, "collected": None},
@@ -241,7 +251,7 @@ def test_the_sweep_and_the_migrations_report_what_they_did(plaza: World) -> None
     assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
         "republished": 0,
         "checkins_republished": 0,
-        "preheats_started": 1,
+        "warm_ups_started": 1,
         "acknowledged_again": 0,
     }
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}

@@ -35,10 +35,10 @@ SCREENS, POLLS_OF_SCREEN = 40, 60  # a feed's screen polls three types every 5 s
 
 
 @pytest.fixture(autouse=True)
-def _live(plaza: World) -> None:
+def _content(plaza: World) -> None:
     plaza.add(POST, COMMENT, REVIEW)
     add_users(7, 8)
-    follow_switches(Switches(live=True))
+    follow_switches(Switches())
 
 
 def follow_switches(switches: Switches) -> None:
@@ -130,15 +130,8 @@ def test_an_unchanged_answer_is_a_304() -> None:
 
 @pytest.mark.parametrize(("poll_s", "max_age_s"), [(5, 5), (30, 30), (0, 60)])
 def test_operators_set_the_interval_of_clients(poll_s: int, max_age_s: int) -> None:
-    follow_switches(Switches(live=True, live_poll_s=poll_s))
+    follow_switches(Switches(live_poll_s=poll_s))
     assert poll().headers["cache-control"] == f"public, max-age={max_age_s}, s-maxage=1"
-
-
-def test_totals_have_no_tokens_while_the_switch_is_off() -> None:
-    follow_switches(Switches())
-    react.react(LIKE, POST, 7, True)
-    [item] = poll("post:11").body["items"]
-    assert (item["likes"], item["likes_at"]) == (1, None)
 
 
 def test_a_poll_loads_ten_targets_and_reads_the_others_in_one_statement(plaza: World) -> None:

@@ -46,7 +46,7 @@ FOLDERS = {
     "reviews/recommended": "api/recommendations",
     "vouchers": "api/flash_sales",
 }
-LAST = {"reviews": (10**15, 1), "vouchers": (2**62,)}  # positions before the first item
+LAST = {"reviews": (10**15, 1), "vouchers": (2**62,)}  # cursors before the first item
 every_list = pytest.mark.parametrize("what", FOLDERS)
 
 

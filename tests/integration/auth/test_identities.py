@@ -16,7 +16,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import SwitchedOff
-from plaza.interventions import verbs
+from plaza.operator_commands import commands
 from plaza.users import sign_up
 from plaza.users.model import UserMissing
 from tests.integration.conftest import Away
@@ -284,8 +284,8 @@ def test_an_operator_releases_a_phone(
 ) -> None:
     signed_in(PHONE)
     [(user_id,)] = mysql.fetch_all("SELECT user_id FROM user_phone")
-    assert verbs.release_phone(user_id=user_id)["released"] is True
-    assert verbs.release_phone(user_id=user_id)["released"] is False
+    assert commands.release_phone(user_id=user_id)["released"] is True
+    assert commands.release_phone(user_id=user_id)["released"] is False
     assert mysql.fetch_all("SELECT 1 FROM user_phone") == []
     lines = capsys.readouterr().out
     assert lines.count("phone_released") == 1

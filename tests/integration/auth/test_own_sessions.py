@@ -6,11 +6,9 @@ import json
 
 import pytest
 
-from plaza.auth import new_session, redis_sessions, session_lookup
-from plaza.auth.sessions import Opening, Session, hash_token
+from plaza.auth import new_session, session_lookup
+from plaza.auth.sessions import Opening, hash_token
 from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
 from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
@@ -96,38 +94,6 @@ def test_a_session_that_redis_did_not_hear_of_is_ended_by_a_repeat(
         assert end(mine, ended) == 503
     assert end(mine, ended) == 204
     assert session_lookup.find_session(other) is None
-
-
-# ---------------------------------------------------------------- other versions
-
-
-def test_a_session_of_the_version_before_keeps_its_role_and_its_end(plaza: World) -> None:
-    set_role(ADA, "admin")
-    token = new_session.open_session(ADA)
-    mysql.write("UPDATE session SET method = NULL, signed_in_at = NULL, client = NULL")
-    session = session_lookup.find_session(token)
-    assert session is not None
-    assert (session.role, session.signed_in_at_s) == ("admin", 0)
-    assert session.ends_at_s > clock.now_s() + 179 * 86_400
-    assert [item["method"] for item in list_own(token)] == [None]
-
-
-def test_the_version_before_reads_and_writes_sessions_in_redis(plaza: World) -> None:
-    session = Session(7, "admin", 10, 20, 5, 3)
-    assert redis_sessions.SESSION.encode(session) == "7:admin:10:20:5"
-    before = redis_sessions.SESSION.decode("7:admin:10:20:5")
-    assert before == session._replace(signed_in_at_s=0)
-    set_role(ADA, "admin")
-    token = new_session.open_session(ADA)
-    now = int(clock.now_s())
-    redis.execute(
-        "SET",
-        redis_sessions.session_key(hash_token(token)),
-        f"7:admin:{now + 600}:{now + 600}:{now}",
-    )
-    read = session_lookup.find_session(token)
-    assert read is not None
-    assert read.role == "admin"
 
 
 def test_a_sign_in_with_a_code_has_the_role_user(plaza: World) -> None:

@@ -17,8 +17,8 @@ from plaza.auth.sessions import MAX_PASSKEY_SESSION_S, Opening
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
-from plaza.interventions import verbs
-from plaza.interventions.model import Refused
+from plaza.operator_commands import commands
+from plaza.operator_commands.model import Refused
 from plaza.users import cards
 from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
@@ -43,8 +43,8 @@ def let_pass(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     monkeypatch.setattr(clock, "now_s", lambda: before() + seconds)
 
 
-def run(verb: str, **arguments: Any) -> Any:
-    return verbs.run({"verb": verb, "arguments": arguments, "caller": "arn:test"})
+def run(command: str, **arguments: Any) -> Any:
+    return commands.run({"command": command, "arguments": arguments, "caller": "arn:test"})
 
 
 def make_code(user_id: int = ADA) -> str:
@@ -178,16 +178,6 @@ def test_a_copy_that_says_it_is_synced_is_refused_by_its_counter(console: World)
     signed_in(device)
     device.sign_count, device.is_synced = 0, True
     assert is_refused(sign_in(device))
-
-
-def test_a_synced_passkey_of_the_version_before_has_a_counter_on_each_device(
-    console: World,
-) -> None:
-    device = enrolled(is_synced=True)
-    mysql.write("UPDATE passkey SET may_be_synced = NULL")
-    signed_in(device)
-    device.sign_count = 0
-    signed_in(device)
 
 
 @pytest.mark.parametrize(
@@ -365,9 +355,7 @@ def test_erase_and_export_of_others_need_a_fresh_sign_in(
         reply = send(method, path, token=refused, folder="api/users")
         assert (reply.status, reply.problem) == (403, "forbidden")
     old = new_session.open_session(ADA)
-    mysql.write(
-        "UPDATE session SET method = NULL, signed_in_at = NULL ORDER BY signed_in_at DESC LIMIT 1"
-    )
+    mysql.write("UPDATE session SET signed_in_at = '2026-01-01' ORDER BY signed_in_at DESC LIMIT 1")
     let_pass(monkeypatch, 301)
     for stale in (token, old):
         reply = send(method, path, token=stale, folder="api/users")

@@ -27,7 +27,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput, Conflict, Forbidden, NotFound
 from plaza.infra.runtime.process import clear_caches
-from plaza.interventions import verbs
+from plaza.operator_commands import commands
 from plaza.reactions import Target
 from plaza.users import sign_up
 from tests.integration.conftest import Away
@@ -395,12 +395,14 @@ def test_only_the_hash_of_a_key_is_stored_and_no_line_has_it(
     plaza.add(POST)
     capsys.readouterr()
     arguments = {"name": "web", "scopes": "read,act"}
-    made = verbs.run({"verb": "make-server-key", "arguments": arguments, "caller": "ada"})
+    made = commands.run({"command": "make-server-key", "arguments": arguments, "caller": "ada"})
     key, secret = made["key"], made["key"].split("_", 2)[2]
     assert like(key).status == 200
     assert like(key[:-1] + ("A" if key[-1] != "A" else "B")).status == 401
-    listed = verbs.run({"verb": "list-server-keys", "caller": "ada"})
-    verbs.run({"verb": "end-server-key", "arguments": {"key_id": made["key_id"]}, "caller": "ada"})
+    listed = commands.run({"command": "list-server-keys", "caller": "ada"})
+    commands.run(
+        {"command": "end-server-key", "arguments": {"key_id": made["key_id"]}, "caller": "ada"}
+    )
     lines = capsys.readouterr().out
     served = [line for line in map(json.loads, lines.splitlines()) if "route" in line]
     assert [line.get("key_id") for line in served] == [made["key_id"], None]

@@ -20,7 +20,7 @@ from plaza.auth import (
     session_lookup,
     sessions,
 )
-from plaza.auth.redis_sessions import mac_key, mark_ended, session_key
+from plaza.auth.redis_sessions import mark_ended, session_key
 from plaza.auth.sessions import Session
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import SecretsDown
@@ -52,8 +52,7 @@ def let_pass(token: str, seconds: int) -> None:
         " created_at = created_at - INTERVAL %s SECOND WHERE token_sha256 = %s",
         (seconds, seconds, sha),
     )
-    cached = redis.execute("GET", session_key(sha))
-    session = redis_sessions.SESSION.read(cached)
+    session = redis_sessions.read(sha)
     if session is not None and session.user_id:
         times = [time_s - seconds for time_s in session[2:5]]
         redis_sessions.store(sha, Session(session.user_id, session.role, *times))
@@ -61,7 +60,7 @@ def let_pass(token: str, seconds: int) -> None:
 
 def check_again(token: str) -> None:
     """Let the next use of a cached session read MySQL, as after a minute."""
-    session = redis_sessions.SESSION.read(redis.execute("GET", session_key(sha_of(token))))
+    session = redis_sessions.read(sha_of(token))
     assert session is not None
     redis_sessions.store(sha_of(token), session._replace(checked_at_s=0))
 
@@ -99,7 +98,7 @@ def test_only_the_hash_of_a_token_is_stored(plaza: World) -> None:
     assert token not in repr(row)
     keys = find_keys("*")
     sha = hashlib.sha256(token.encode()).digest()
-    assert keys == sorted([session_key(sha), mac_key(sha)])
+    assert keys == [session_key(sha)]
     assert not any(token in redis.execute("GET", key) for key in keys)
 
 
@@ -330,7 +329,8 @@ def test_a_session_that_a_failover_restored_ends_within_a_minute_of_use(
     old = redis.execute("GET", session_key(sha_of(token)))
     session_end.end_session(token)
     redis.execute("SET", session_key(sha_of(token)), old)
-    session = redis_sessions.SESSION.decode(old)
+    session = redis_sessions.read(sha_of(token))
+    assert session is not None
     redis_sessions.store(sha_of(token), session._replace(checked_at_s=session.checked_at_s - 61))
     assert session_lookup.find_session(token) is None
     assert session_lookup.find_session(token) is None
@@ -654,9 +654,8 @@ def test_a_session_written_into_redis_without_a_signature_opens_nothing(plaza: W
     for mac in (None, "", "0" * 22):
         token = sessions.make_token()
         sha = sha_of(token)
-        redis.execute("SET", session_key(sha), f"1:admin:{FAR_S}:{FAR_S}:{FAR_S}")
-        if mac is not None:
-            redis.execute("SET", mac_key(sha), mac)
+        value = f"1:admin:{FAR_S}:{FAR_S}:{FAR_S}"
+        redis.execute("SET", session_key(sha), value if mac is None else f"{value} {mac}")
         assert session_lookup.find_session(token) is None
 
 
@@ -667,11 +666,7 @@ def test_a_signature_belongs_to_one_token_and_one_value(plaza: World) -> None:
     for token in (stolen, own):
         session_lookup.find_session(token)
     sha = sha_of(own)
-    value, mac = (redis.execute("GET", key(sha_of(stolen))) for key in (session_key, mac_key))
-    redis.execute("SET", session_key(sha), value)
-    assert role_of(own) == "user"
-    redis.execute("SET", session_key(sha), value)
-    redis.execute("SET", mac_key(sha), mac)
+    redis.execute("SET", session_key(sha), redis.execute("GET", session_key(sha_of(stolen))))
     assert role_of(own) == "user"
     raised = redis.execute("GET", session_key(sha)).replace("user", "admin")
     redis.execute("SET", session_key(sha), raised)
@@ -686,19 +681,6 @@ def test_a_session_checked_in_the_future_is_checked_again(plaza: World) -> None:
     set_role(7, "user")
     redis_sessions.store(sha_of(token), session._replace(checked_at_s=int(time.time()) + 3_600))
     assert role_of(token) == "user"
-
-
-def test_a_session_that_the_version_before_cached_is_read_from_mysql(
-    plaza: World, set_up: Callable[..., None]
-) -> None:
-    token = new_session.open_session(7)
-    session_lookup.find_session(token)
-    sha = sha_of(token)
-    redis.execute("DEL", mac_key(sha))
-    assert role_of(token) == "user"
-    assert redis.execute("GET", mac_key(sha)) is not None, "it is signed from now on"
-    mark_ended([sha], 60)
-    assert session_lookup.find_session(token) is None, "its end needs no signature"
 
 
 def test_a_signature_stays_valid_for_one_rotation_of_the_secret(

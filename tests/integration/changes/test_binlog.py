@@ -14,10 +14,10 @@ from cli.paths import LAYER
 from local.stack.processes import wait_until
 from local.stack.servers import Server, connect_mysql, run_server
 from plaza.changes import follow_binlog
-from plaza.changes import mysql_store as binlog_positions
+from plaza.changes import mysql_store as binlog_offsets
 from plaza.infra.derived import cache
 from plaza.infra.mysql import binlog, mysql
-from plaza.infra.mysql.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusable, ChangeBatch
+from plaza.infra.mysql.binlog import BinlogOffset, BinlogOffsetLost, BinlogUnusable, ChangeBatch
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
@@ -48,7 +48,7 @@ NEAR = f"/shops?x={BERLIN[0]}&y={BERLIN[1]}"
 
 @pytest.fixture
 def followed(plaza: World) -> World:
-    """Types, places, and a saved position at the end of the binlog."""
+    """Types, places, and a saved offset at the end of the binlog."""
     add_types()
     build_places()
     follow_binlog.follow_changes()
@@ -187,7 +187,7 @@ def test_a_transaction_above_the_row_limit_requests_a_full_refresh(
 # ---------------------------------------------------------------- at least once
 
 
-def test_a_run_continues_at_the_saved_position(followed: World) -> None:
+def test_a_run_continues_at_the_saved_offset(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
     assert follow_binlog.follow_changes().rows == 1
     assert follow_binlog.follow_changes().rows == 0
@@ -195,7 +195,7 @@ def test_a_run_continues_at_the_saved_position(followed: World) -> None:
     assert follow_binlog.follow_changes().rows == 1
 
 
-def test_a_run_killed_before_its_position_is_saved_projects_again(
+def test_a_run_killed_before_its_offset_is_saved_projects_again(
     followed: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     die = failing(Killed)
@@ -209,7 +209,7 @@ def test_a_run_killed_before_its_position_is_saved_projects_again(
             follow_binlog.follow_changes()
     assert name_of(shop_id) == NOODLES["name"]
     with monkeypatch.context() as patch:
-        patch.setattr(binlog_positions, "save", die)
+        patch.setattr(binlog_offsets, "save", die)
         with pytest.raises(Killed):
             follow_binlog.follow_changes()
     assert name_of(shop_id) == "Soup"
@@ -217,14 +217,14 @@ def test_a_run_killed_before_its_position_is_saved_projects_again(
     assert name_of(shop_id) == "Soup"
 
 
-def test_the_position_stays_while_redis_is_unavailable(followed: World, redis_away: Away) -> None:
+def test_the_offset_stays_while_redis_is_unavailable(followed: World, redis_away: Away) -> None:
     insert([(5, FOOD, *BERLIN)])
     follow_binlog.follow_changes()
-    before = binlog_positions.read("shops")
+    before = binlog_offsets.read("shops")
     operator("UPDATE shop SET name = 'Soup'")
     with redis_away(), pytest.raises(RedisDown):
         follow_binlog.follow_changes()
-    assert binlog_positions.read("shops") == before
+    assert binlog_offsets.read("shops") == before
     follow_binlog.follow_changes()
     assert name_of(5) == "Soup"
 
@@ -232,7 +232,7 @@ def test_the_position_stays_while_redis_is_unavailable(followed: World, redis_aw
 def test_a_process_continues_after_others_were_killed(
     followed: World, redis_url: str, mysql_url: str
 ) -> None:
-    """Given three processes that are killed by SIGKILL before they save the position."""
+    """Given three processes that are killed by SIGKILL before they save the offset."""
     insert([(i, FOOD, *BERLIN) for i in range(1, 101)])
     assert name_of(7) == "shop 7"
     for life in range(3):
@@ -242,8 +242,8 @@ def test_a_process_continues_after_others_were_killed(
             "from plaza.infra.queues import sqs\n"
             "sqs.send = lambda *_, **__: None\n"
             "from plaza.changes import follow_binlog\n"
-            "from plaza.changes import mysql_store as binlog_positions\n"
-            "binlog_positions.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+            "from plaza.changes import mysql_store as binlog_offsets\n"
+            "binlog_offsets.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
             "follow_binlog.follow_changes()\n"
         )
         env = {**os.environ, "PYTHONPATH": str(LAYER)}
@@ -259,13 +259,13 @@ def test_a_process_continues_after_others_were_killed(
 
 def test_a_rotated_log_is_followed(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
-    before = binlog_positions.read("shops")
+    before = binlog_offsets.read("shops")
     for number in range(3):
         operator("UPDATE shop SET name = %s", f"name {number}")
         operator("FLUSH BINARY LOGS")
     assert follow_binlog.follow_changes()[:2] == (4, False)
     assert name_of(5) == "name 2"
-    after = binlog_positions.read("shops")
+    after = binlog_offsets.read("shops")
     assert before
     assert after
     assert after.log_file > before.log_file
@@ -321,18 +321,18 @@ def purge() -> None:
 
 
 @pytest.mark.parametrize(
-    "position", [BinlogPosition("binlog.999999", 4), BinlogPosition("other.000001", 4)]
+    "offset", [BinlogOffset("binlog.999999", 4), BinlogOffset("other.000001", 4)]
 )
-def test_a_position_of_another_server_is_lost(followed: World, position: BinlogPosition) -> None:
-    binlog_positions.save("shops", position)
+def test_a_offset_of_another_server_is_lost(followed: World, offset: BinlogOffset) -> None:
+    binlog_offsets.save("shops", offset)
     assert follow_binlog.follow_changes().lost is True
     assert follow_binlog.follow_changes().lost is False
 
 
-def test_a_position_after_the_end_is_lost(followed: World) -> None:
+def test_a_offset_after_the_end_is_lost(followed: World) -> None:
     """Given a crash of MySQL that lost the end of the log."""
     end = binlog.read_end()
-    binlog_positions.save("shops", BinlogPosition(end.log_file, end.log_pos + 100_000))
+    binlog_offsets.save("shops", BinlogOffset(end.log_file, end.log_pos + 100_000))
     assert follow_binlog.follow_changes().lost is True
 
 
@@ -349,7 +349,7 @@ def test_a_run_stops_between_two_transactions_when_its_time_is_over(followed: Wo
     insert([(5, FOOD, *BERLIN)])
     for number in range(5):
         operator("UPDATE shop SET name = %s", f"name {number}")
-    # With no time each run processes one transaction; saving the position is one too.
+    # With no time each run processes one transaction; saving the offset is one too.
     rows = [follow_binlog.follow_changes(max_s=-1).rows for _ in range(15)]
     assert max(rows) == 1
     assert sum(rows) >= 6
@@ -408,7 +408,7 @@ def test_ids_of_tables_that_a_killed_server_gives_again_are_not_mixed_up(
         copied.start()
         forget()
         insert([(5, FOOD, *BERLIN)])
-        since = BinlogPosition(binlog.read_end().log_file, 4)
+        since = BinlogOffset(binlog.read_end().log_file, 4)
         copied.kill()
         copied.start()
         forget()
@@ -419,12 +419,10 @@ def test_ids_of_tables_that_a_killed_server_gives_again_are_not_mixed_up(
     forget()
 
 
-def test_a_lost_position_raises_its_own_error(followed: World) -> None:
-    with pytest.raises(BinlogPositionLost, match=r"binlog\.999999:4"):
+def test_a_lost_offset_raises_its_own_error(followed: World) -> None:
+    with pytest.raises(BinlogOffsetLost, match=r"binlog\.999999:4"):
         list(
-            binlog.read_changes(
-                ["shop"], BinlogPosition("binlog.999999", 4), Deadline.in_s(math.inf)
-            )
+            binlog.read_changes(["shop"], BinlogOffset("binlog.999999", 4), Deadline.in_s(math.inf))
         )
 
 

@@ -129,8 +129,8 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    reign = masters.find_node(KEYS.head).reign
-    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
+    term = masters.find_node(KEYS.head).term
+    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, term)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
     def check_in_repeatedly() -> None:
@@ -433,7 +433,7 @@ def test_dead_lettered_days_count_in_the_streak(
     assert check_in() == ("2026-11-25", 5)
     assert (read_month().days, read_month().exact) == ([21, 22, 23, 24, 25], True)
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_checkins(grace_us=-(2**50)) == 5
+    assert sweep.sweep_checkins(resend_after_us=-(2**50)) == 5
     plaza.queues.drain()
     assert len(rows()) == 5
     assert outbox() == {}
@@ -467,7 +467,7 @@ def test_a_day_that_was_never_sent_is_swept(clock: Clock, plaza: World) -> None:
     assert sweep.sweep_checkins() == 1
     plaza.queues.drain()
     assert (rows(), outbox()) == ([day.isoformat()], {})
-    assert sweep.sweep_checkins(grace_us=0) == 0
+    assert sweep.sweep_checkins(resend_after_us=0) == 0
     assert not redis.execute("EXISTS", KEYS.outboxes)
 
 
@@ -480,12 +480,12 @@ def age_outbox(us: int = 60_000_000) -> None:
         redis.execute("SET", KEYS.sweep, int(swept_us) - us)
 
 
-def test_a_day_is_due_after_the_grace_and_whenever_its_age_has_doubled(
+def test_a_day_is_due_after_resend_after_and_whenever_its_age_has_doubled(
     clock: Clock, plaza: World
 ) -> None:
     read_month()
     redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
-    assert sweep.sweep_checkins() == 0, "within the grace"
+    assert sweep.sweep_checkins() == 0, "within resend_after"
     sent = []
     for minute in range(1, 70):
         age_outbox()
@@ -494,7 +494,7 @@ def test_a_day_is_due_after_the_grace_and_whenever_its_age_has_doubled(
     assert sent == [1, 2, 4, 8, 16, 32, 60]
 
 
-def test_a_new_day_is_due_after_the_grace_although_the_others_wait_for_long(
+def test_a_new_day_is_due_after_resend_after_although_the_others_wait_for_long(
     clock: Clock, plaza: World
 ) -> None:
     read_month()
@@ -519,7 +519,7 @@ def test_a_day_that_was_accepted_ahead_of_the_clock_is_swept(clock: Clock, plaza
     first_us = redis.execute("ZSCORE", KEYS.outboxes, ADA)
     assert first_us <= redis_us()
     redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
-    assert sweep.sweep_checkins(grace_us=1) == 1
+    assert sweep.sweep_checkins(resend_after_us=1) == 1
     assert redis.execute("ZSCORE", KEYS.outboxes, ADA) == first_us, "accepted before that sweep"
 
 
@@ -537,10 +537,10 @@ def test_a_day_is_due_although_the_last_sweep_is_ahead_of_the_clock(
 def test_an_empty_outbox_has_no_progress(clock: Clock, plaza: World) -> None:
     read_month()
     redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
-    sweep.sweep_checkins(grace_us=0)
+    sweep.sweep_checkins(resend_after_us=0)
     redis.execute("DEL", KEYS.outbox)
     redis.execute("ZADD", KEYS.outboxes, 1, ADA)
-    sweep.sweep_checkins(grace_us=0)
+    sweep.sweep_checkins(resend_after_us=0)
     assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
 
 
@@ -560,7 +560,7 @@ def test_days_that_the_queue_did_not_accept_stay_due(
 def test_erasing_a_user_deletes_the_progress_of_sweeps(clock: Clock, plaza: World) -> None:
     read_month()
     redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
-    sweep.sweep_checkins(grace_us=0)
+    sweep.sweep_checkins(resend_after_us=0)
     assert redis.execute("EXISTS", KEYS.sweep) == 1
     redis_store.forget(ADA, [date(2026, 11, 21)])
     assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
@@ -710,7 +710,7 @@ def test_what_the_version_before_hydrated_is_hydrated_once(
 ) -> None:
     insert_run("2026-11-21", 2)
     before = read_month()
-    redis.execute("HDEL", KEYS.head, "reign", "2026-11")
+    redis.execute("HDEL", KEYS.head, "term", "2026-11")
     reads, read = [], mysql_store.read
 
     def count(user_id: int, first: date) -> Any:

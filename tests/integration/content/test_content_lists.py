@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plaza.content import ListPosition, mysql_store, queries
+from plaza.content import ListCursor, mysql_store, queries
 from plaza.content.model import MAX_PAGE_BYTES
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
@@ -297,14 +297,14 @@ def test_mysql_reads_a_page_from_its_index() -> None:
         statements.append((sql, args))
         return fetch_all(sql, args)
 
-    after = ListPosition(1_767_225_600_000_000, 1500)
+    after = ListCursor(1_767_225_600_000_000, 1500)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", record)
-        for position in (None, after):
-            assert len(mysql_store.read_of_author(7, position, 21)) == 21
+        for cursor in (None, after):
+            assert len(mysql_store.read_of_author(7, cursor, 21)) == 21
             for latest in (True, False):
-                mysql_store.read_of_parent("comment", 1, position, latest, 21)
-            mysql_store.read_of_parent("review", SHOP, position, True, 21)
+                mysql_store.read_of_parent("comment", 1, cursor, latest, 21)
+            mysql_store.read_of_parent("review", SHOP, cursor, True, 21)
     assert len(statements) == 8
     for sql, args in statements:
         plan = explain(sql, args)

@@ -19,9 +19,9 @@ from plaza.auth.operate_server_keys import make_server_key
 from plaza.event_log import append_events, archive_events, mysql_events, read_events, s3_archive
 from plaza.event_log.model import (
     DAYS_KEPT,
-    MAX_POSITION_AGE_S,
+    MAX_OFFSET_AGE_S,
     EventDraft,
-    EventPosition,
+    EventOffset,
     EventsGone,
     LogHead,
     LogRow,
@@ -34,7 +34,7 @@ from plaza.infra.aws.objects import ObjectsDown
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import clock
-from plaza.interventions import verbs
+from plaza.operator_commands import commands
 from plaza.reactions import FOLLOW, Target, mysql_log, persist
 from tests.support import sales
 from tests.support.archives import s3
@@ -61,14 +61,14 @@ def _move_the_head_each_time(plaza: World, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def begin() -> EventPosition:
+def begin() -> EventOffset:
     """The end of both logs."""
     head = read_events.find_head()
-    return EventPosition(*head, int(time.time()))
+    return EventOffset(*head, int(time.time()))
 
 
-def read_all(after: EventPosition, limit: int = 100) -> list[str]:
-    """Return the ids of all events after a position, page by page."""
+def read_all(after: EventOffset, limit: int = 100) -> list[str]:
+    """Return the ids of all events after a offset, page by page."""
     events: list[str] = []
     while True:
         page = read_events.read_page(after, limit)
@@ -78,12 +78,12 @@ def read_all(after: EventPosition, limit: int = 100) -> list[str]:
             return events
 
 
-def kinds(after: EventPosition) -> list[str]:
+def kinds(after: EventOffset) -> list[str]:
     return [event.kind for event in read_events.read_page(after, 100).events]
 
 
 def test_an_event_of_a_moderating_key_names_the_key_and_the_moderator(
-    begin: EventPosition, s3: object
+    begin: EventOffset, s3: object
 ) -> None:
     """Given a comment that a key hides and shows for moderator 8, and one that moderator 8 hides;
     and two reports, resolved by both."""
@@ -139,7 +139,7 @@ def transaction(mysql_url: str) -> Iterator[tuple[Connection[Cursor], Cursor]]:
 
 
 def append(cursor: Cursor, resource_id: int) -> None:
-    append_events.pass_gate(cursor)
+    append_events.pass_barrier(cursor)
     append_events.append(cursor, [EventDraft("comment.created", 7, ("post", 1), resource_id)])
     mysql.flush(cursor)
 
@@ -148,8 +148,8 @@ def append_like(cursor: Cursor, actor_id: int) -> None:
     mysql.read_all(cursor, [mysql_log.SHARE_LOG_LOCK])
     cursor.execute(
         "INSERT INTO reaction_log (target_type, target_id, kind, actor_id, version, state,"
-        " change_by, db_version, create_date) VALUES ('post', 11, 'like', %s, %s, 1, 1, 1,"
-        " UTC_DATE())",
+        " change_by, total, db_version, create_date)"
+        " VALUES ('post', 11, 'like', %s, %s, 1, 1, 1, 1, UTC_DATE())",
         (actor_id, NOW_US + actor_id),
     )
 
@@ -159,7 +159,7 @@ def append_like(cursor: Cursor, actor_id: int) -> None:
 
 @pytest.mark.parametrize("append_one", [append, append_like])
 def test_a_later_commit_waits_for_an_earlier_transaction(
-    mysql_url: str, begin: EventPosition, append_one: Callable[[Cursor, int], None]
+    mysql_url: str, begin: EventOffset, append_one: Callable[[Cursor, int], None]
 ) -> None:
     with transaction(mysql_url) as (slow, earlier), transaction(mysql_url) as (fast, later):
         append_one(earlier, 1)
@@ -174,7 +174,7 @@ def test_a_later_commit_waits_for_an_earlier_transaction(
 
 
 def test_writers_do_not_wait_for_each_other_and_one_that_hangs_for_a_second_at_most(
-    mysql_url: str, begin: EventPosition
+    mysql_url: str, begin: EventOffset
 ) -> None:
     with transaction(mysql_url) as (_, hanging), transaction(mysql_url) as (other, cursor):
         append(hanging, 1)
@@ -182,7 +182,7 @@ def test_writers_do_not_wait_for_each_other_and_one_that_hangs_for_a_second_at_m
         other.commit()
         reader = threading.Thread(target=read_events.find_head)
         reader.start()
-        wait_for(lambda: _is_waiting(mysql_url), "the reader waits at the gate")
+        wait_for(lambda: _is_waiting(mysql_url), "the reader waits at the barrier")
         other.begin()
         append(cursor, 3)
         other.commit()
@@ -197,7 +197,7 @@ def _is_waiting(mysql_url: str) -> bool:
 
 
 def test_concurrent_transactions_lose_repeat_and_swap_nothing(
-    mysql_url: str, begin: EventPosition
+    mysql_url: str, begin: EventOffset
 ) -> None:
     committed: list[int] = []
     deadlocks_before = deadlocks()
@@ -224,12 +224,12 @@ def test_concurrent_transactions_lose_repeat_and_swap_nothing(
     for writer in writers:
         writer.start()
     seen: list[int] = []
-    position = begin
+    offset = begin
     while True:
         running = any(writer.is_alive() for writer in writers)
-        page = read_events.read_page(position, 7)
+        page = read_events.read_page(offset, 7)
         seen += [e.resource_id or 0 for e in page.events if e.kind == "comment.created"]
-        position = page.next
+        offset = page.next
         if not running and not page.has_more and not page.events:
             break
     rows = mysql.fetch_all(
@@ -243,7 +243,7 @@ def test_concurrent_transactions_lose_repeat_and_swap_nothing(
 
 
 def test_both_logs_are_merged_by_time_and_paged_by_one_cursor(
-    plaza: World, begin: EventPosition
+    plaza: World, begin: EventOffset
 ) -> None:
     persist.save([like(POST, 7, at=-3_000_000)])
     first = comment(post())
@@ -266,13 +266,13 @@ def test_a_page_that_ends_before_the_rows_of_a_log_leaves_them_to_the_next() -> 
         LogRow(seq, at, OutgoingEvent("like.added", at, 7, ("post", 11)))
         for seq, at in ((1, 1), (2, 2), (1, 3))
     )
-    begin, head = EventPosition.at_start(0, 0), LogHead(0, 9, 9)
+    begin, head = EventOffset.at_start(0, 0), LogHead(0, 9, 9)
     page = cut_page(begin, head, [first, second], [late], limit=2, now_s=0)
     assert (page.events, page.has_more) == ([first.event, second.event], True)
-    assert page.next == EventPosition(0, 2, 0, 0)
+    assert page.next == EventOffset(0, 2, 0, 0)
 
 
-def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventPosition) -> None:
+def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventOffset) -> None:
     persist.save([like(POST, 7, at=5)])
     persist.save([like(POST, 7, at=number) for number in range(10, 20)])
     persist.save([like(POST, 7, on=False, at=30)])
@@ -285,7 +285,7 @@ def test_what_changed_nothing_is_no_event_and_a_page_goes_past_it(begin: EventPo
     ]
 
 
-def test_a_reader_that_dies_reads_the_same_events_again(begin: EventPosition) -> None:
+def test_a_reader_that_dies_reads_the_same_events_again(begin: EventOffset) -> None:
     comment(post())
     persist.save([like(POST, 7)])
     assert read_all(begin) == read_all(begin) != []
@@ -295,7 +295,7 @@ def test_a_reader_that_dies_reads_the_same_events_again(begin: EventPosition) ->
 
 
 def test_a_cursor_is_good_for_eight_days_and_for_one_epoch(
-    monkeypatch: pytest.MonkeyPatch, begin: EventPosition
+    monkeypatch: pytest.MonkeyPatch, begin: EventOffset
 ) -> None:
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
@@ -308,14 +308,14 @@ def test_a_cursor_is_good_for_eight_days_and_for_one_epoch(
         read_events.read_page(begin._replace(epoch=begin.epoch + 1), 1)
 
 
-def test_a_restored_mysql_ends_all_cursors(begin: EventPosition) -> None:
-    verbs.raise_epoch()
+def test_a_restored_mysql_ends_all_cursors(begin: EventOffset) -> None:
+    commands.raise_epoch()
     with pytest.raises(EventsGone):
         read_events.read_page(begin, 1)
     assert read_events.read_page(None, 1).next.epoch > begin.epoch
 
 
-def test_catching_up_keeps_the_age_of_a_cursor(begin: EventPosition) -> None:
+def test_catching_up_keeps_the_age_of_a_cursor(begin: EventOffset) -> None:
     for number in range(3):
         persist.save([like(POST, 7 + number)])
     old = begin._replace(read_s=begin.read_s - 3_600)
@@ -323,37 +323,37 @@ def test_catching_up_keeps_the_age_of_a_cursor(begin: EventPosition) -> None:
     assert read_events.read_page(old, 100).next.read_s > old.read_s
 
 
-def test_the_position_of_a_time_is_before_all_that_was_stored_from_then_on(
-    monkeypatch: pytest.MonkeyPatch, begin: EventPosition
+def test_the_offset_of_a_time_is_before_all_that_was_stored_from_then_on(
+    monkeypatch: pytest.MonkeyPatch, begin: EventOffset
 ) -> None:
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_s", lambda: now_s - 180)
         read_events.find_head()
     comment(post())
-    position = read_events.find_position(int(now_s) - 60)
-    assert position is not None
-    assert position.read_s <= now_s - 60
-    assert kinds(position) == ["comment.created"]
+    offset = read_events.find_offset(int(now_s) - 60)
+    assert offset is not None
+    assert offset.read_s <= now_s - 60
+    assert kinds(offset) == ["comment.created"]
 
 
-def test_before_its_first_position_a_deployment_begins_with_all_that_it_has(
-    begin: EventPosition,
+def test_before_its_first_offset_a_deployment_begins_with_all_that_it_has(
+    begin: EventOffset,
 ) -> None:
     """Given a time before DispatchWebhooks ran for the first time; MySQL still has all of it."""
     comment(post())
     now_s = int(clock.now_s())
-    position = read_events.find_position(now_s - 100_000)
-    assert position is not None
-    assert position.read_s <= now_s - 100_000
-    assert kinds(position) == ["comment.created"]
-    assert read_events.find_position(now_s - MAX_POSITION_AGE_S - 60) is None
+    offset = read_events.find_offset(now_s - 100_000)
+    assert offset is not None
+    assert offset.read_s <= now_s - 100_000
+    assert kinds(offset) == ["comment.created"]
+    assert read_events.find_offset(now_s - MAX_OFFSET_AGE_S - 60) is None
 
 
 # ---------------------------------------------------------------- what is an event
 
 
-def test_comments_and_their_moderation_are_events(begin: EventPosition) -> None:
+def test_comments_and_their_moderation_are_events(begin: EventOffset) -> None:
     of_post = post(7)
     created = comment(of_post, 8)
     for method in ("PUT", "PUT", "DELETE"):
@@ -369,7 +369,7 @@ def test_comments_and_their_moderation_are_events(begin: EventPosition) -> None:
     assert [event.actor_id for event in events] == [8, 1, 1, 8]
 
 
-def test_a_comment_that_is_refused_or_repeated_is_no_event(begin: EventPosition) -> None:
+def test_a_comment_that_is_refused_or_repeated_is_no_event(begin: EventOffset) -> None:
     of_post = post(7)
     body = {"body": "Hello"}
     for _ in range(2):
@@ -379,7 +379,7 @@ def test_a_comment_that_is_refused_or_repeated_is_no_event(begin: EventPosition)
     assert kinds(begin) == ["comment.created"]
 
 
-def test_each_transition_of_an_order_is_one_event(plaza: World, begin: EventPosition) -> None:
+def test_each_transition_of_an_order_is_one_event(plaza: World, begin: EventOffset) -> None:
     voucher = sales.offer(stock=2)
     orders = {}
     for buyer in (7, 8):
@@ -397,7 +397,7 @@ def test_each_transition_of_an_order_is_one_event(plaza: World, begin: EventPosi
     ]
 
 
-def test_a_report_and_its_outcome_are_events(begin: EventPosition) -> None:
+def test_a_report_and_its_outcome_are_events(begin: EventOffset) -> None:
     of_post = post(7)
     body = {"target": {"type": "post", "id": of_post}, "reason": "spam"}
     report = ask("POST", "/reports", body, user=8, folder="api/moderation").body["id"]
@@ -412,7 +412,7 @@ def test_a_report_and_its_outcome_are_events(begin: EventPosition) -> None:
     ]
 
 
-def test_old_reactions_that_are_imported_are_no_events(begin: EventPosition) -> None:
+def test_old_reactions_that_are_imported_are_no_events(begin: EventOffset) -> None:
     persist.save_history([like(POST, 7, at=-(DAYS_KEPT + 2) * 86_400_000_000)])
     assert read_all(begin) == []
 
@@ -425,7 +425,7 @@ def get(token: str, query: str = "", **headers: str) -> Any:
     return send("GET", path, token=token, headers=headers, folder="api/operations")
 
 
-def test_a_key_with_the_scope_reads_events_for_no_user(begin: EventPosition) -> None:
+def test_a_key_with_the_scope_reads_events_for_no_user(begin: EventOffset) -> None:
     of_post = post(7)
     created = comment(of_post, 8)
     key = make_server_key("feed", ["events"], 100, operator_id="test")[1]
@@ -539,7 +539,7 @@ def test_an_object_that_is_not_what_was_written_keeps_the_rows(
     assert left() == [1, 2, 3]
 
 
-def test_each_change_of_a_reaction_has_a_type(begin: EventPosition) -> None:
+def test_each_change_of_a_reaction_has_a_type(begin: EventOffset) -> None:
     persist.save([like(POST, 7, at=1), like(POST, 7, on=False, at=2)])
     persist.save([like(USER, 8, at=3, kind=FOLLOW), like(USER, 8, on=False, at=4, kind=FOLLOW)])
     assert kinds(begin) == ["like.added", "like.removed", "follow.added", "follow.removed"]

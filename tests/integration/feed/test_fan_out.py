@@ -1,4 +1,5 @@
-"""Fan-out: pages of followers, crashes between any two steps, stars, posts that SQS refused."""
+"""Fan-out: pages of followers, crashes between any two steps, celebrities, posts that SQS
+refused."""
 
 from __future__ import annotations
 
@@ -112,7 +113,7 @@ def deliver(world: World, step: int | None) -> bool:
     return False
 
 
-@pytest.mark.parametrize("limit", [100, 3], ids=["pushed", "becoming a star"])
+@pytest.mark.parametrize("limit", [100, 3], ids=["pushed", "becoming a celebrity"])
 def test_a_post_is_in_each_feed_once_after_a_crash_at_any_step(
     world: World, set_up: SetUp, limit: int
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_post_is_in_each_feed_once_after_a_crash_at_any_step(
     for step in count():
         post_id = 20 + step
         insert_posts([(post_id, ADA, BASE_US + step)])
-        mysql.write("DELETE FROM star")
+        mysql.write("DELETE FROM celebrity")
         world.queues.send(FANOUTS, FANOUTS.encode(FanOut(post_id)))
         crashed = False
         while world.queues.messages[FANOUTS]:
@@ -130,7 +131,7 @@ def test_a_post_is_in_each_feed_once_after_a_crash_at_any_step(
         for reader in FOLLOWERS:
             assert ids(scroll(reader, 3)) == expected_feed(reader), f"killed at {step}"
         if limit == 3:
-            assert mysql.fetch_all("SELECT announced FROM star") == [(1,)]
+            assert mysql.fetch_all("SELECT announced FROM celebrity") == [(1,)]
         if not crashed:
             break
         world.queues.messages.clear()
@@ -184,18 +185,18 @@ def test_a_batch_takes_two_statements_and_a_round_trip_a_page(
     assert work.round_trips == posts
 
 
-# ---------------------------------------------------------------- stars
+# ---------------------------------------------------------------- celebrities
 
 
-def test_a_star_is_announced_with_a_post_and_then_pulled(world: World, set_up: SetUp) -> None:
+def test_a_celebrity_is_announced_with_a_post_and_then_pulled(world: World, set_up: SetUp) -> None:
     set_up(fan_out_limit=6)
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
-    assert mysql.fetch_all("SELECT user_id, announced FROM star") == [(ADA, 0)]
+    assert mysql.fetch_all("SELECT user_id, announced FROM celebrity") == [(ADA, 0)]
     insert_posts([(12, ADA, BASE_US + 1)])
     fan_out(12)
     world.queues.drain()
-    assert mysql.fetch_all("SELECT user_id, announced FROM star") == [(ADA, 1)]
+    assert mysql.fetch_all("SELECT user_id, announced FROM celebrity") == [(ADA, 1)]
     insert_posts([(13, ADA, BASE_US + 2)])
     fan_out(13)
     assert not world.queues.messages[FANOUTS]
@@ -213,7 +214,7 @@ def test_a_star_is_announced_with_a_post_and_then_pulled(world: World, set_up: S
     assert (work.statements, work.round_trips) == (0, 6)
 
 
-def test_a_star_stays_one_after_losing_followers(world: World, set_up: SetUp) -> None:
+def test_a_celebrity_stays_one_after_losing_followers(world: World, set_up: SetUp) -> None:
     set_up(fan_out_limit=6)
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
@@ -229,7 +230,7 @@ def test_a_star_stays_one_after_losing_followers(world: World, set_up: SetUp) ->
     assert [inbox(reader) for reader in FOLLOWERS[2:]] == [[]] * 5
 
 
-def test_a_new_follower_of_a_star_sees_its_posts(world: World, set_up: SetUp) -> None:
+def test_a_new_follower_of_a_celebrity_sees_its_posts(world: World, set_up: SetUp) -> None:
     set_up(fan_out_limit=6)
     add_users(200)
     build(range(200, 201))

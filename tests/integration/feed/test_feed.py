@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza import reactions
-from plaza.content import ListPosition, commands
+from plaza.content import ListCursor, commands
 from plaza.content import queries as content_queries
 from plaza.feed import queries, redis_store
 from plaza.feed.model import INBOX, POSTS, Timeline
@@ -26,7 +26,7 @@ from tests.support.content_api import as_another_process, counting_work
 from tests.support.content_api import ask as ask_any
 from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World, forget
-from tests.support.stores import add_users
+from tests.support.stores import ORDER_TOKEN, add_users
 
 SetUp = Callable[..., None]
 ME = 7
@@ -76,9 +76,9 @@ def test_an_item_has_all_fields_of_a_preview(world: World) -> None:
         "hidden": False,
         "author": {"id": "11", "nickname": item["author"]["nickname"], "avatar": None},
         "likes": 2,
-        "likes_at": None,
+        "likes_at": ORDER_TOKEN,
         "collects": 1,
-        "collects_at": None,
+        "collects_at": ORDER_TOKEN,
         "comments": 0,
         "viewers": 0,
         "mine": {"liked": True, "collected": False},
@@ -141,16 +141,16 @@ def test_an_invalid_query_is_a_400(world: World, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "result"),
+    ("cursor", "result"),
     [((0, 1), 0), ((1, 2**63 - 1), 0), ((BASE_US + 1, 4), 3), ((253_402_214_400_000_000, 1), 100)],
 )
 def test_a_cursor_between_posts_is_accepted(
-    world: World, position: tuple[int, int], result: int
+    world: World, cursor: tuple[int, int], result: int
 ) -> None:
     for flush in (False, True):
         if flush:
             redis.execute("FLUSHALL")
-        page = ask(f"/feed?limit=100&cursor={pack_cursor(*position)}").body
+        page = ask(f"/feed?limit=100&cursor={pack_cursor(*cursor)}").body
         assert len(page["items"]) == result
 
 
@@ -212,10 +212,10 @@ def test_a_page_below_the_floor_takes_at_most_seven_statements(
     monkeypatch.setattr(Timeline, "cap", 10)
     queries.read_feed(ME, None, 100)
     world.queues.drain()
-    position = ListPosition(BASE_US + 33, 99)
-    queries.read_feed(ME, position, limit)
+    cursor = ListCursor(BASE_US + 33, 99)
+    queries.read_feed(ME, cursor, limit)
     with counting_work() as work:
-        queries.read_feed(ME, position, limit)
+        queries.read_feed(ME, cursor, limit)
     assert work.statements <= 7
     assert work.round_trips <= 9
 
@@ -316,8 +316,8 @@ def test_a_failure_of_redis_is_reported_as_such_without_a_fallback_token(
     forget()
 
 
-def test_missing_posts_of_a_star_are_read_from_mysql(world: World) -> None:
-    mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
+def test_missing_posts_of_a_celebrity_are_read_from_mysql(world: World) -> None:
+    mysql.write("INSERT INTO celebrity (user_id, announced) VALUES (%s, 1)", (OTHERS[0],))
     redis.execute("FLUSHALL")
     queries.read_feed(ME, None, 5)
     world.queues.drain()

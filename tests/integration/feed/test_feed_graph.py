@@ -135,8 +135,8 @@ def test_scrolling_during_new_posts_equals_the_feed_by_mysql(
     users = graph.build_inboxes()
     graph.post(100)
     graph.check(users)
-    stars = mysql.fetch_all("SELECT COUNT(*) FROM star")[0][0]
-    assert (stars > 0) == (limit == 50)
+    celebrities = mysql.fetch_all("SELECT COUNT(*) FROM celebrity")[0][0]
+    assert (celebrities > 0) == (limit == 50)
     redis.execute("FLUSHALL")
     part = users[: SCROLLING // 2]
     graph.check(part)  # from MySQL, while inboxes are rebuilt

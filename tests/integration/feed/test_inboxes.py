@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.content.queues import FanOut
 from plaza.feed import apply_follows, fan_out, mysql_store, queries, rebuild, redis_store
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Timeline
@@ -36,7 +36,7 @@ def build(timeline: Timeline = MINE) -> None:
 
 
 def read_inbox(after: FeedEntry | None = None, count: int = 100) -> list[int]:
-    [page] = redis_store.read_pages([MINE], ListPosition(*after[:2]) if after else None, count)
+    [page] = redis_store.read_pages([MINE], ListCursor(*after[:2]) if after else None, count)
     return [item.id for item in page.newest]
 
 
@@ -330,10 +330,10 @@ def test_follows_of_readers_without_inboxes_take_no_statement(
     apply_follows.apply_follow_changes([[(reader_id, ADA) for reader_id in range(100, 400)]])
 
 
-def test_the_posts_of_a_star_are_trimmed_and_built_like_an_inbox(world: World) -> None:
+def test_the_posts_of_a_celebrity_are_trimmed_and_built_like_an_inbox(world: World) -> None:
     insert_posts([(n, BOB, BASE_US + n) for n in range(1, 251)])
-    mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (BOB,))
-    stars = Timeline(POSTS, BOB)
-    build(stars)
-    [page] = redis_store.read_pages([stars], None, 300)
+    mysql.write("INSERT INTO celebrity (user_id, announced) VALUES (%s, 1)", (BOB,))
+    celebrities = Timeline(POSTS, BOB)
+    build(celebrities)
+    [page] = redis_store.read_pages([celebrities], None, 300)
     assert (page.floor_us, page.newest[0].id, len(page.newest)) == (BASE_US + 51, 250, 199)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plaza.content import ListPosition, commands
+from plaza.content import ListCursor, commands
 from plaza.feed import mysql_store, older_posts, queries, redis_store
 from plaza.feed.model import (
     INBOX,
@@ -35,7 +35,7 @@ from tests.support.stores import add_users, explain
 ME = 7
 OTHERS = range(11, 31)
 DAY_US = 86_400_000_000
-BELOW = ListPosition(BASE_US + 30, 1)  # below the newest ten of the hundred posts
+BELOW = ListCursor(BASE_US + 30, 1)  # below the newest ten of the hundred posts
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def read_on(after: ListPosition | None, limit: int = 20) -> tuple[list[int], ListPosition | None]:
+def read_on(after: ListCursor | None, limit: int = 20) -> tuple[list[int], ListCursor | None]:
     """Return the next page that is not empty, and past what it ends."""
     for _ in range(100):
         page = queries.read_feed(ME, after, limit)
@@ -88,7 +88,7 @@ def test_a_page_looks_up_as_many_followees_as_one_part_has(
         return read(author_ids, *rest)
 
     monkeypatch.setattr(mysql_store, "read_window", count)
-    after: ListPosition | None = BELOW
+    after: ListCursor | None = BELOW
     pages = 0
     while after is not None:
         looked_up.clear()
@@ -143,7 +143,7 @@ def test_a_reader_who_jumps_up_and_down_gets_the_posts_of_each_place(in_parts: W
     for _ in range(40):
         start = rng.randrange(len(expected) - 3)
         post = expected[start]
-        listed, _ = read_on(ListPosition(BASE_US + post // 3, post), 2)
+        listed, _ = read_on(ListCursor(BASE_US + post // 3, post), 2)
         assert listed == expected[start + 1 : start + 1 + len(listed)]
 
 
@@ -226,7 +226,7 @@ def test_a_page_is_full_after_most_of_what_was_kept_was_deleted(world: World) ->
     mysql.write("UPDATE content SET deleted_at = NOW(6) WHERE content_id BETWEEN 20 AND 83")
     redis.pipeline(redis.delete_commands(find_keys("*:text")))
     as_another_process()
-    after = ListPosition(BASE_US + 28, 84)
+    after = ListCursor(BASE_US + 28, 84)
     assert ids(queries.read_feed(ME, after, 5).items) == [19, 18, 17, 16, 15]
 
 
@@ -234,11 +234,11 @@ def test_a_page_is_full_after_most_of_what_was_kept_was_deleted(world: World) ->
 
 
 def test_the_end_of_a_feed_is_kept(world: World) -> None:
-    oldest = ListPosition(BASE_US, 1)
+    oldest = ListCursor(BASE_US, 1)
     assert queries.read_feed(ME, oldest, 20) == ([], None)
     with counting_work() as work:
         assert queries.read_feed(ME, oldest, 20) == ([], None)
-        assert queries.read_feed(ME, ListPosition(BASE_US // 2, 1), 20) == ([], None)
+        assert queries.read_feed(ME, ListCursor(BASE_US // 2, 1), 20) == ([], None)
     assert work.statements == 0
 
 
@@ -258,17 +258,17 @@ def test_a_full_window_is_followed_by_a_shorter_one(world: World) -> None:
     full = older_posts._extend(before, OTHERS, BELOW, 10)
     assert len(full.entries) == 10
     assert full.window_us < before.window_us
-    assert full.bottom == full.entries[-1].position
+    assert full.bottom == full.entries[-1].cursor
     rest = older_posts._extend(full, OTHERS, full.bottom, 1_000)
     assert [entry.id for entry in rest.entries] == list(range(79, 0, -1))
 
 
 def test_a_part_does_not_keep_posts_above_the_page(world: World) -> None:
     part = older_posts._extend(OlderPart(1, "", BELOW, BELOW, DAY_US, []), OTHERS, BELOW, 10)
-    below = part.entries[6].position
+    below = part.entries[6].cursor
     more = older_posts._extend(part, OTHERS, below, 10)
     assert more.top == below
-    assert all(entry.position < below for entry in more.entries)
+    assert all(entry.cursor < below for entry in more.entries)
     assert len(more.entries) == 3 + 10
 
 
@@ -281,15 +281,15 @@ def test_the_first_window_depends_on_the_authors_and_on_the_inbox() -> None:
 def test_parts_are_merged_down_to_the_first_bottom() -> None:
     def part(bottom: int, *times: int) -> OlderPart:
         entries = [FeedEntry(at, at, 1) for at in times]
-        return OlderPart(2, "", ListPosition(99, 9), ListPosition(bottom, bottom), 1, entries)
+        return OlderPart(2, "", ListCursor(99, 9), ListCursor(bottom, bottom), 1, entries)
 
     parts = [part(50, 90, 70, 50), part(20, 80, 60, 40, 20)]
-    page = merge_parts(parts, ListPosition(85, 1), 10)
+    page = merge_parts(parts, ListCursor(85, 1), 10)
     assert [entry.id for entry in page.entries] == [80, 70, 60, 50]
-    assert page[1:] == (ListPosition(50, 50), False)
-    assert merge_parts(parts, ListPosition(85, 1), 2)[1:] == (ListPosition(70, 70), False)
+    assert page[1:] == (ListCursor(50, 50), False)
+    assert merge_parts(parts, ListCursor(85, 1), 2)[1:] == (ListCursor(70, 70), False)
     ended = [p._replace(bottom=OLDEST) for p in parts]
-    assert merge_parts(ended, ListPosition(60, 1), 10)[1:] == (OLDEST, True)
+    assert merge_parts(ended, ListCursor(60, 1), 10)[1:] == (OLDEST, True)
 
 
 def test_each_window_is_charged_before_it_is_read(world: World) -> None:
@@ -332,7 +332,7 @@ def test_the_index_finds_the_posts_of_authors_by_time(
 
     insert_posts([(n, 50 + n % 300, BASE_US - n * 10**9) for n in range(1000, 4000)])
     monkeypatch.setattr(mysql, "fetch_all", record)
-    before = ListPosition(BASE_US, 1)
+    before = ListCursor(BASE_US, 1)
     mysql_store.read_window(range(50, 350), before, BASE_US - 1_100 * 10**9, 5)
     sql, args = statements[0]
     [plan] = explain(sql, args)
@@ -341,20 +341,6 @@ def test_the_index_finds_the_posts_of_authors_by_time(
 
 
 # ---------------------------------------------------------------- versions, outages
-
-
-def test_cursors_and_keys_of_the_version_before_are_read(in_parts: World) -> None:
-    """Given a scroll that the version before began, with what it remembered in Redis."""
-    older = redis_store.older_key(ME)
-    redis.execute("HSET", older.removesuffix("older") + "depth", "window", 2, "end_us", 9)
-    redis.execute("HSET", older, "0", "[1]", "1", "{}", "later", "x", "generation", "5")
-    last_of_a_page = ListPosition(BASE_US + 20, 61)
-    listed, after = read_on(last_of_a_page)
-    while after is not None:
-        assert after.is_valid, "the version before accepts it"
-        more, after = read_on(after)
-        listed += more
-    assert listed == list(range(60, 0, -1))
 
 
 def test_without_redis_a_page_looks_up_all_followees(

@@ -356,9 +356,9 @@ def test_the_recovery_reads_at_most_500_orders_in_one_run_of_its_script(
     find_overdue = redis_orders.find_overdue
 
     def count(
-        sales_read: Sequence[SaleGeneration], grace_us: int, limit: int
+        sales_read: Sequence[SaleGeneration], resend_after_us: int, limit: int
     ) -> tuple[list[OrderEvent], list[SaleGeneration]]:
-        result, more = find_overdue(sales_read, grace_us, limit)
+        result, more = find_overdue(sales_read, resend_after_us, limit)
         batch_sizes.append(len(result))
         return result, more
 

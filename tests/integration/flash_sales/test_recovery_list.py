@@ -25,7 +25,7 @@ from plaza.infra.redis import redis
 from tests.support import sales
 from tests.support.plaza import World
 
-GRACE_US = 300_000_000
+RESEND_AFTER_US = 300_000_000
 
 
 def begin(stock: int = 5) -> SaleGeneration:
@@ -52,7 +52,7 @@ def listed(sale: SaleGeneration) -> list[int]:
 
 def find_overdue(sale: SaleGeneration, limit: int = 500) -> tuple[list[int], bool]:
     """Return (the ids of overdue orders, whether the sale may have more)."""
-    result, more = redis_orders.find_overdue([sale], GRACE_US, limit)
+    result, more = redis_orders.find_overdue([sale], RESEND_AFTER_US, limit)
     sales.check(sale.voucher_id)
     return [event.order_id for event in result], more == [sale]
 
@@ -62,7 +62,7 @@ def acknowledge(sale: SaleGeneration, order_id: int, buyer_id: int, reason: str 
     sales.check(sale.voucher_id)
 
 
-def test_overdue_orders_are_recovered_in_order_and_again_after_the_grace(plaza: World) -> None:
+def test_overdue_orders_are_recovered_in_order_and_again_after_resend_after(plaza: World) -> None:
     sale = begin()
     for buyer in (1, 2, 3):
         redis_orders.reserve(sale, buyer, buyer)
@@ -162,7 +162,7 @@ def test_two_recoveries_at_once_move_each_entry_once(plaza: World) -> None:
     redis_orders.reserve(sale, 2, 2)
     age(sale)
     keys = (redis_keys.state_key(sale.voucher_id), redis_keys.recovery_key(sale))
-    due = redis.run(redis_orders.OVERDUE, keys, (sale.generation, GRACE_US, 500))
+    due = redis.run(redis_orders.OVERDUE, keys, (sale.generation, RESEND_AFTER_US, 500))
     buckets = [redis_keys.buyers_key(sale, buyer) for buyer in (1, 2)]
     args = (sale.generation, *due)
     assert redis.run(redis_orders.RECOVER, (*keys, *buckets), args) == ["1:1", "2:2"]
@@ -261,7 +261,7 @@ def test_orders_of_another_generation_are_not_recovered(plaza: World) -> None:
     age(sale)
     before = entries(sale)
     redis.execute("HINCRBY", redis_keys.state_key(sale.voucher_id), "generation", 1)
-    assert redis_orders.find_overdue([sale], GRACE_US, 1) == ([], [])
+    assert redis_orders.find_overdue([sale], RESEND_AFTER_US, 1) == ([], [])
     keys = (redis_keys.state_key(sale.voucher_id), redis_keys.recovery_key(sale))
     args: tuple[int | str, ...] = (sale.generation, *before)
     assert redis.run(redis_orders.RECOVER, (*keys, redis_keys.buyers_key(sale, 7)), args) == []

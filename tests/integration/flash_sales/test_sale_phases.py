@@ -76,8 +76,8 @@ def test_a_finalized_sale_stays_finalized(sale: SaleGeneration) -> None:
 def test_a_sale_with_units_left_is_not_loaded_again_for_one_that_returns(
     sale: SaleGeneration,
 ) -> None:
-    """Given a sale of another reign, which is loaded again before it offers units."""
-    change(sale, reign="0" * 40)
+    """Given a sale of another term, which is loaded again before it offers units."""
+    change(sale, term="0" * 40)
     assert redis_orders.reserve(sale, 1, 7).code == "RESERVED"
     redis_orders.acknowledge([OrderRow(1, sale.voucher_id, 7, "sold-out")])
     assert (sales.counts(sale.voucher_id), read_phase(sale)) == ((3, 0, 0), "live")

@@ -297,7 +297,7 @@ def recover(_: int) -> None:
 
 
 @pytest.mark.parametrize("use", [order_a_unit, join_once_more, recover])
-def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
+def test_a_waitlist_of_another_term_is_read_before_a_unit_is_offered(
     plaza: World, use: Callable[[int], None]
 ) -> None:
     """Given a node that lacks the first buyer who waits."""
@@ -305,7 +305,7 @@ def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
     order = buy(plaza, voucher.id, 1)
     add(voucher.id, 2)
     state = redis_keys.state_key(voucher.id)
-    redis.execute("HSET", state, "reign", "of another node")
+    redis.execute("HSET", state, "term", "of another node")
     if use is not join_once_more:
         wait(voucher.id, 3)
     cancel_order.cancel_order(order.id, 1)
@@ -313,30 +313,30 @@ def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
     use(voucher.id)
     assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
-    assert redis.execute("HGET", state, "reign") == redis_sales.read_reign(voucher.id)
+    assert redis.execute("HGET", state, "term") == redis_sales.read_term(voucher.id)
 
 
 def test_a_sale_that_the_version_before_loaded_stays_open(plaza: World) -> None:
-    """It stores no reign. During a deploy both versions load sales."""
+    """It stores no term. During a deploy both versions load sales."""
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
     wait(voucher.id, 2)
-    redis.execute("HDEL", redis_keys.state_key(voucher.id), "reign")
+    redis.execute("HDEL", redis_keys.state_key(voucher.id), "term")
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
     assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
 
 
-def test_the_recovery_reads_a_waitlist_of_another_reign_once(plaza: World) -> None:
+def test_the_recovery_reads_a_waitlist_of_another_term_once(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     buy(plaza, voucher.id, 1)
     add(voucher.id, 2)
     wait(voucher.id, 3)
     state = redis_keys.state_key(voucher.id)
-    redis.execute("HSET", state, "reign", "of another node")
+    redis.execute("HSET", state, "term", "of another node")
     recover_orders.recover_orders()
-    assert redis.execute("HGET", state, "reign") == redis_sales.read_reign(voucher.id)
+    assert redis.execute("HGET", state, "term") == redis_sales.read_term(voucher.id)
     check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
 
 
@@ -369,7 +369,7 @@ def test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_position(
         return leave(sale, buyers, **only)
 
     monkeypatch.setattr(redis_waitlist, "leave", leave_after_a_join)
-    redis.execute("HSET", redis_keys.state_key(voucher.id), "reign", "of another node")
+    redis.execute("HSET", redis_keys.state_key(voucher.id), "term", "of another node")
     load_sale.load_sale(voucher.id)
     check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
 
@@ -618,7 +618,7 @@ def test_a_buyer_who_leaves_while_redis_reads_the_waitlist_again_waits_no_more(
     [sale] = redis_sales.find_sales([voucher.id]).values()
     redis_waitlist.leave(sale, [3])  # Redis lost it
     if join is load_sale.load_sale:
-        redis.execute("HSET", redis_keys.state_key(voucher.id), "reign", "of another node")
+        redis.execute("HSET", redis_keys.state_key(voucher.id), "term", "of another node")
     join_in_redis = redis_waitlist.join
 
     def leave_before_join(*args: Any) -> bool:

@@ -249,7 +249,7 @@ def test_a_follow_during_a_block_does_not_stay(
 def test_a_block_during_a_follow_ends_it(
     plaza: World, monkeypatch: pytest.MonkeyPatch, where: str, follower: int, followed: int
 ) -> None:
-    """Given a block after the first check: before the claim, and before the gate."""
+    """Given a block after the first check: before the hold, and before the gate."""
     module: Any = follow_user if where == "_follow" else react
     before(monkeypatch, module, where, lambda: block_user.block(ADA, ME))
     with pytest.raises(Blocked):

@@ -15,7 +15,7 @@ from bench.round_trips import count_round_trips
 from cli.paths import ROOT
 from plaza import follows
 from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
-from plaza.follows import FollowLimit, FollowPosition, Person, follow_user
+from plaza.follows import FollowCursor, FollowLimit, Person, follow_user
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
@@ -30,7 +30,7 @@ from tests.support.failures import failing
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
-from tests.support.stores import counter, explain, insert_rows, wait_for
+from tests.support.stores import ORDER_TOKEN, counter, explain, insert_rows, wait_for
 
 ME, ADA, MISSING_USER = 7, 8, 404
 BASE_US = 1_700_000_000_000_000
@@ -76,8 +76,8 @@ def total(actor_id: int = ME) -> int:
     return rows[0][0] if rows else 0
 
 
-def claims(actor_id: int = ME) -> list[str]:
-    keys = find_keys(f"*:user:{actor_id}:claims")
+def holds(actor_id: int = ME) -> list[str]:
+    keys = find_keys(f"*:user:{actor_id}:holds")
     return sorted(redis.execute("ZRANGE", keys[0], 0, -1)) if keys else []
 
 
@@ -85,16 +85,16 @@ def claims(actor_id: int = ME) -> list[str]:
 
 
 def test_a_follow_is_counted_and_an_unfollow_uncounts_it(world: World) -> None:
-    on = {"following": True, "followers": 1, "followers_at": None, "changed": True}
+    on = {"following": True, "followers": 1, "followers_at": ORDER_TOKEN, "changed": True}
     assert ask("follows.follow_user", "api/follows") == (200, on)
     assert ask("follows.follow_user", "api/follows") == (200, on | {"changed": False})
     world.queues.drain()
-    assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == ({ADA}, 1, 1, [])
-    off = {"following": False, "followers": 0, "followers_at": None, "changed": True}
+    assert (followed(), total(), counter(user(ADA), FOLLOW), holds()) == ({ADA}, 1, 1, [])
+    off = {"following": False, "followers": 0, "followers_at": ORDER_TOKEN, "changed": True}
     assert ask("follows.unfollow_user", "api/follows") == (200, off)
     assert ask("follows.unfollow_user", "api/follows") == (200, off | {"changed": False})
     world.queues.drain()
-    assert (followed(), total(), counter(user(ADA), FOLLOW), claims()) == (set(), 0, 0, [])
+    assert (followed(), total(), counter(user(ADA), FOLLOW), holds()) == (set(), 0, 0, [])
 
 
 def test_following_yourself_is_a_409(world: World) -> None:
@@ -118,7 +118,7 @@ def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id
     path = request["rawPath"].replace("/8/", f"/{user_id}/")
     request["rawPath"] = request["requestContext"]["http"]["path"] = path
     assert handler("api/follows")(request, None)["statusCode"] == 404
-    assert claims() == []
+    assert holds() == []
 
 
 @pytest.mark.parametrize("name", ["follow_user", "unfollow_user", "list_common_follows"])
@@ -149,7 +149,7 @@ def test_without_redis_a_follow_is_provisional_and_stored_later(
         }
         assert ask("follows.follow_user", "api/follows") == (202, provisional)
     world.queues.drain()
-    assert (followed(), total(), claims()) == ({ADA}, 1, [])
+    assert (followed(), total(), holds()) == ({ADA}, 1, [])
 
 
 def test_without_mysql_a_cached_follow_is_accepted(world: World, mysql_away: Away) -> None:
@@ -179,7 +179,7 @@ def test_a_user_follows_at_most_the_limit(limit_5: World) -> None:
     limit_5.queues.drain()
     assert follow_many(range(21, 31)) == []
     limit_5.queues.drain()
-    assert (followed(), total(), claims()) == ({11, 12, 13, 14, 15}, 5, [])
+    assert (followed(), total(), holds()) == ({11, 12, 13, 14, 15}, 5, [])
 
 
 def test_the_limit_is_a_409_with_its_own_type(limit_5: World) -> None:
@@ -212,7 +212,7 @@ def test_a_repeated_follow_at_the_limit_wins_over_a_provisional_unfollow(
     assert (repeated.exact, repeated.changed, repeated.total) == (True, False, 1)
     assert len(limit_5.queues.messages[REACTIONS]) == 2
     limit_5.queues.drain()
-    assert (followed(), total(), claims()) == ({11, 12, 13, 14, 15}, 5, [])
+    assert (followed(), total(), holds()) == ({11, 12, 13, 14, 15}, 5, [])
 
 
 def test_a_follow_at_the_limit_that_is_unfollowed_meanwhile_is_refused(
@@ -233,14 +233,14 @@ def test_a_follow_at_the_limit_that_is_unfollowed_meanwhile_is_refused(
     monkeypatch.setattr(queries, "read_counts", read_then_replace)
     assert follow_many([11]) == []
     limit_5.queues.drain()
-    assert (followed(), total(), claims()) == ({12, 13, 14, 15, 16}, 5, [])
+    assert (followed(), total(), holds()) == ({12, 13, 14, 15, 16}, 5, [])
 
 
-def test_a_repeated_follow_does_not_release_its_claim(limit_5: World) -> None:
-    """The second follow is unchanged; the claim of the first must stay."""
+def test_a_repeated_follow_does_not_release_its_hold(limit_5: World) -> None:
+    """The second follow is unchanged; the hold of the first must stay."""
     for user_id in range(11, 21):
         follow_many([user_id, user_id])
-    assert len(claims()) == 5
+    assert len(holds()) == 5
     limit_5.queues.drain()
     assert (len(followed()), total()) == (5, 5)
 
@@ -260,8 +260,8 @@ def is_after(until_us: int) -> Callable[[], bool]:
     return lambda: redis_us() > until_us
 
 
-def test_a_follow_repeated_after_an_unfollow_keeps_its_claim(limit_5: World) -> None:
-    """Storing the first event while the third is queued must not release the claim."""
+def test_a_follow_repeated_after_an_unfollow_keeps_its_hold(limit_5: World) -> None:
+    """Storing the first event while the third is queued must not release the hold."""
     follow_many(range(11, 15))
     limit_5.queues.drain()
     for on in (True, False, True):
@@ -273,29 +273,29 @@ def test_a_follow_repeated_after_an_unfollow_keeps_its_claim(limit_5: World) -> 
         assert follow_many([16]) == []
     persist.save([REACTIONS.decode(str(third))])
     assert follow_many([16]) == []
-    assert (len(followed()), total(), claims()) == (5, 5, [])
+    assert (len(followed()), total(), holds()) == (5, 5, [])
 
 
-def test_repeated_and_late_events_do_not_release_claims_early(limit_5: World) -> None:
+def test_repeated_and_late_events_do_not_release_holds_early(limit_5: World) -> None:
     follow_many(range(11, 16))
     events = [REACTIONS.decode(str(body)) for body in limit_5.queues.take(REACTIONS)]
     for batch in (events[:2], events[:2], events[3:], events[1:], events):
         persist.save(batch)
         assert follow_many(range(16, 20)) == []
-    assert (len(followed()), total(), claims()) == (5, 5, [])
+    assert (len(followed()), total(), holds()) == (5, 5, [])
 
 
-def test_a_failed_acknowledgement_keeps_the_claims_until_it_is_repeated(
+def test_a_failed_acknowledgement_keeps_the_holds_until_it_is_repeated(
     limit_5: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
         patch.setattr(redis_commits, "apply_all", failing(RedisDown("by the test")))
         persist.save([REACTIONS.decode(str(f)) for f in limit_5.queues.take(REACTIONS)])
-    assert len(claims()) == 5
+    assert len(holds()) == 5
     assert follow_many([16]) == []
     limit_5.queues.drain()
-    assert (total(), claims()) == (5, [])
+    assert (total(), holds()) == (5, [])
     assert follow_many([16]) == []
 
 
@@ -322,7 +322,7 @@ def test_without_redis_the_limit_uses_the_total_in_mysql(limit_5: World, redis_a
 @pytest.mark.parametrize(
     "error", [QueueDown("no queue"), RuntimeError("a bug")], ids=lambda e: type(e).__name__
 )
-def test_a_failed_follow_releases_its_claim(
+def test_a_failed_follow_releases_its_hold(
     limit_5: World, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     with monkeypatch.context() as patch:
@@ -330,7 +330,7 @@ def test_a_failed_follow_releases_its_claim(
         for user_id in range(11, 18):
             with pytest.raises(type(error)):
                 follows.follow(user_id, ME)
-    assert claims() == []
+    assert holds() == []
     assert len(follow_many(range(20, 30))) == 5
 
 
@@ -373,7 +373,7 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
     for body in bodies:
         world.queues.send(REACTIONS, body)
     world.queues.drain()
-    assert (len(followed()), total(), claims()) == (5000, 5000, [])
+    assert (len(followed()), total(), holds()) == (5000, 5000, [])
     taken = followed() & set(expected)
     assert all(int(allowed) <= 5 for allowed, *_ in outputs)
     assert follow_many(expected) == [i for i in expected if i in taken]
@@ -381,7 +381,7 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
 
 # ---------------------------------------------------------------- lists
 
-Read = Callable[[FollowPosition | None, int], tuple[list[Person], FollowPosition | None]]
+Read = Callable[[FollowCursor | None, int], tuple[list[Person], FollowCursor | None]]
 
 
 def read_all(read: Read, size: int) -> list[int]:
@@ -401,11 +401,11 @@ def followers(latest: bool = True) -> Read:
     return lambda after, size: follows.list_followers(ADA, ME, after, latest, size)
 
 
-def of_ada(after: FollowPosition | None, size: int) -> tuple[list[Person], FollowPosition | None]:
+def of_ada(after: FollowCursor | None, size: int) -> tuple[list[Person], FollowCursor | None]:
     return follows.list_following(ADA, ME, after, size)
 
 
-def common(after: FollowPosition | None, size: int) -> tuple[list[Person], FollowPosition | None]:
+def common(after: FollowCursor | None, size: int) -> tuple[list[Person], FollowCursor | None]:
     return follows.list_common(ADA, ME, after, size)
 
 
@@ -536,13 +536,13 @@ def test_a_forged_cursor_is_a_400(world: World, name: str, cursor: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["list_followers", "list_following", "list_common_follows"])
-@pytest.mark.parametrize("position", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
+@pytest.mark.parametrize("cursor", [(0, 0), (-1, -1), (2**63 - 1, 2**63 - 1), (-(2**63 - 1), 5)])
 def test_a_cursor_of_any_position_is_accepted(
-    world: World, name: str, position: tuple[int, int]
+    world: World, name: str, cursor: tuple[int, int]
 ) -> None:
     insert_rows([(user(ADA), 11, 1, BASE_US), (user(11), ADA, 1, BASE_US)], FOLLOW)
     request = event(f"follows.{name}")
-    request["queryStringParameters"] = {"cursor": pack_cursor(*position)}
+    request["queryStringParameters"] = {"cursor": pack_cursor(*cursor)}
     assert handler("api/follows")(request, None)["statusCode"] == 200
 
 
@@ -560,7 +560,7 @@ def test_common_follows_are_read_by_the_index_and_the_primary_key(world: World) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mysql, "fetch_all", explain_and_fetch)
         page = follows.mysql_store.read_common(ADA, ME, None, 101)
-    assert [position.user_id for position in page[:2]] == [14_999, 14_998]
+    assert [cursor.user_id for cursor in page[:2]] == [14_999, 14_998]
     own, other = plan
     assert own["key"] == "by_actor"
     assert "filesort" not in own["Extra"]

@@ -164,8 +164,8 @@ def test_a_webhook_is_due_after_its_lease_and_its_pause(
     assert not is_due(3) or (column, failures) == ("next_at", 0)
 
 
-def test_a_ring_is_announced_again(plaza: World) -> None:
-    mysql.write("INSERT INTO push_recipient (user_id, pushed_position) VALUES (7, 0)")
+def test_a_notify_is_announced_again(plaza: World) -> None:
+    mysql.write("INSERT INTO push_recipient (user_id, pushed_sequence) VALUES (7, 0)")
     mysql.write(
         "INSERT INTO push_subscription (user_id, endpoint_hash, endpoint, public_key, auth_secret)"
         " VALUES (7, '', '', '', '')"

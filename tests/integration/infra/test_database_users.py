@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from plaza.changes import follow_binlog, position
+from plaza.changes import follow_binlog, offset
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.runtime.settings import settings
-from plaza.interventions import Refused, mysql_server, verbs
+from plaza.operator_commands import Refused, commands, mysql_server
 from tests.support.plaza import World, forget
 
 LOGINS = {
@@ -136,13 +136,13 @@ def test_an_operator_ends_a_transaction_of_another_user(
     )
     other.begin()
     with other.cursor() as cursor:
-        cursor.execute("SELECT CONNECTION_ID(), epoch FROM log_gate FOR UPDATE")
+        cursor.execute("SELECT CONNECTION_ID(), epoch FROM log_barrier FOR UPDATE")
         [(thread_id, _)] = cursor.fetchall()
     with logged_in("OPERATOR", monkeypatch):
         [listed] = mysql_server.list_transactions()
         assert listed["thread_id"] == thread_id
         mysql_server.end_transaction(thread_id)
-        assert position.list_logs()
+        assert offset.list_logs()
     with pytest.raises(pymysql.err.MySQLError):
         other.query("SELECT 1")
 
@@ -181,14 +181,14 @@ def test_a_deploy_goes_on_when_the_administrator_may_not_grant_a_privilege(
         ]
     assert [user for user, _ in refused] == ["plaza_replication"] + ["plaza_operator"] * 3
     with logged_in("OPERATOR", monkeypatch):
-        assert mysql.fetch_all("SELECT COUNT(*) FROM log_gate") == [(1,)]
+        assert mysql.fetch_all("SELECT COUNT(*) FROM log_barrier") == [(1,)]
         for request in (
-            {"verb": "list-transactions"},
-            {"verb": "end-transaction", "arguments": {"thread_id": "1"}},
-            {"verb": "show-binlog"},
+            {"command": "list-transactions"},
+            {"command": "end-transaction", "arguments": {"thread_id": "1"}},
+            {"command": "show-binlog"},
         ):
             with pytest.raises(Refused, match="lacks a privilege"):
-                verbs.run(request | {"caller": "ada"})
+                commands.run(request | {"caller": "ada"})
     drop()
     mysql.write("DROP USER bounded@'%%'", ())
 

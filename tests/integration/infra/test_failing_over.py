@@ -14,14 +14,14 @@ from pymysql.cursors import Cursor
 from local.stack.servers import Server, prepare_redis, run_server
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.redis import connections, redis, reigns
+from plaza.infra.redis import connections, redis, terms
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, queries, react
 from plaza.reactions.model import Count, ReactionUndecided
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
-from tests.support.stores import POST, meta, outbox, recent
+from tests.support.stores import POST, meta, outbox, read_counts, recent
 
 SetUp = Callable[..., None]
 Commands = list[tuple[str, ...]]
@@ -101,7 +101,7 @@ def test_a_demoted_master_is_disconnected(plaza: World, other_redis: Server) -> 
 def test_a_connection_to_a_demoted_master_ends_although_it_only_reads(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reign is read again once a second, along with a command."""
+    """Its term is read again once a second, along with a command."""
     assert redis.execute("GET", "a") is None
     become_a_replica(other_redis)
     assert redis.execute("GET", "a") is None, "read less than 1 s ago"
@@ -145,8 +145,8 @@ def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_decided_agai
     def execute_on_promoted(command: Any) -> Any:
         reply = execute(command)
         if command[0] == "EVALSHA" and (name := next(names, None)) is not None:
-            node = reigns.known_nodes[""]._replace(reign=f"promoted {name}")
-            monkeypatch.setitem(reigns.known_nodes, "", node)
+            node = terms.known_nodes[""]._replace(term=f"promoted {name}")
+            monkeypatch.setitem(terms.known_nodes, "", node)
         return reply
 
     with monkeypatch.context() as patch:
@@ -159,7 +159,7 @@ def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_decided_agai
                 react.react(LIKE, POST, 8, True)
     assert react.react(LIKE, POST, 8, True).total == 2
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
+    assert read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
@@ -173,17 +173,17 @@ def test_older_data_of_a_restarted_redis_are_replaced(
     send_command(other_redis, "SAVE")  # with 7 in the outbox
     react.react(LIKE, POST, 8, True)
     plaza.queues.drain()
-    reign = meta()["reign"]
+    term = meta()["term"]
     other_redis.kill()
     other_redis.start()
     if first == "likes":
-        # A restarted node has not cached the script: the client sends EVAL with its reign.
+        # A restarted node has not cached the script: the client sends EVAL with its term.
         assert react.react(LIKE, POST, 9, True).total == 3
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
     for actor in on:
-        assert queries.read_counts([(LIKE, POST)], actor) == ([Count(len(on), True)], True)
-    assert meta()["reign"] != reign
+        assert read_counts([(LIKE, POST)], actor) == ([Count(len(on), True)], True)
+    assert meta()["term"] != term
     assert (outbox(), recent()) == ({}, on)
     assert react.react(LIKE, POST, 8, False).total == len(on) - 1
 
@@ -199,28 +199,28 @@ def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
     other_redis.kill()
     other_redis.start()
     forget()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(1, False)], True)
+    assert read_counts([(LIKE, POST)], 8) == ([Count(1, False)], True)
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
+    assert read_counts([(LIKE, POST)], 8) == ([Count(2, True)], True)
     assert (recent(), outbox()) == ([7, 8], {})
 
 
 def test_a_consumer_connected_before_a_restart_of_redis_applies_its_commits(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first command after the restart is packed with the old reign, and sent on a new
+    """Its first command after the restart is packed with the old term, and sent on a new
     connection."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
-    before = reigns.known_nodes[""]
+    before = terms.known_nodes[""]
     other_redis.kill()
     other_redis.start()
     react.react(LIKE, POST, 8, True)
-    monkeypatch.setitem(reigns.known_nodes, "", before)
+    monkeypatch.setitem(terms.known_nodes, "", before)
     send_command(other_redis, "CLIENT", "KILL", "TYPE", "normal")
     plaza.queues.drain()
-    assert reigns.known_nodes[""].reign != before.reign
+    assert terms.known_nodes[""].term != before.term
     assert (recent(), outbox()) == ([7, 8], {})
 
 
@@ -237,7 +237,7 @@ def test_a_list_restored_with_older_data_is_read_from_mysql_again(
     [liked], _ = queries.list_reacted(LIKE, 7, None, 10)
     assert liked.target == POST
     [key] = find_keys("*:like:user:7:newest")
-    assert redis.execute("ZCARD", key) == 2, "it was built again for this reign"
+    assert redis.execute("ZCARD", key) == 2, "it was built again for this term"
 
 
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
@@ -276,6 +276,6 @@ def test_a_statement_that_a_demoted_writer_refused_is_repeated_on_a_new_connecti
     execute = Cursor.execute
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pymysql.cursors.Cursor.execute", refuse_once)
-        assert mysql.write("DELETE FROM star") == 0
-    assert attempts.count("DELETE FROM star") == 2
+        assert mysql.write("DELETE FROM celebrity") == 0
+    assert attempts.count("DELETE FROM celebrity") == 2
     forget()

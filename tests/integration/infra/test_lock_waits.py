@@ -26,7 +26,7 @@ LOCK_A_ROW = """
 from plaza.infra.mysql import mysql
 
 def lock(cursor):
-    cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
+    cursor.execute("SELECT id FROM log_barrier WHERE id = 1 FOR UPDATE")
     print("locked", flush=True)
     input()
 
@@ -38,18 +38,18 @@ mysql.run_in_transaction(lock)
 def locked_row(mysql_url: str) -> Iterator[None]:
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         other.begin()
-        cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
+        cursor.execute("SELECT id FROM log_barrier WHERE id = 1 FOR UPDATE")
         yield
         other.rollback()
 
 
 def touch() -> None:
-    mysql.write("UPDATE log_gate SET id = id WHERE id = 1")
+    mysql.write("UPDATE log_barrier SET id = id WHERE id = 1")
 
 
 def touch_in_a_transaction() -> None:
     mysql.run_in_transaction(
-        lambda cursor: cursor.execute("UPDATE log_gate SET id = id WHERE id = 1")
+        lambda cursor: cursor.execute("UPDATE log_barrier SET id = id WHERE id = 1")
     )
 
 
@@ -92,7 +92,7 @@ def test_a_row_that_is_unlocked_in_time_is_written(
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SET SESSION wait_timeout = 1")
         other.begin()
-        cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
+        cursor.execute("SELECT id FROM log_barrier WHERE id = 1 FOR UPDATE")
         touch()  # the server ends the other session meanwhile, and its transaction
 
 

@@ -345,7 +345,7 @@ def test_a_writer_that_became_a_reader_is_down_until_it_may_write(
     plaza: World, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
     monkeypatch.setenv("PLAZA_MYSQL_URL", add_bound_user("bound", "one"))
-    touch = "UPDATE log_gate SET id = id WHERE id = 1"
+    touch = "UPDATE log_barrier SET id = id WHERE id = 1"
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         forget()
         mysql.write(touch)
@@ -359,7 +359,7 @@ def test_a_writer_that_became_a_reader_is_down_until_it_may_write(
                 with pytest.raises(MysqlDown):
                     write(touch)
                 assert mysql.fetch_all("SELECT CONNECTION_ID()") != [(before,)]
-            assert mysql.fetch_all("SELECT id FROM log_gate WHERE id = 1") == [(1,)]
+            assert mysql.fetch_all("SELECT id FROM log_barrier WHERE id = 1") == [(1,)]
         finally:
             cursor.execute("SET GLOBAL read_only = 0")
             cursor.execute("DROP USER bound@'127.0.0.1'")
@@ -394,8 +394,8 @@ def test_a_snapshot_of_a_table_that_was_altered_is_read_again(plaza: World, mysq
         mysql.flush(cursor)  # the snapshot begins
         if len(attempts) == 1:
             with connect_mysql(mysql_url) as other:
-                other.query("ALTER TABLE log_gate FORCE, ALGORITHM = COPY")
-        cursor.execute("SELECT COUNT(*) FROM log_gate")
+                other.query("ALTER TABLE log_barrier FORCE, ALGORITHM = COPY")
+        cursor.execute("SELECT COUNT(*) FROM log_barrier")
         return cursor.fetchone()
 
     assert mysql.run_in_snapshot(work) is not None

@@ -26,7 +26,7 @@ from plaza.infra.runtime.process import clear_caches, reset_process
 from plaza.keyspace import key_scan
 from plaza.shops import queries as shop_queries
 from plaza.switches import redis_store, refresh
-from plaza.switches.model import Switches
+from plaza.switches.model import SWITCHES, Switches
 from plaza.users import cards, profiles
 from tests.support.content_api import ask, comment, post
 from tests.support.keyspace import find_keys
@@ -135,14 +135,14 @@ def test_a_value_that_lacks_a_field_is_replaced(name: str) -> None:
     assert str(redis.execute("HGET", key, "value")).rpartition(";")[2] == stored.rpartition(";")[2]
 
 
-def test_a_claim_reads_a_total_that_an_earlier_version_did_not_write() -> None:
+def test_a_hold_reads_a_total_that_an_earlier_version_did_not_write() -> None:
     counters.read_users([ADA])
     change_values("*user:8:counters", lambda totals: totals | {"following_total": None})
-    assert counters.claim(ADA, "following_total", 2, "user:9") is None, "two of two"
+    assert counters.hold(ADA, "following_total", 2, "user:9") is None, "two of two"
     change_values(
         "*user:8:counters", lambda totals: {n: t for n, t in totals.items() if n[:9] != "following"}
     )
-    assert counters.claim(ADA, "following_total", 3, "user:9") is not None
+    assert counters.hold(ADA, "following_total", 3, "user:9") is not None
 
 
 def test_comments_that_cannot_be_read_are_counted_again() -> None:
@@ -184,13 +184,16 @@ def test_a_session_of_another_version_is_read(value: str) -> None:
     "text", ["{}", "soon;{}", '9999999999;{"read_only":"yes"}', "9999999999;["]
 )
 def test_switches_that_cannot_be_read_come_from_mysql(text: str) -> None:
+    document = SWITCHES.encode(Switches(read_only=True))
     mysql.write(
-        "INSERT INTO switch_change (version, document, reason, changed_by)"
-        " VALUES (1, '{\"read_only\": true}', '', 1)"
+        "INSERT INTO switch_change (version, document, reason, changed_by) VALUES (1, %s, '', 1)",
+        (document,),
     )
     redis.execute("HSET", redis_store.KEY, "version", 1, "value", text)
+    reset_process()
     assert refresh.read() == Switches(read_only=True)
-    redis.execute("HSET", redis_store.KEY, "value", '9999999999;{"read_only":true,"added_later":1}')
+    later = '{"added_later":1,' + document.removeprefix("{")
+    redis.execute("HSET", redis_store.KEY, "value", f"9999999999;{later}")
     reset_process()
     assert refresh.read() == Switches(read_only=True)
 

@@ -63,7 +63,7 @@ def replica(plaza: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Ite
         made = Replica(server, client)
         made.follow(master.url)
         assert wait_until(lambda: made.get(KEY) == "1", 10)
-        connections.forget_client()  # a first replica begins another reign
+        connections.forget_client()  # a first replica begins another term
         yield made
         forget()
 
@@ -88,7 +88,7 @@ def every_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "_gap", lambda: 1)
 
 
-def test_a_replica_with_the_beat_of_the_master_is_read(replica: Replica) -> None:
+def test_a_replica_with_the_heartbeat_of_the_master_is_read(replica: Replica) -> None:
     read_from_replica(replica)
     with count_round_trips() as sent:
         assert read() == "1"
@@ -115,8 +115,8 @@ def test_a_value_is_never_older_than_the_limit(
     redis.execute("SET", KEY, "2")
     now_s = clock.monotonic_s()
     monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + replicas.MAX_AGE_S)
-    assert read() == "2", "the beat is too old: the master is read"
-    assert read() == "2", "the replica lacks the new beat"
+    assert read() == "2", "the heartbeat is too old: the master is read"
+    assert read() == "2", "the replica lacks the new heartbeat"
 
 
 def test_without_the_replica_the_master_answers(
@@ -180,7 +180,7 @@ def test_a_caller_with_a_session_reads_the_master(plaza: World, replica: Replica
 def test_a_target_that_only_the_master_has_is_read_there(
     plaza: World, replica: Replica, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a replica with the newest beat that lost its keys, as after an election."""
+    """Given a replica with the newest heartbeat that lost its keys, as after an election."""
     plaza.add(POST)
     react.react(LIKE, POST, 5, True)
     read_from_replica(replica)

@@ -333,7 +333,7 @@ def test_a_mysql_with_a_wrong_certificate_is_down(
             use_mysql(ca="", options="?ssl-mode=VERIFY_IDENTITY")
     with pytest.raises(MysqlDown, match=r"certificate|mismatch"):
         mysql.fetch_all("SELECT 1")
-    start = binlog.BinlogPosition("binlog.000001", 4)
+    start = binlog.BinlogOffset("binlog.000001", 4)
     with pytest.raises(MysqlDown):
         next(binlog.read_changes(["t"], start, Deadline.in_s(5)))
 

@@ -24,13 +24,13 @@ from plaza.infra.redis.shards import SHARDS
 from plaza.infra.runtime import clock
 from plaza.keyspace import key_scan
 from plaza.keyspace.key_scan import REPORT_KEY, SCAN_KEY, SCAN_STATE, ScanState
-from plaza.reactions import LIKE, Target, queries, react
+from plaza.reactions import LIKE, Target, react
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.model import Count
 from tests.integration.conftest import Away
 from tests.support.functions import event, handler
 from tests.support.plaza import World, forget
-from tests.support.stores import keys
+from tests.support.stores import keys, read_counts
 
 POST = Target("post", 11)
 
@@ -161,8 +161,8 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
     status, body = ask_for_keys()
     assert (status, body) == (200, nothing), "no scan has ended"
     redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
-    redis.execute("SET", "{9}:session:abcdef", "x" * 5_000)
-    redis.execute("ZADD", hot_key("{9}", int(time.time() // 60)), 600, "{9}:session:abcdef")
+    redis.execute("SET", "auth{9}:session:abcdef", "x" * 5_000)
+    redis.execute("ZADD", hot_key("{9}", int(time.time() // 60)), 600, "auth{9}:session:abcdef")
     while not redis.execute("EXISTS", REPORT_KEY):
         key_scan.scan_keys(max_s=60)
     status, body = ask_for_keys()
@@ -178,11 +178,11 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
         "oversized": True,
         "expected": False,
     }
-    assert sizes["{9}:session:..."]["members"] is None
+    assert sizes["auth{9}:session:..."]["members"] is None
     assert body["large"][0]["key"] == "{9}:big", "the largest first"
     assert body["hot"] == [
         {
-            "key": "{9}:session:...",
+            "key": "auth{9}:session:...",
             "commands_per_s": 2.0,
             "from_memory_per_s": 0.0,
             "from_replicas_per_s": 0.0,
@@ -333,8 +333,8 @@ def test_findings_are_logged_with_metrics(plaza: World, capsys: pytest.CaptureFi
 
 
 def test_hashes_of_sessions_and_challenges_are_redacted() -> None:
-    assert key_scan.redact_key("{7}:session:0123abcd") == "{7}:session:..."
-    assert key_scan.redact_key("{7}:challenge:0123abcd") == "{7}:challenge:..."
+    assert key_scan.redact_key("auth{7}:session:0123abcd") == "auth{7}:session:..."
+    assert key_scan.redact_key("auth{7}:challenge:0123abcd") == "auth{7}:challenge:..."
     assert key_scan.redact_key("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 
@@ -397,7 +397,7 @@ def test_scripts_work_while_hot_keys_are_reported(
     redis.execute("SCRIPT", "FLUSH")
     assert react.react(LIKE, POST, 7, True).total == 1
     assert react.react(LIKE, POST, 7, True).changed is False
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
 
 
 def test_a_refused_report_does_not_fail_the_command(
@@ -431,7 +431,7 @@ def read(times: int, actor_id: int | None = None) -> int:
     """Read the total ``times`` times; return the number of round trips."""
     with count_round_trips() as counter:
         for _ in range(times):
-            queries.read_counts([(LIKE, POST)], actor_id)
+            read_counts([(LIKE, POST)], actor_id)
     return counter.sent
 
 
@@ -467,7 +467,7 @@ def like_elsewhere(actor: int) -> None:
 
 
 def total(actor_id: int | None = None) -> int:
-    return queries.read_counts([(LIKE, POST)], actor_id)[0][0].total
+    return read_counts([(LIKE, POST)], actor_id)[0][0].total
 
 
 def test_the_total_of_a_hot_target_is_read_from_redis_once_a_second(post: list[float]) -> None:
@@ -489,8 +489,8 @@ def test_a_caller_with_a_session_reads_from_redis_each_time(post: list[float]) -
     read(500)
     like_elsewhere(10)
     assert read(30, actor_id=10) == 30
-    assert queries.read_counts([(LIKE, POST)], 10) == ([Count(3, True)], True)
-    assert queries.read_counts([(LIKE, POST)], 11) == ([Count(3, False)], True)
+    assert read_counts([(LIKE, POST)], 10) == ([Count(3, True)], True)
+    assert read_counts([(LIKE, POST)], 11) == ([Count(3, False)], True)
 
 
 def test_a_reaction_in_this_process_drops_the_cached_total(post: list[float]) -> None:
@@ -506,7 +506,7 @@ def test_a_page_reads_only_uncached_totals_from_redis(post: list[float], plaza: 
     plaza.add(other)
     read(500)
     page = [(LIKE, other), (LIKE, POST), (LIKE, other)]
-    assert queries.read_counts(page, None) == (
+    assert read_counts(page, None) == (
         [Count(0, False), Count(2, False), Count(0, False)],
         True,
     )
@@ -516,6 +516,6 @@ def test_inexact_totals_are_not_cached(post: list[float], redis_away: Away, plaz
     plaza.queues.drain()
     with redis_away():
         for _ in range(30):
-            counts, exact = queries.read_counts([(LIKE, POST)], None)
+            counts, exact = read_counts([(LIKE, POST)], None)
             assert (counts, exact) == ([Count(2, False)], False)
         assert hot_totals.get(("like", POST)) is None

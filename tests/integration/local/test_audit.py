@@ -35,11 +35,10 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.react import react
 from plaza.reactions.redis_keys import TargetKeys
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import like_roll_up
 from plaza.reconciliation import orchestrator
 from tests.support import stores
 from tests.support.audits import Audit
-from tests.support.bells import turn_on
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sales import change_counts, offer
@@ -148,41 +147,40 @@ def test_a_stored_like_of_a_post_that_was_never_created_is_reported(
 @pytest.mark.parametrize(
     ("statement", "difference"),
     [
-        ("UPDATE bell_group SET fresh = fresh + 1", "fresh 2, rows 1"),
-        ("UPDATE bell SET unread = unread + 1", "unread 2, groups 1"),
-        ("UPDATE bell SET position = 0", "fresh 1, rows 1"),
-        ("DELETE FROM bell_group", "unread 1, groups 0"),
+        ("UPDATE notification_group SET fresh = fresh + 1", "fresh 4, rows 3"),
+        ("UPDATE unread_counter SET unread = unread + 1", "unread 3, groups 2"),
+        ("UPDATE unread_counter SET sequence = 0", "fresh 3, rows 3"),
+        ("DELETE FROM notification_group", "unread 2, groups 0"),
     ],
 )
-def test_bells_are_counted_and_a_wrong_one_is_reported(
+def test_unread_are_counted_and_a_wrong_one_is_reported(
     statement: str, difference: str, people: World, audit: Audit
 ) -> None:
-    """Given a like that rang, of a post with two likes from before."""
-    turn_on()
+    """Given three likes of a post and two follows of its author, unread."""
     assert react(LIKE, POST, 4, True).changed
     people.queues.drain()
     report = audit()
-    assert (report.differences, report.bells) == ([], (1, 1, 1))
+    assert (report.differences, report.unread_counters) == ([], (1, 2, 5))
     mysql.write(statement)
     assert difference in str([row.details for row in audit().differences])
 
 
-def test_stale_projections_and_claims_without_a_follow_are_reported(
+def test_stale_projections_and_holds_without_a_follow_are_reported(
     people: World, audit: Audit
 ) -> None:
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 2 WHERE user_id = 1")
     plaza_redis.execute("FLUSHALL")
     counters.read_users([1])
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 1 WHERE user_id = 1")
-    assert counters.claim(2, "following_total", 5000, "user:3")
+    assert counters.hold(2, "following_total", 5000, "user:3")
     report = audit()
     assert [difference.subject for difference in report.differences] == ["counters of user 1"]
     assert (report.drift, report.others) == (0, 1)
     [accepted] = report.accepted_differences
-    assert accepted.startswith("claim of user 2: user:3, until ")
+    assert accepted.startswith("hold of user 2: user:3, until ")
 
 
-# ---------------------------------------------------------------- votes, vouchers, check-ins
+# ---------------------------------------------------------------- likes, vouchers, check-ins
 
 
 @pytest.fixture
@@ -195,11 +193,11 @@ def busy(people: World) -> World:
     voucher = offer(stock=3)
     place_order.place_order(voucher.id, 2)
     people.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     return people
 
 
-def test_votes_orders_and_checkins_written_by_plaza_are_clean(busy: World, audit: Audit) -> None:
+def test_likes_orders_and_checkins_written_by_plaza_are_clean(busy: World, audit: Audit) -> None:
     report = audit()
     assert (report.clean, report.differences) == (True, [])
     assert (report.vouchers, report.sold, report.checkins) == (1, 1, 2)
@@ -212,7 +210,7 @@ def subjects(report: AuditReport) -> list[str]:
 @pytest.mark.parametrize(
     ("statement", "of"),
     [
-        ("UPDATE content SET votes = 3 WHERE content_type = 'review'", ["votes"]),
+        ("UPDATE content SET likes = 3 WHERE content_type = 'review'", ["review_likes"]),
         ("UPDATE post_hour SET net = net + 1", ["hours"]),
         ("DELETE FROM post_hour", ["hours"]),
         ("UPDATE voucher SET stock = 1", ["voucher", "voucher"]),
@@ -225,7 +223,7 @@ def subjects(report: AuditReport) -> list[str]:
         ),
     ],
 )
-def test_a_changed_vote_voucher_or_checkin_row_is_reported(
+def test_a_changed_like_voucher_or_checkin_row_is_reported(
     busy: World, audit: Audit, statement: str, of: list[str]
 ) -> None:
     mysql.write(statement)
@@ -234,12 +232,12 @@ def test_a_changed_vote_voucher_or_checkin_row_is_reported(
     assert not report.clean
 
 
-def test_votes_before_their_roll_up_are_not_reported(busy: World, audit: Audit) -> None:
+def test_likes_before_their_roll_up_are_not_reported(busy: World, audit: Audit) -> None:
     react(LIKE, REVIEW, 4, True)
     react(LIKE, POST, 4, True)
     busy.queues.drain()
     assert audit().clean
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert audit().clean
 
 
@@ -462,7 +460,7 @@ def test_a_target_loaded_before_a_restart_of_redis_is_not_loaded(
     people: World, audit: Audit
 ) -> None:
     keys = of_post()
-    plaza_redis.execute("HSET", keys.meta, "reign", "another", "base", 77)
+    plaza_redis.execute("HSET", keys.meta, "term", "another", "base", 77)
     report = audit()
     assert (report.clean, report.totals["like"].hot) == (True, 0)
     hydrate([(LIKE, POST)])
@@ -501,15 +499,6 @@ def test_a_wrong_total_in_the_log_is_reported(
     mysql.write(f"UPDATE reaction_log SET total = {statement} AND target_id = 8")
     of = "total in the log of like comment:8 "
     assert of + difference in [str(row) for row in audit().differences]
-
-
-def test_rows_of_the_log_without_a_total_are_not_reported(people: World, audit: Audit) -> None:
-    """Given rows that the version before stored, some of a commit that this one added to."""
-    persist.save([make_like(2, at=2)])
-    mysql.write("UPDATE reaction_log SET total = NULL")
-    persist.save([make_like(2, on=False, at=1)])  # changes nothing: of the same commit
-    persist.save([make_like(3, at=3)])
-    assert (audit().clean, audit().differences) == (True, [])
 
 
 def test_a_counter_that_was_corrected_is_not_compared_with_the_log(

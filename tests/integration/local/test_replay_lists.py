@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.load import bells
+from local.load import unread
 from local.load.api_reader import ApiReader
 from local.load.follows import Follow
 from local.load.follows import fetch_viewer_states as fetch_own_follows
@@ -24,9 +24,9 @@ from local.load.scenario import compare_states
 from plaza import follows
 from plaza.infra.mysql import mysql
 from plaza.reactions import COLLECT, KINDS, LIKE, Target, react
-from tests.support.bells import OWNER, turn_on
 from tests.support.content_api import ask as ask_function
 from tests.support.plaza import World
+from tests.support.unread import OWNER, turn_on
 
 LARGE, SMALL = 7, 8
 LIKERS = range(1, 231)  # three pages
@@ -46,7 +46,7 @@ class FunctionApiReader(ApiReader):
         folder = "api/content"
         if path.startswith("/reactions/"):
             folder = "api/reactions"
-        elif path.startswith("/users/me/bell") or (
+        elif path.startswith("/users/me/notifications") or (
             path.startswith("/users/") and "/me/" not in path
         ):
             folder = "api/users"
@@ -132,7 +132,7 @@ def test_viewer_states_include_whether_a_user_follows(plaza: World) -> None:
     assert asyncio.run(do()) == {Follow(1, 3): True, Follow(2, 3): False}
 
 
-def test_bells_of_users_agree_with_their_groups_and_with_the_file(plaza: World) -> None:
+def test_unread_of_users_agree_with_their_groups_and_with_the_file(plaza: World) -> None:
     """Given posts of one author, one of which is liked by two others and the author."""
     turn_on()
     liked, quiet = Target("post", LARGE), Target("post", SMALL)
@@ -141,17 +141,17 @@ def test_bells_of_users_agree_with_their_groups_and_with_the_file(plaza: World) 
         assert react.react(LIKE, liked, user_id, True).changed
     plaza.queues.drain()
 
-    seen = asyncio.run(bells.fetch_bells(FunctionApiReader(), [OWNER, READER]))
-    assert bells.describe(seen) == "the bells of 2 users: 1 groups, 2 new"
-    assert bells.find_wrong_bells(seen, lambda *_: 2) == []
+    seen = asyncio.run(unread.fetch_unread(FunctionApiReader(), [OWNER, READER]))
+    assert unread.describe(seen) == "the unread counters of 2 users: 1 groups, 2 new"
+    assert unread.find_wrong_unread(seen, lambda *_: 2) == []
     subject = ("like", "post", LARGE)
-    assert bells.find_wrong_bells(seen, lambda *of: 3 if of == (subject, OWNER) else None) == [
-        f"the bell of user {OWNER} has 2 new of 2 of {subject}, 3 by the file"
+    assert unread.find_wrong_unread(seen, lambda *of: 3 if of == (subject, OWNER) else None) == [
+        f"the unread counter of user {OWNER} has 2 new of 2 of {subject}, 3 by the file"
     ]
 
     groups = [*seen[OWNER].groups, *seen[OWNER].groups]
-    [badge, twice] = bells.find_wrong_bells(
+    [badge, twice] = unread.find_wrong_unread(
         {OWNER: seen[OWNER]._replace(groups=groups)}, lambda *_: 2
     )
     assert badge.endswith("2 groups are new")
-    assert twice == f"the bell of user {OWNER} has a group twice"
+    assert twice == f"the unread counter of user {OWNER} has a group twice"

@@ -37,7 +37,7 @@ from plaza.infra.derived.outbox import MAX_WAIT_US
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.interventions import Refused
+from plaza.operator_commands import Refused
 from plaza.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
 from plaza.reactions.sweep import sweep_outbox
 from plaza.switches import change_switches, refresh
@@ -85,10 +85,10 @@ class Rehearsal:
     def _run(self, command: str) -> None:
         words = shlex.split(command)
         if words[:2] == ["make", "operate"]:
-            _, _, environment, verb, *arguments = words
+            _, _, environment, command, *arguments = words
             assert environment == "ENV=staging"
             given = " ".join(arguments).removeprefix("ARGS=").split()
-            self._operate(verb.removeprefix("VERB="), given)
+            self._operate(command.removeprefix("COMMAND="), given)
         elif words[1:5] == ["-m", "deploy", "operate", "staging"]:
             self._operate(words[5], words[6:])
         elif words[:2] == ["make", "deploy"]:
@@ -114,30 +114,30 @@ class Rehearsal:
         forget()
         migrations.apply_migrations()
 
-    def _operate(self, verb: str, pairs: list[str]) -> None:
+    def _operate(self, command: str, pairs: list[str]) -> None:
         arguments = dict(pair.split("=", 1) for pair in pairs)
         known = {"OPERATOR": str(OPERATOR), "DOCUMENT": self._document or "", "staging": "local"}
         arguments = {name: known.get(value, value) for name, value in arguments.items()}
         if "document" in arguments and self._document is None:  # "without one leave it out"
             del arguments["document"]
             arguments["level"] = "normal"
-        if verb in ("sweep", "recover-orders"):
-            self._repeat_until_nothing_is_sent(verb, arguments)
+        if command in ("sweep", "recover-orders"):
+            self._repeat_until_nothing_is_sent(command, arguments)
             return
-        if verb == "flush-redis":
+        if command == "flush-redis":
             self._flush(arguments)
-        elif verb == "erase-now":
+        elif command == "erase-now":
             for user_id in self._erased:
-                self._invoke(verb, {"user_id": user_id})
+                self._invoke(command, {"user_id": user_id})
         else:
-            result = self._invoke(verb, arguments)
-            if verb == "show-switches":
+            result = self._invoke(command, arguments)
+            if command == "show-switches":
                 self._document = result["mysql"]
         forget()  # a process follows switches, and misses sessions, within seconds
 
-    def _invoke(self, verb: str, arguments: dict[str, Any]) -> Any:
+    def _invoke(self, command: str, arguments: dict[str, Any]) -> Any:
         while True:
-            request = {"verb": verb, "arguments": arguments, "caller": "a-test"}
+            request = {"command": command, "arguments": arguments, "caller": "a-test"}
             result = handler("ops/operate")(request, None)
             if result.get("finished") is not False:
                 return result
@@ -153,15 +153,15 @@ class Rehearsal:
                 assert time.monotonic() < until_s
                 self._repeat_until_nothing_is_sent("sweep", {"everything": "true"})
 
-    def _repeat_until_nothing_is_sent(self, verb: str, arguments: dict[str, Any]) -> None:
+    def _repeat_until_nothing_is_sent(self, command: str, arguments: dict[str, Any]) -> None:
         until_s = time.monotonic() + MAX_SWEEPS_S
         while time.monotonic() < until_s:
             assert not react_is_possible(), "read_only"
-            sent = self._invoke(verb, arguments)
+            sent = self._invoke(command, arguments)
             self._drain()
             if not any(sent.values()):
                 return
-        pytest.fail(f"{verb} sends something each time")
+        pytest.fail(f"{command} sends something each time")
 
     def _drain(self) -> None:
         if self._consumers_run:
@@ -235,9 +235,9 @@ def audit_of(redis_url: str) -> Callable[[str], Audit]:
 
 
 def test_the_runbook_saves_before_it_empties() -> None:
-    verbs = [match[1] for match in re.finditer(r"VERB=([a-z-]+)", "\n".join(read_commands()))]
+    commands = [match[1] for match in re.finditer(r"COMMAND=([a-z-]+)", "\n".join(read_commands()))]
     order = ["show-switches", "raise-epoch", "sweep", "recover-orders", "flush-redis", "erase-now"]
-    assert [verb for verb in verbs if verb in order] == order
+    assert [command for command in commands if command in order] == order
 
 
 @pytest.mark.parametrize("is_queued", [False, True], ids=["queues empty", "events queued"])
@@ -265,7 +265,7 @@ def test_the_runbook_makes_the_audit_clean(
     for post, likers in zip(posts, ({READER}, liked_by), strict=True):
         [count] = queries.read_counts([(LIKE, post)], READER)[0]
         assert (count.total, count.viewer_state) == (len(likers), READER in likers)
-    assert mysql.fetch_all("SELECT COUNT(*) FROM binlog_position") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM binlog_offset") == [(0,)]
     assert follow_user.follow(AUTHOR, READER).changed is False, "the follow is back"
     assert react.react(LIKE, posts[0], AUTHOR, True).total == 2
     plaza.queues.drain()
@@ -313,7 +313,7 @@ def test_what_was_answered_while_sqs_refused_survives_the_runbook(
     assert level_of(refresh.read()) == ("relieved" if was_set else "normal")
     assert react_is_possible()
     assert mysql.fetch_all("SELECT user_id FROM erasure") == [(LATER,)]
-    assert mysql.fetch_all("SELECT epoch FROM log_gate") == [(1,)]
+    assert mysql.fetch_all("SELECT epoch FROM log_barrier") == [(1,)]
 
 
 def test_a_like_that_was_spilled_before_the_backup_survives_the_runbook(
@@ -381,7 +381,7 @@ def test_a_redis_that_is_not_emptied_keeps_users_that_mysql_lost(
     backup.start()
     monkeypatch.setenv("PLAZA_MYSQL_URL", backup.url)
     forget()
-    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+    mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
     handler("schedule/reconcile")(event("reconcile.schedule"), None)
     plaza.queues.drain()
     subjects = [difference.subject for difference in audit_of(backup.url)().differences]

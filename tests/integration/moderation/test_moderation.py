@@ -13,8 +13,8 @@ from plaza.follows import follow
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, hydration, react, redis_hydration
-from plaza.recommendations import post_rankings, recommend, vote_roll_up
-from plaza.recommendations.model import RecommendedPosition
+from plaza.recommendations import like_roll_up, post_rankings, recommend
+from plaza.recommendations.model import RecommendedCursor
 from plaza.targets import Visibility
 from tests.support.content_api import (
     SHOP,
@@ -206,7 +206,7 @@ def test_a_hidden_post_takes_no_collects_and_comments_of_strangers(plaza: World)
 
 
 def test_a_post_that_was_shown_without_a_mark_takes_reactions(plaza: World) -> None:
-    """Given a process of the version before, which shows a text in MySQL only."""
+    """Given a process that was killed after it showed a text in MySQL."""
     post_id = post()
     assert react_to("post", post_id, ADA) == (200, "")
     admin("PUT", f"/ops/posts/{post_id}/hidden")
@@ -270,7 +270,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
     for post_id in posts:
         react.react(LIKE, Target("post", int(post_id)), 9, True)
     plaza.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     paths = [("/feed", "api/feed")] + [
         (f"/posts/ranking?window={window}", "api/recommendations") for window in ("all", "day")
@@ -299,7 +299,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
 def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
     reviews = [review(), review(ADA)]
     path = f"/shops/{SHOP}/reviews"
-    recommend.recommend(SHOP, RecommendedPosition(0, 0), 20, None)
+    recommend.recommend(SHOP, RecommendedCursor(0, 0), 20, None)
     plaza.queues.drain()
     admin("PUT", f"/ops/reviews/{reviews[0]}/hidden")
     as_another_process()

@@ -150,7 +150,7 @@ def test_outboxes_are_counted_and_the_age_of_an_entry_is_theirs(
         result = read_outboxes()
         assert result["outboxes"] == 1
         assert result["outbox_age_s"] == pytest.approx(90, abs=5)
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_us", lambda: now_us + 90_000_000)
         assert read_outboxes() == result, "a sweep does not make entries younger"
@@ -249,8 +249,8 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
         "outboxes",
         "polls_per_min",
         "reactions_saved_per_min",
-        "round_late_h",
-        "round_progress_pct",
+        "cycle_late_h",
+        "cycle_progress_pct",
         "screens",
         "spilled_messages",
     }

@@ -19,14 +19,24 @@ from plaza.accounts.request_erasure import erase_now
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.reactions import LIKE, Target, acknowledgement, hydration, persist, queries, react
+from plaza.reactions import LIKE, Target, acknowledgement, hydration, persist, react
 from plaza.reactions.model import Count, ReactionEvent
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.audits import Audit
 from tests.support.consumers import statements
 from tests.support.failures import Killed, failing
 from tests.support.plaza import World
-from tests.support.stores import add_users, counter, keys, meta, received, rows, total, wait_for
+from tests.support.stores import (
+    add_users,
+    counter,
+    keys,
+    meta,
+    read_counts,
+    received,
+    rows,
+    total,
+    wait_for,
+)
 
 LIKES = Layout("like", "post", state_column="state")
 HEADER = "user_id,post_id,created_at,state\n"
@@ -100,7 +110,7 @@ def test_a_file_is_stored_exactly_and_only_once(
     first = store()
     assert (first.progress.stored, first.progress.changed, first.progress.bad) == (9, 6, 0)
     require_exact(audit)
-    assert queries.read_counts([(LIKE, A)], 1) == ([Count(3, True)], True), "as the API reads it"
+    assert read_counts([(LIKE, A)], 1) == ([Count(3, True)], True), "as the API reads it"
     assert store().progress.changed == 0
     require_exact(audit)
     assert list((tmp_path / "imports").iterdir()) == []
@@ -233,7 +243,7 @@ def test_a_file_that_does_not_exist_is_reported(people: World, tmp_path: Path) -
         import_file(tmp_path / "none.csv", LIKES, tmp_path)
 
 
-@pytest.mark.parametrize("at", ["commit", "acknowledge", "position"])
+@pytest.mark.parametrize("at", ["commit", "acknowledge", "progress"])
 @pytest.mark.parametrize("loaded", [True, False])
 def test_an_interrupted_import_continues(
     people: World,
@@ -243,11 +253,11 @@ def test_an_interrupted_import_continues(
     at: str,
     loaded: bool,
 ) -> None:
-    """Given a kill after the commit, the acknowledgement or the position of the second batch."""
+    """Given a kill after the commit, the acknowledgement or the progress of the second batch."""
     monkeypatch.setattr(history, "LINES_PER_BATCH", 3)
     if loaded:
         hydration.hydrate([(LIKE, A), (LIKE, B)])
-    calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is read by the check
+    calls = {"commit": 0, "acknowledge": 0, "progress": -1}  # it is read once by the check
 
     def kill_in_second(name: str, work: Callable[..., object]) -> Callable[..., object]:
         def run(*args: object) -> object:
@@ -265,11 +275,11 @@ def test_an_interrupted_import_continues(
         patch.setattr(persist, "acknowledge", kill_in_second("commit", acknowledgement.acknowledge))
         patch.setattr(persist, "save_history", kill_in_second("acknowledge", persist.save_history))
         save = Progress.save
-        patch.setattr(Progress, "save", kill_in_second("position", save))
+        patch.setattr(Progress, "save", kill_in_second("progress", save))
         with pytest.raises(Killed):
             store()
     report = store()
-    assert report.resumed_after == (7 if at == "position" else 4)
+    assert report.resumed_after == (7 if at == "progress" else 4)
     if at == "commit" and loaded:
         sweep(people, A, B)
     require_exact(audit)
@@ -319,10 +329,10 @@ def test_a_killed_process_is_continued_by_the_next(
     command = [sys.executable, "-m", "ops", "--dir", str(tmp_path), "--environment"]
     command += ["import", str(file), "--json"]
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}"}
-    positions = tmp_path / "imports"
+    progress = tmp_path / "imports"
 
     def read_line() -> int:
-        return max((json.loads(f.read_text())["line"] for f in positions.glob("*.json")), default=0)
+        return max((json.loads(f.read_text())["line"] for f in progress.glob("*.json")), default=0)
 
     process = subprocess.Popen(
         [*command, "--rate", "500"], cwd=ROOT, env=env, stderr=subprocess.DEVNULL
@@ -354,7 +364,7 @@ def test_the_report_compares_each_target_with_the_source(
     assert report.to_json()["differing"] == [{"target_id": A.id, "source": 3, "plaza": 4}]
 
 
-def test_follows_are_imported_reach_feeds_and_ring_no_bell(
+def test_follows_are_imported_reach_feeds_and_notify_no_unread(
     people: World, audit: Audit, tmp_path: Path
 ) -> None:
     layout = Layout("follow", "user", id_column="followed_id")
@@ -366,7 +376,7 @@ def test_follows_are_imported_reach_feeds_and_ring_no_bell(
         assert (report.progress.changed, report.targets, report.differing) == (changed, 2, [])
     assert people.queues.messages["follows"] != []
     people.queues.drain()
-    assert mysql.fetch_all("SELECT COUNT(*) FROM bell_group") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM notification_group") == [(0,)]
     assert audit().clean
     file.write_text(f"user_id,followed_id,created_at\n1,1,{OLD_S}")
     with pytest.raises(CommandError, match="follows itself"):

@@ -1,4 +1,5 @@
-"""Importing users, posts and comments: each once, exact beside live traffic, without bells."""
+"""Importing users, posts and comments: each once, exact beside live traffic, without unread
+counters."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ops.records import RecordReport, import_records
 from plaza.accounts.request_erasure import erase_now
 from plaza.content import import_texts
 from plaza.event_log import mysql_events, read_events
-from plaza.event_log.model import EventPosition
+from plaza.event_log.model import EventOffset
 from plaza.infra.mysql import mysql
 from plaza.users import sign_up
 from tests.support.audits import Audit
@@ -69,14 +70,14 @@ def test_records_are_stored_once_with_the_counts_of_the_source(
     assert known.id == 12
 
 
-def test_an_import_rings_no_bell_and_is_no_event(
+def test_an_import_notifies_no_unread_and_is_no_event(
     plaza: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_events, "MIN_HEAD_AGE_S", 0)
-    begin = EventPosition(*read_events.find_head(), 2**40)
+    begin = EventOffset(*read_events.find_head(), 2**40)
     store_all(tmp_path)
     plaza.queues.drain()
-    assert mysql.fetch_all("SELECT COUNT(*) FROM bell_group") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM notification_group") == [(0,)]
     assert read_events.read_page(begin, 100).events == []
     assert plaza.queues.messages["fanouts"] == []
 
@@ -208,25 +209,6 @@ def test_an_identity_that_cannot_sign_in_is_refused(
 ) -> None:
     with pytest.raises(CommandError, match=r"line 1: the (issuer|subject) must be"):
         store(tmp_path, "users", [{**USERS[0], "issuer": issuer, "subject": subject}])
-
-
-def test_an_identity_of_a_version_before_is_not_taken_for_another(
-    plaza: World, tmp_path: Path
-) -> None:
-    """Given "ann ", which an import of the version before stored for user 12."""
-    store(tmp_path, "users", [{"id": 12, "nickname": "ann", "created_at": AT}])
-    padded = "INSERT INTO user_identity (issuer, subject, user_id) VALUES ('my-app', 'ann ', 12)"
-    mysql.write(padded)
-    assert sign_up.find_identity("my-app", "ann") is None
-    signed_up = sign_up.sign_up_identity("my-app", "ann").id
-    assert signed_up != 12
-    mysql.write("DELETE FROM user_identity")
-    mysql.write(padded)
-    report = store(tmp_path, "users", [{**USERS[0], "id": 15}])
-    assert (report.progress.stored, report.bad_lines) == (1, [])
-    user = sign_up.find_identity("my-app", "ann")
-    assert user is not None
-    assert user.id == 15
 
 
 def test_an_erased_user_is_not_imported_again(plaza: World, audit: Audit, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``ops sort-reactions`` fills all lists, and drops the index only when it may."""
+"""``ops sort-reactions`` fills all lists."""
 
 from __future__ import annotations
 
@@ -8,36 +8,27 @@ from contextlib import nullcontext
 
 import pytest
 
-from cli.paths import CommandError
 from ops import sort_reactions
 from ops.__main__ import build_parser
 from plaza.infra.mysql import mysql
 from plaza.reactions import sorted_lists
 from tests.support.plaza import World
-from tests.support.stores import POST, insert_rows, set_age_of_sorted_reactions
+from tests.support.stores import POST, insert_rows
 
 
 def parse(*arguments: str) -> Namespace:
     return build_parser().parse_args(["sort-reactions", *arguments])
 
 
-def test_lists_are_filled_and_the_index_is_dropped(
+def test_lists_are_filled(
     plaza: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sort_reactions, "use_environment", lambda args: nullcontext())
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 1)
     monkeypatch.setattr(sorted_lists, "_ROWS_AT_ONCE", 2)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in (1, 2, 3)])
-    set_age_of_sorted_reactions(0)
-    with pytest.raises(CommandError, match="the version before"):
-        sort_reactions.main(parse("--drop-index"))
+    assert sort_reactions.main(parse()) == 0
+    assert "1 lists filled" in capsys.readouterr().out
     assert mysql.fetch_all("SELECT COUNT(*) FROM sorted_reaction") == [(3,)]
-    capsys.readouterr()
     assert sort_reactions.main(parse("--json")) == 0
-    assert json.loads(capsys.readouterr().out) == {"sorted": 0, "index_dropped": False}
-    set_age_of_sorted_reactions(61)
-    assert sort_reactions.main(parse("--drop-index")) == 0
-    assert "0 lists filled, index by_target dropped" in capsys.readouterr().out
-    mysql.write(
-        "ALTER TABLE reaction ADD KEY by_target (target_type, target_id, kind, state, version)"
-    )
+    assert json.loads(capsys.readouterr().out) == {"sorted": 0}

@@ -39,7 +39,6 @@ from plaza.reactions import FOLLOW, Target, persist
 from tests.integration.flash_sales.test_order_lifecycle import buy
 from tests.integration.flash_sales.test_waitlist import wait
 from tests.support import sales
-from tests.support.bells import OWNER, bell, check_bells, display, mark, turn_off, turn_on
 from tests.support.consumers import make_event, statements
 from tests.support.content_api import ask, comment, post
 from tests.support.failures import Killed, failing
@@ -55,6 +54,7 @@ from tests.support.push_service import (
     serving_pushes,
 )
 from tests.support.stores import add_users
+from tests.support.unread import OWNER, check_unread, display, mark, turn_off, turn_on, unread
 
 POST, OTHER = Target("post", 11), Target("post", 12)
 KEYS = KeyPair()
@@ -77,7 +77,7 @@ def world(
     add_users(7, 8, 9, OWNER)
     turn_on()
     yield plaza
-    check_bells()
+    check_unread()
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def phone(service: FakePushService) -> Browser:
 
 
 def subscribe(browser: Browser, user_id: int = OWNER) -> str:
-    return subscriptions.subscribe(user_id, browser.subscription, bell(user_id)[0])
+    return subscriptions.subscribe(user_id, browser.subscription, unread(user_id)[0])
 
 
 def like(*actors: int, target: Target = POST, on: bool = True) -> None:
@@ -98,7 +98,7 @@ def like(*actors: int, target: Target = POST, on: bool = True) -> None:
 
 
 def let_time_pass() -> None:
-    """Let the time end in which rings are coalesced."""
+    """Let the time end in which notifications are coalesced."""
     mysql.write("UPDATE push_recipient SET due_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
 
 
@@ -110,10 +110,10 @@ def pushed(browser: Browser) -> list[tuple[Any, ...]]:
     ]
 
 
-# ---------------------------------------------------------------- rings
+# ---------------------------------------------------------------- notifies
 
 
-def test_rings_of_half_a_minute_are_one_push(
+def test_notifies_of_half_a_minute_are_one_push(
     world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delays: list[int] = []
@@ -177,7 +177,7 @@ def test_what_was_taken_back_read_or_deleted_is_not_pushed(world: World, phone: 
     assert phone.read() == []
 
 
-def test_what_was_pushed_or_rang_before_the_subscription_is_not_pushed_again(
+def test_what_was_pushed_or_notified_before_the_subscription_is_not_pushed_again(
     world: World, service: FakePushService
 ) -> None:
     like(7)
@@ -186,7 +186,7 @@ def test_what_was_pushed_or_rang_before_the_subscription_is_not_pushed_again(
     like(8, target=OTHER)
     world.queues.drain()
     let_time_pass()
-    like(7)  # a redelivered batch, and so an announcement without a ring
+    like(7)  # a redelivered batch, and so an announcement without a notification
     world.queues.drain()
     assert pushed(phone) == [("like", "12", 1, None)]
 
@@ -200,7 +200,7 @@ def test_comments_and_follows_are_pushed(world: World, phone: Browser) -> None:
     assert pushed(phone) == [("comment", "11", 1, None), ("follow", str(OWNER), 1, None)]
 
 
-def test_a_ring_after_the_round_was_read_is_pushed_by_the_next_one(
+def test_a_notify_after_the_round_was_read_is_pushed_by_the_next_one(
     world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a like that is saved while the pushes of the one before are sent."""
@@ -221,13 +221,13 @@ def test_a_ring_after_the_round_was_read_is_pushed_by_the_next_one(
     assert len(world.queues.messages[PUSHES]) == 1
 
 
-def test_a_process_that_ends_before_the_position_is_stored_pushes_again(
+def test_a_process_that_ends_before_the_sequence_is_stored_pushes_again(
     world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     like(7)
     [body] = world.queues.take(PUSHES)
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_store, "raise_positions", failing(Killed))
+        patch.setattr(mysql_store, "raise_sequences", failing(Killed))
         with pytest.raises(Killed):
             prepare_pushes.prepare([decode(PUSHES, body)])
     world.queues.messages[PUSHES].append(body)
@@ -241,24 +241,24 @@ def test_a_consumer_that_ends_before_the_announcement_announces_when_it_is_repea
 ) -> None:
     event = make_event(7, at=next(_times), target=POST)
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.push.announce.announce_rings", failing(Killed))
+        patch.setattr("plaza.push.announce.announce_notified", failing(Killed))
         with pytest.raises(Killed):
             persist.save([event])
-    assert bell() == (1, 1)
+    assert unread() == (1, 1)
     persist.save([event])
     world.queues.drain()
     assert pushed(phone) == [("like", "11", 1, None)]
 
 
-def test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent(
+def test_a_notify_is_due_before_its_message_arrives_and_after_it_was_sent(
     world: World, phone: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(PUSHES, "send", failing(Killed))
         with pytest.raises(Killed):
-            announce.announce_rings([OWNER])
+            announce.announce_notified([OWNER])
     assert mysql.fetch_all("SELECT due_at FROM push_recipient") == [(None,)]
-    announce.announce_rings([OWNER])
+    announce.announce_notified([OWNER])
     [(left_s,)] = mysql.fetch_all(
         "SELECT TIMESTAMPDIFF(SECOND, UTC_TIMESTAMP(6), due_at) FROM push_recipient"
     )
@@ -267,7 +267,7 @@ def test_a_ring_is_due_before_its_message_arrives_and_after_it_was_sent(
 
 def test_what_sqs_refuses_is_announced_by_the_sweeper(world: World, phone: Browser) -> None:
     world.queues.away = True
-    announce.announce_rings([OWNER])
+    announce.announce_notified([OWNER])
     announce.announce_notices([Notice("order", OWNER, 1)])
     world.queues.away = False
     assert world.queues.messages[PUSHES] == []
@@ -394,7 +394,7 @@ def test_a_kind_that_is_off_is_listed_and_not_pushed(world: World, phone: Browse
     comment("11", 8)
     world.queues.drain()
     assert pushed(phone) == [("comment", "11", 1, None)]
-    assert bell()[1] == 2
+    assert unread()[1] == 2
     subscriptions.change_preferences(OWNER, [Preference("like", "push", True)])
     let_time_pass()
     like(8)
@@ -423,7 +423,7 @@ def test_a_browser_belongs_to_the_user_who_added_it_last(world: World, phone: Br
     assert rows == [(7,)]
 
 
-def test_a_repeated_subscription_loses_no_ring(world: World, phone: Browser) -> None:
+def test_a_repeated_subscription_loses_no_notify(world: World, phone: Browser) -> None:
     """Given an app that subscribes each time it starts."""
     like(7)
     subscribe(phone)

@@ -211,19 +211,6 @@ def test_an_archive_is_gzipped_json_lines_with_a_manifest(s3: Any) -> None:
     assert fields["objects"][0]["name"] in part
 
 
-def test_rows_without_a_total_are_archived_as_before(s3: Any) -> None:
-    """Given a row that the version before stored, beside one of this version."""
-    persist.save([log_event(1, at(12, 1))])
-    mysql.write("UPDATE reaction_log SET total = NULL")
-    persist.save([log_event(2, at(12, 2)), log_event(9, at(0))])
-    roll_up()
-    maintain()
-    _, part, _ = objects_of(12)
-    raw = s3.get_object(Bucket=BUCKET, Key=part)["Body"].read()
-    lines = [json.loads(line) for line in gzip.decompress(raw).decode().splitlines()]
-    assert [(line["actor_id"], line.get("total")) for line in lines] == [(1, None), (2, 3)]
-
-
 def test_python_and_mysql_compute_the_same_checksums(s3: Any) -> None:
     events = random_history(random.Random(3), 200)
     persist.save(events)
@@ -322,7 +309,7 @@ def test_equal_events_have_equal_archives(s3: Any) -> None:
 def test_a_day_above_a_watermark_is_kept(s3: Any) -> None:
     persist.save([log_event(1, at(10)), log_event(2, at(0))])
     assert maintain().dropped == 0, "there is no watermark"
-    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
+    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('likes', 0), ('other', 0)")
     result = maintain()
     assert (days_in_mysql(), result.behind > 0) == ([10, 0], True)
     roll_up()

@@ -15,7 +15,7 @@ from plaza.reaction_log import CounterKey, Scope, maintenance, mysql_log, recoun
 from plaza.reaction_log.recount import Contradiction, Recount
 from plaza.reactions import Target, persist
 from plaza.reactions.model import ReactionEvent
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import like_roll_up
 from tests.support.archives import (
     DAY_US,
     TODAY,
@@ -225,9 +225,9 @@ def test_hours_do_not_change_when_old_days_are_dropped_or_repeated(s3: Any, plaz
     plaza.add(*map(post, range(1, 4)))
     old = [like(post(1), 1, at=-20 * DAY_US), like(post(1), 1, on=False, at=-15 * DAY_US)]
     persist.save(old)
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     persist.save([like(post(1), 1), like(post(2), 1), like(post(3), 1, on=False, provisional=True)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     expected = hours()
     assert expected == {(NOW_US // 3_600_000_000, 1): 1, (NOW_US // 3_600_000_000, 2): 1}
     assert maintenance.maintain_log().dropped
@@ -235,7 +235,7 @@ def test_hours_do_not_change_when_old_days_are_dropped_or_repeated(s3: Any, plaz
     assert left == 3
     persist.save([old[0], like(post(1), 1)])  # repeats; the later old event is not in MySQL
     persist.save([like(post(1), 2)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     now = NOW_US // 3_600_000_000
     assert hours() == expected | {(now, 1): 2}
     assert hours_in_log(days=99) == hours(), "the log stores each event's change"

@@ -566,12 +566,12 @@ def test_a_commit_of_a_cold_target_reports_its_outbox(plaza: World) -> None:
     assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 1, False, 0)
 
 
-def test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again(plaza: World) -> None:
+def test_a_commit_deletes_a_target_of_another_term_which_is_loaded_again(plaza: World) -> None:
     """Given a slot, or a master, that left and came back."""
     second = Commit(LIKE, POST, 2, 2, True, [(2, 20, True)])
     for load_again in (False, True):
         put(total=1, n=1, newest=[(1, 10)])
-        redis.execute("HSET", keys().meta, "reign", "0" * 40)
+        redis.execute("HSET", keys().meta, "term", "0" * 40)
         if not load_again:
             assert apply(2, 2, [(2, 20, True)]).code == "DROPPED"
             assert find_keys(f"{keys().meta[:-4]}*") == []

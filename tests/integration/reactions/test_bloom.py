@@ -230,7 +230,8 @@ def test_a_read_requests_a_filter(plaza: World) -> None:
     assert cached is not None
     assert (cached.total, cached.viewer_state, cached.rebuild) == (9, None, True)
     [cached] = redis_queries.read_all([(LIKE, POST)], None)
-    assert cached == redis_queries.CachedCount(9, False, False)
+    assert cached is not None
+    assert cached[:3] == redis_queries.CachedCount(9, False, False)[:3]
 
 
 # ---------------------------------------------------------------- the consumer

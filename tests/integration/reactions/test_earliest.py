@@ -141,9 +141,9 @@ def test_a_page_replaces_one_from_before_an_eviction(large_post: World) -> None:
         assert page(3) == [2, 3, 4]
 
 
-def test_a_page_is_not_cached_with_a_target_of_another_reign(large_post: World) -> None:
+def test_a_page_is_not_cached_with_a_target_of_another_term(large_post: World) -> None:
     db_version, earliest = mysql_rows.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
-    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis.execute("HSET", keys().meta, "term", "0" * 40)
     redis_queries.cache_earliest(LIKE, POST, db_version, earliest)
     assert redis.execute("EXISTS", keys().earliest) == 0
 

@@ -1,6 +1,6 @@
 """After a failover of Redis, events that were logged before it are acknowledged again.
 
-The reigns are simulated, by names that processes read; test_reign.py has reigns of real servers.
+The terms are simulated, by names that processes read; test_term.py has terms of real servers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from plaza.reactions import (
     queues,
     react,
     redis_failover_progress,
-    reign_guard,
+    term_guard,
 )
 from tests.support.failures import Killed, failing
 from tests.support.plaza import World
@@ -39,20 +39,20 @@ FailOver = Callable[[], None]
 
 @pytest.fixture
 def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> FailOver:
-    """Simulate a Redis in its first reign; each call of the fixture is a failover."""
+    """Simulate a Redis in its first term; each call of the fixture is a failover."""
     plaza.add(POST)
-    reign = 1
+    term = 1
 
-    def end_reign() -> None:
-        nonlocal reign
-        reign += 1
+    def end_term() -> None:
+        nonlocal term
+        term += 1
 
     def read_masters(max_age_s: float = 1) -> dict[str, Master]:
-        return dict.fromkeys(masters._TAGS, Master(0, f"reign{reign}", f"reign{reign - 1}"))
+        return dict.fromkeys(masters._TAGS, Master(0, f"term{term}", f"term{term - 1}"))
 
     monkeypatch.setattr(masters, "read_masters", read_masters)
-    monkeypatch.setattr(redis_failover_progress, "_read_reign", lambda _: (f"reign{reign}",))
-    return end_reign
+    monkeypatch.setattr(redis_failover_progress, "_read_term", lambda _: (f"term{term}",))
+    return end_term
 
 
 @contextmanager
@@ -172,7 +172,7 @@ def test_the_lower_head_counts_when_mysql_was_restored(plaza: World, fail_over: 
 
 
 def test_heads_of_mysql_count_without_those_of_redis(plaza: World, fail_over: FailOver) -> None:
-    """Given data that the version before has checked."""
+    """Given a Redis that was emptied since the check."""
     for actor in (1, 2, 3):
         like(plaza, actor)
         assert failover_recovery.acknowledge_after_failover() == 0
@@ -202,21 +202,21 @@ def test_a_recovery_leaves_the_heads(plaza: World, fail_over: FailOver) -> None:
         assert acknowledged_again(plaza) == [3]
 
 
-def test_the_log_is_read_after_the_reigns_are_stored(
+def test_the_log_is_read_after_the_terms_are_stored(
     plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a consumer that saves at the master before, just before the reigns are stored."""
+    """Given a consumer that saves at the master before, just before the terms are stored."""
     monkeypatch.setattr(failover_recovery, "_PAGE", 1)
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1)
     fail_over()
-    store = reign_guard.store_reigns
+    store = term_guard.store_terms
 
     def save_first(of_shards: Mapping[str, Master]) -> None:
         like(plaza, 2)
         store(of_shards)
 
-    monkeypatch.setattr(reign_guard, "store_reigns", save_first)
+    monkeypatch.setattr(term_guard, "store_terms", save_first)
     assert failover_recovery.acknowledge_after_failover() == 2
     assert acknowledged_again(plaza) == [1, 2]
 
@@ -237,9 +237,9 @@ def test_a_slow_run_ends_no_recovery_that_began_later(
     result = getattr(mysql_failover_progress, name)
 
     def store_late(*args: int) -> None:
-        reign_guard.store_reigns({"{0": Master(0, "reign1", "")})
+        term_guard.store_terms({"{0": Master(0, "term1", "")})
         like(plaza, 3)
-        reign_guard.store_reigns({"{0": Master(0, "reign2", "reign1")})  # as a consumer does
+        term_guard.store_terms({"{0": Master(0, "term2", "term1")})  # as a consumer does
         result(*args)
 
     with monkeypatch.context() as patch:
@@ -254,13 +254,13 @@ def test_a_slow_check_ends_no_recovery_that_began_later(
     plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a check that is about to be stored when a sweeper at the next master has stored that
-    one's reign, and was killed."""
+    one's term, and was killed."""
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1)
     record_check = mysql_failover_progress.record_check
 
     def record_late(*args: int) -> None:
-        reign_guard.store_reigns({"{0": Master(0, "reign2", "reign1")})
+        term_guard.store_terms({"{0": Master(0, "term2", "term1")})
         record_check(*args)
 
     with monkeypatch.context() as patch:
@@ -385,7 +385,7 @@ def test_a_failover_during_a_recovery_restarts_it(
 def test_the_next_run_follows_a_sweeper_with_an_old_connection_that_was_killed(
     plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch, is_recovering: bool
 ) -> None:
-    """It stored its own reign, which is not the predecessor of the present one: no consumer could
+    """It stored its own term, which is not the predecessor of the present one: no consumer could
     apply a commit until the next failover."""
     monkeypatch.setattr(failover_recovery, "_PAGE", 2)
     failover_recovery.acknowledge_after_failover()
@@ -395,10 +395,10 @@ def test_the_next_run_follows_a_sweeper_with_an_old_connection_that_was_killed(
     recovered = failover_recovery.acknowledge_after_failover(max_s=0 if is_recovering else 10)
     assert recovered == (2 if is_recovering else 3)
     plaza.queues.take(queues.ACKNOWLEDGEMENTS)
-    reign_guard.store_reigns({"{0": Master(0, "reign1", "")})
+    term_guard.store_terms({"{0": Master(0, "term1", "")})
     assert failover_recovery.acknowledge_after_failover() == 3
     assert acknowledged_again(plaza) == [1, 2, 3]
-    assert mysql.fetch_all("SELECT reign FROM redis_reign") == [("reign3",)]
+    assert mysql.fetch_all("SELECT term FROM redis_term") == [("term3",)]
     assert failover_recovery.acknowledge_after_failover() == 0
 
 

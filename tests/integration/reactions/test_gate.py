@@ -44,7 +44,7 @@ MAX_TOGGLES = 20  # as in gate.lua
 
 
 def gate_call(
-    actor: int, on: bool, *, nonce: str = "", deadline_us: int = 2**53, reign: str = ""
+    actor: int, on: bool, *, nonce: str = "", deadline_us: int = 2**53, term: str = ""
 ) -> commands.Call:
     k = keys()
     return commands.Call(
@@ -55,7 +55,7 @@ def gate_call(
             int(on),
             nonce or f"n{actor}",
             deadline_us,
-            reign or masters.find_node(k.meta).reign,
+            term or masters.find_node(k.meta).term,
             10**6,
             k.member,
             0,
@@ -68,7 +68,7 @@ def read_call(actor: int) -> commands.Call:
     return commands.Call(
         redis_queries.READ,
         (k.meta, k.outbox, k.recent, k.bloom, k.filling),
-        (masters.find_node(k.meta).reign, actor, 10**9),
+        (masters.find_node(k.meta).term, actor, 10**9),
     )
 
 
@@ -307,19 +307,19 @@ def test_a_command_that_arrives_after_its_deadline_is_refused(plaza: World) -> N
 
 def test_a_command_for_a_node_that_restarted_finds_the_target_cold(plaza: World) -> None:
     put(total=1, newest=[(7, 10)])
-    assert redis.run_all([gate_call(8, True, reign="0" * 40)])[0][0] == "COLD"
+    assert redis.run_all([gate_call(8, True, term="0" * 40)])[0][0] == "COLD"
     assert outbox() == {}
 
 
-def test_a_target_loaded_in_another_reign_is_cold(plaza: World) -> None:
+def test_a_target_loaded_in_another_term_is_cold(plaza: World) -> None:
     """After a restart the data of Redis may be older than what was acknowledged."""
     put(total=1, n=3, newest=[(7, 10)])
-    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis.execute("HSET", keys().meta, "term", "0" * 40)
     assert gate(8).code == "COLD"
     assert redis_queries.read_all([(LIKE, POST)], 7) == [None]
     assert redis_queries.read_page(LIKE, POST, None, True, 5) is None
     assert apply(4, 2, [(9, 20, True)]).code == "DROPPED"
-    assert meta() == {}, "it lacks the commit, and its reign may return with its data"
+    assert meta() == {}, "it lacks the commit, and its term may return with its data"
     assert put(total=2, n=4, newest=[(7, 10), (9, 20)]) == "HYDRATED"
     assert (total(), recent()) == (2, [7, 9])
 
@@ -328,9 +328,9 @@ def test_a_target_of_the_layout_with_one_field_a_value_is_loaded_again(plaza: Wo
     plaza.add(POST)
     react.react(LIKE, POST, 8, True)
     plaza.queues.drain()
-    reign = masters.find_node(keys().meta).reign
+    term = masters.find_node(keys().meta).term
     redis.execute("DEL", keys().meta)
-    redis.execute("HSET", keys().meta, "db_version", 1, "reign", reign, "protocol", 2, "base", 1)
+    redis.execute("HSET", keys().meta, "db_version", 1, "term", term, "protocol", 2, "base", 1)
     assert gate(7).code == "COLD"
     outcome = react.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, total()) == (2, True, 2)
@@ -612,7 +612,7 @@ def test_an_invalid_target_does_not_stop_the_reads_of_others(plaza: World) -> No
         redis_queries.READ.source,
         len(of_targets),
         *of_targets,
-        masters.find_node(other.meta).reign,
+        masters.find_node(other.meta).term,
         7,
         10**9,
     )

@@ -19,7 +19,6 @@ from plaza.reactions import (
     mysql_rows,
     mysql_snapshots,
     persist,
-    queries,
     redis_bloom,
     redis_commits,
     redis_hydration,
@@ -42,6 +41,7 @@ from tests.support.stores import (
     meta,
     outbox,
     put,
+    read_counts,
     recent,
     rows,
     save_outbox,
@@ -80,8 +80,7 @@ def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
     assert meta() == {
         "deleted": 0,
         "protocol": 2,
-        "reign": masters.find_node(keys().meta).reign,
-        "run_id": masters.find_node(keys().meta).run_id,
+        "term": masters.find_node(keys().meta).term,
         "loaded": 1,
         "changes": 0,
         "db_version": 5,
@@ -156,7 +155,7 @@ def test_a_repeated_command_gets_the_lease_that_it_took(plaza: World) -> None:
     call = commands.Call(
         redis_hydration.LEASE_HYDRATION,
         (k.meta, k.outbox, k.lease),
-        (masters.find_node(k.meta).reign, "token", 10_000),
+        (masters.find_node(k.meta).term, "token", 10_000),
     )
     assert redis.run_all([call, call]) == [["TAKEN", 0]] * 2
 
@@ -210,13 +209,13 @@ def test_a_read_after_a_long_wait_comes_from_mysql_and_is_not_exact(
     monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 0)
     take_lease()
     # MySQL lacks the outbox: an unlike of 7, likes of 8 and 9.
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], False)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(1, True)], False)
     assert meta() == {}
     redis.execute("DEL", keys().lease)
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(2, False)], True)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(2, False)], True)
 
 
-def test_a_lease_by_an_older_reign_makes_the_target_cold(
+def test_a_lease_by_an_older_term_makes_the_target_cold(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its caller removes confirmed entries from the outbox, which delta would not include."""
@@ -225,7 +224,7 @@ def test_a_lease_by_an_older_reign_makes_the_target_cold(
     assert (total(), meta()["outbox_count"]) == (1, 1)
     node = masters.find_node(keys().meta)
     with monkeypatch.context() as patch:
-        patch.setattr(masters, "find_node", lambda _: node._replace(reign="0" * 40))
+        patch.setattr(masters, "find_node", lambda _: node._replace(term="0" * 40))
         lease = take_lease()
     row = (7, decision.version_us, True)
     redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [row])])
@@ -338,7 +337,7 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
 
     monkeypatch.setattr(mysql_snapshots, "read_rows", read_after_commit)
     hydrate()
-    counts, exact = queries.read_counts([(LIKE, POST)], 7)
+    counts, exact = read_counts([(LIKE, POST)], 7)
     assert (counts, exact) == ([Count(2, True)], True)
     assert apply(2, 2, [(7, version_us, True)]).outbox_count == 0
     assert (total(), recent()) == (2, [1, 7])
@@ -443,15 +442,15 @@ def test_a_deleted_target_is_loaded_as_deleted(plaza: World) -> None:
     assert set(outbox()) == {7}, "reactions accepted before are saved"
 
 
-def test_a_target_loaded_in_another_reign_is_loaded_again(plaza: World) -> None:
+def test_a_target_loaded_in_another_term_is_loaded_again(plaza: World) -> None:
     """After a restart of Redis the outbox stays on top of the rows of MySQL."""
     insert_rows([(POST, 7, 1, 1000), (POST, 8, 1, 2000)])
     put(total=1, n=1, newest=[(7, 1000)])
     version = gate(9).version_us
-    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis.execute("HSET", keys().meta, "term", "0" * 40)
     redis.execute("SETBIT", keys().bloom, 5, 1)
     hydrate()
-    assert meta()["reign"] == masters.find_node(keys().meta).reign
+    assert meta()["term"] == masters.find_node(keys().meta).term
     assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, version, 0)})
     assert redis.execute("EXISTS", keys().bloom) == 0
 

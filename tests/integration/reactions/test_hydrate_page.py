@@ -49,7 +49,7 @@ def page(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def epochs() -> Iterator[None]:
     yield
-    mysql.write("UPDATE log_gate SET epoch = 0")
+    mysql.write("UPDATE log_barrier SET epoch = 0")
 
 
 def totals(counts: Sequence[Count]) -> list[Count]:
@@ -211,14 +211,14 @@ def test_a_failover_between_two_parts() -> None:
     assert read() == (TWO, True)
     assert react.react(LIKE, POSTS[0], 9, True).total == 3
     for target in POSTS[:PART]:
-        redis.execute("HSET", keys(target).meta, "reign", "0" * 40)
+        redis.execute("HSET", keys(target).meta, "term", "0" * 40)
     counts, exact = read()
     assert (counts[0], counts[1:], exact) == (Count(3, True), TWO[1:], True)
-    reigns = {target: masters.find_node(keys(target).meta).reign for target in POSTS}
-    assert meta(POSTS[0])["reign"] == reigns[POSTS[0]]
+    terms = {target: masters.find_node(keys(target).meta).term for target in POSTS}
+    assert meta(POSTS[0])["term"] == terms[POSTS[0]]
     for _ in range(4):
         read()
-    assert {target: meta(target)["reign"] for target in POSTS} == reigns
+    assert {target: meta(target)["term"] for target in POSTS} == terms
     assert total(POSTS[0]) == 3
 
 

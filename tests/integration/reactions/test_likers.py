@@ -148,8 +148,8 @@ def test_likers_at_the_floor_are_read_from_mysql(plaza: World, set_up: SetUp) ->
     assert list_likers(latest=True, size=10) == [4, 3, 10, 9]
 
 
-def test_a_target_of_another_reign_is_not_listed(plaza: World) -> None:
+def test_a_target_of_another_term_is_not_listed(plaza: World) -> None:
     put(total=1, newest=[(7, 10)])
     assert redis_queries.read_page(LIKE, POST, None, True, 5) == (True, [(7, 10)])
-    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis.execute("HSET", keys().meta, "term", "0" * 40)
     assert redis_queries.read_page(LIKE, POST, None, True, 5) is None

@@ -11,8 +11,6 @@ import pytest
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.infra.runtime import switch_state
-from plaza.infra.runtime.switch_state import BaseSwitches
 from plaza.reactions import LIKE, mysql_snapshots, persist, queries, react, redis_hydration
 from plaza.reactions.model import Commit, Count
 from plaza.reactions.mysql_rows import VERSIONS_PER_EPOCH
@@ -26,9 +24,8 @@ WANTED = [(LIKE, POST)]
 
 
 @pytest.fixture(autouse=True)
-def _live(plaza: World) -> None:
+def _post(plaza: World) -> None:
     plaza.add(POST)
-    switch_state.follow(BaseSwitches(live=True))
 
 
 def read(actor_id: int | None = 7) -> Count:
@@ -148,26 +145,6 @@ def test_the_time_of_a_load_is_read_after_its_lease(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(module, name, note(name, getattr(module, name)))
     token()
     assert steps == ["take_hydration_leases", "read_snapshots"]
-
-
-def test_a_load_by_the_version_before_has_no_token_and_is_replaced_once_it_is_read(
-    plaza: World,
-) -> None:
-    """Given meta without the fields that only this version writes, and an accepted reaction."""
-    react.react(LIKE, POST, 7, True)
-    plaza.queues.drain()
-    redis.execute("HDEL", keys().meta, "loaded", "changes")
-    assert gate(8).at is None
-    assert read() == Count(2, True, None)
-    assert (meta(), list(outbox())) == ({}, [8])
-    assert (read().total, read().at) == (2, token())
-
-
-def test_totals_have_no_token_while_the_switch_is_off() -> None:
-    put()
-    switch_state.follow(BaseSwitches())
-    assert gate(7).at is None
-    assert read().at is None
 
 
 def test_totals_of_mysql_have_no_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import connections, masters, redis, reigns
+from plaza.infra.redis import connections, masters, redis, terms
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
@@ -41,6 +41,7 @@ from tests.support.stores import (
     meta,
     outbox,
     put,
+    read_counts,
     rows,
     shift_time,
     total,
@@ -83,7 +84,7 @@ def test_a_like_without_queue_and_mysql_is_provisional_and_saved_by_the_sweeper(
     assert set(outbox()) == {1, 7}
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_outbox(grace_us=0) == 2
+    assert sweep.sweep_outbox(resend_after_us=0) == 2
     plaza.queues.drain()
     assert (outbox(), counter(), total()) == ({}, 2, 2)
 
@@ -121,7 +122,7 @@ def test_a_like_is_provisional_while_redis_is_unavailable(plaza: World, redis_aw
         assert {actor for actor, _, _ in commit.rows} == {1, 7}
         assert (commit.db_version, commit.total, commit.is_new) == (2, 1, True)
 
-        counts, exact = queries.read_counts([(LIKE, POST)], 7)
+        counts, exact = read_counts([(LIKE, POST)], 7)
         assert (counts, exact) == ([Count(1, True)], False)
         page, _ = queries.list_reactors(LIKE, POST, None, False, 10)
         assert [r.actor_id for r in page] == [7]
@@ -129,7 +130,7 @@ def test_a_like_is_provisional_while_redis_is_unavailable(plaza: World, redis_aw
 
     hydrate()  # a reader hydrates the target before the commit is applied
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
     assert react.react(LIKE, POST, 7, True).changed is False
     assert react.react(LIKE, POST, 1, True).total == 2
     plaza.queues.drain()
@@ -154,7 +155,7 @@ def test_an_unchanged_reply_survives_an_earlier_provisional_reaction(
     assert len(bodies) == 2
     for body in bodies if order == "as sent" else bodies[::-1]:
         persist.save([read_event(body)])
-        assert queries.read_counts([(LIKE, POST)], 7) == ([Count(int(on), on)], True)
+        assert read_counts([(LIKE, POST)], 7) == ([Count(int(on), on)], True)
     assert rows()[7][0] is on
     assert (outbox(), counter(), total()) == ({}, int(on), int(on))
 
@@ -184,7 +185,7 @@ def test_a_provisional_like_that_sqs_stores_after_its_503_is_older_than_a_later_
     [late] = accepted
     persist.save([read_event(Sent(late, clock.now_ms() + 50))])
     assert (rows()[7][0], counter(), total()) == (False, 0, 0)
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(0, False)], True)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(0, False)], True)
 
 
 def test_the_later_of_two_provisional_reactions_wins_by_the_clock_of_the_queue(
@@ -201,7 +202,7 @@ def test_the_later_of_two_provisional_reactions_wins_by_the_clock_of_the_queue(
     persist.save([read_event(Sent(late, 2_000))])
     persist.save([read_event(Sent(early, 1_000))])
     assert rows() == {7: (False, 2_000_999)}
-    assert queries.read_counts([(LIKE, POST)], 7) == ([Count(0, False)], True)
+    assert read_counts([(LIKE, POST)], 7) == ([Count(0, False)], True)
 
 
 def test_a_command_that_timed_out_is_refused_when_redis_continues(
@@ -233,10 +234,10 @@ def test_the_gate_raises_redis_down_when_every_command_is_late(
     node = masters.find_node(keys().meta)
     behind = node._replace(clock_offset_us=node.clock_offset_us - 60_000_000)
     with monkeypatch.context() as patch:
-        patch.setitem(reigns.known_nodes, name, behind)
+        patch.setitem(terms.known_nodes, name, behind)
         assert gate(7).code == "CHANGED", "with the offset of the first reply"
         patch.setattr(masters, "observe_clock", lambda key, now_us: None)
-        patch.setitem(reigns.known_nodes, name, behind)
+        patch.setitem(terms.known_nodes, name, behind)
         with pytest.raises(RedisDown, match="after its deadline") as refusal:
             gate(8)
     assert refusal.value.may_have_run is False
@@ -280,7 +281,7 @@ def test_a_command_is_refused_after_its_deadline_although_the_clock_went_back(
     ahead = node._replace(clock_offset_us=node.clock_offset_us + 3_600_000_000)
     until_s = clock.monotonic_s() + 0.5
     lead_us = ahead.deadline_us(until_s) - node.deadline_us(until_s)
-    assert lead_us == pytest.approx(reigns.MAX_CLOCK_LEAD_US, abs=100_000)
+    assert lead_us == pytest.approx(terms.MAX_CLOCK_LEAD_US, abs=100_000)
 
 
 def test_the_lead_of_versions_over_the_clock_is_measured(
@@ -341,9 +342,9 @@ def test_reads_of_mysql_take_from_the_fallback_budget(
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(1, 3, clock=lambda: 0.0))
     with redis_away():
         for _ in range(3):
-            assert queries.read_counts([(LIKE, POST)], None) == ([Count(0, False)], False)
+            assert read_counts([(LIKE, POST)], None) == ([Count(0, False)], False)
         with pytest.raises(RedisDown):
-            queries.read_counts([(LIKE, POST)], None)
+            read_counts([(LIKE, POST)], None)
 
 
 def test_a_batch_without_redis_and_queue_is_delivered_again(plaza: World, redis_away: Away) -> None:
@@ -366,9 +367,9 @@ def test_an_empty_redis_is_hydrated_on_demand(plaza: World) -> None:
     plaza.queues.drain()
     react.react(LIKE, POST, 4, True)  # queued, not saved
     redis.execute("FLUSHALL")
-    assert queries.read_counts([(LIKE, POST)], 1) == ([Count(3, True)], True)
+    assert read_counts([(LIKE, POST)], 1) == ([Count(3, True)], True)
     plaza.queues.drain()
-    assert queries.read_counts([(LIKE, POST)], 4) == ([Count(4, True)], True)
+    assert read_counts([(LIKE, POST)], 4) == ([Count(4, True)], True)
     assert react.react(LIKE, POST, 4, True).changed is False
 
 
@@ -386,7 +387,7 @@ def test_redis_decides_without_mysql_where_it_has_the_state(plaza: World, mysql_
     with mysql_away():
         assert react.react(LIKE, POST, 7, True).total == 2
         assert react.react(LIKE, POST, 1, False).total == 1
-        assert queries.read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
+        assert read_counts([(LIKE, POST)], 7) == ([Count(1, True)], True)
         with pytest.raises(MysqlDown):  # the state of actor 5 is in MySQL only
             react.react(LIKE, Target("post", 12), 5, True)
         with pytest.raises(MysqlDown):  # cold

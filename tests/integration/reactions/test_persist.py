@@ -34,7 +34,7 @@ from plaza.reactions.acknowledgement import PersistedBatch
 from plaza.reactions.model import MAX_ROWS, Commit, PostLikes, ReactionEvent, ReactionKey
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
-from plaza.reactions.reign_guard import Masters
+from plaza.reactions.term_guard import Masters
 from plaza.switches import refresh as switches_refresh
 from tests.support.batches import consume
 from tests.support.consumers import (
@@ -68,6 +68,7 @@ from tests.support.stores import (
     total,
     wait_for,
 )
+from tests.support.unread import turn_off
 
 
 def log() -> list[tuple[int, int, int]]:
@@ -171,6 +172,7 @@ def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> 
     posts = [Target("post", n) for n in range(1, 101)]
     plaza.add(*posts)
     counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
+    turn_off()
     switches_refresh.read()
     counts = []
     for round_, size in enumerate((10, 100, 1_000)):
@@ -466,7 +468,7 @@ def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> No
     assert meta()["db_version"] == 5
     mysql.write("UPDATE content_counter SET like_version = 2, like_total = 0")
     mysql.write("DELETE FROM reaction")
-    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+    mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
     try:
         redis_hydration.evict_all([(LIKE, POST, None)])
         hydrate()
@@ -477,12 +479,12 @@ def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> No
             (2**40 + 3,)
         ]
     finally:
-        mysql.write("UPDATE log_gate SET epoch = 0")
+        mysql.write("UPDATE log_barrier SET epoch = 0")
 
 
 def test_all_reads_have_the_epoch_in_their_versions(plaza: World) -> None:
     persist.save([make_event(7, at=1)])
-    mysql.write("UPDATE log_gate SET epoch = 1")
+    mysql.write("UPDATE log_barrier SET epoch = 1")
     try:
         [(_, of_counter)] = mysql_snapshots.read_counters([(LIKE, POST)])
         _, of_state = mysql_rows.read_state(LIKE, POST, 7)
@@ -490,7 +492,7 @@ def test_all_reads_have_the_epoch_in_their_versions(plaza: World) -> None:
         [snapshot] = mysql_snapshots.read_snapshots([(LIKE, POST, [])], 5)
         [(_, of_missing)] = mysql_snapshots.read_counters([(LIKE, Target("post", 12))])
     finally:
-        mysql.write("UPDATE log_gate SET epoch = 0")
+        mysql.write("UPDATE log_barrier SET epoch = 0")
     assert {of_counter, of_state, of_earliest, snapshot.db_version} == {2**40 + 1}
     assert of_missing == 2**40
 

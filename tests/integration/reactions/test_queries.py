@@ -26,7 +26,17 @@ from plaza.reactions.queues import REBUILDS
 from plaza.targets import markers
 from tests.support.consumers import make_event
 from tests.support.plaza import World
-from tests.support.stores import POST, insert_rows, keys, meta, outbox, put, recent, total
+from tests.support.stores import (
+    POST,
+    insert_rows,
+    keys,
+    meta,
+    outbox,
+    put,
+    read_counts,
+    recent,
+    total,
+)
 
 SetUp = Callable[..., None]
 WANTED = [(LIKE, POST)]
@@ -56,7 +66,7 @@ def test_a_state_that_redis_does_not_have_is_read_from_mysql(plaza: World) -> No
     plaza.add(POST)
     insert_rows([(POST, 7, 1, 10)])
     put(total=1, n=1, complete=False)
-    assert queries.read_counts(WANTED, 7) == ([Count(1, True)], True)
+    assert read_counts(WANTED, 7) == ([Count(1, True)], True)
     assert len(plaza.queues.take(REBUILDS)) == 1
     redis.execute("HDEL", keys().meta, "build_requested_at")
     assert react.react(LIKE, POST, 7, False).changed
@@ -70,7 +80,7 @@ def test_a_read_waits_for_a_load_within_the_budget(
     monkeypatch.setattr(hydration, "HYDRATE_WAIT_S", 0)
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(rate_per_s=1e-9, burst=1))
     redis_hydration.take_hydration_leases(WANTED)
-    assert queries.read_counts(WANTED, 7) == ([Count(0, False)], False)
+    assert read_counts(WANTED, 7) == ([Count(0, False)], False)
     with pytest.raises(ReactionUndecided):
         queries.read_counts(WANTED, 7)
 

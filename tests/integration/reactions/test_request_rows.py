@@ -80,7 +80,7 @@ def test_an_event_sent_by_the_sweeper_has_no_request(content: World) -> None:
     react(LIKE, POST, 7, True)
     content.queues.away = False
     content.let_sweeps_be_due()
-    sweep_outbox(grace_us=0)
+    sweep_outbox(resend_after_us=0)
     content.queues.drain()
     assert read_column("SELECT request_id FROM reaction_log") == [None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -27,16 +27,15 @@ from plaza.reactions import (
     sorted_lists,
 )
 from plaza.reactions.export import SECTIONS
-from plaza.reactions.model import IndexNeeded, ReactionEvent, Reactor
+from plaza.reactions.model import ReactionEvent, Reactor
 from plaza.reconciliation import mysql_counts
 from tests.support.consumers import BASE_US, make_event, statements
 from tests.support.plaza import World
-from tests.support.stores import POST, explain, insert_rows, rows, set_age_of_sorted_reactions
+from tests.support.stores import POST, explain, insert_rows, rows
 
 USER = Target("user", 12)
 OTHER = Target("post", 13)
 SMALL = 5
-both_states = pytest.mark.parametrize("has_index", [True, False], ids=["by_target", "dropped"])
 
 
 @pytest.fixture
@@ -45,22 +44,6 @@ def small_lists(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", SMALL)
     monkeypatch.setattr(sorted_lists, "_MAX_BEGUN", 2 * SMALL)
     monkeypatch.setattr(sorted_lists, "_ROWS_AT_ONCE", 20)
-
-
-@pytest.fixture
-def dropped(plaza: World) -> Iterator[None]:
-    """``reaction`` without the index by_target."""
-    mysql.write("DROP INDEX by_target ON reaction")
-    yield
-    mysql.write(
-        "ALTER TABLE reaction ADD KEY by_target (target_type, target_id, kind, state, version)"
-    )
-
-
-@pytest.fixture
-def in_state(request: pytest.FixtureRequest, has_index: bool) -> None:
-    if not has_index:
-        request.getfixturevalue("dropped")
 
 
 def likes(
@@ -101,8 +84,8 @@ def sort(target: Target = POST, kind: Kind = LIKE) -> None:
     assert sorted_lists.sort_list(kind, target, Deadline.in_s(60)) is None
 
 
-def commit_as_the_version_before(actor: int, target: Target = POST) -> None:
-    """Save a like as a consumer without sorted lists does."""
+def commit_past_the_list(actor: int, target: Target = POST) -> None:
+    """Save a like without its entry in the sorted list."""
     mysql.write(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " VALUES (%s, %s, 'like', %s, 1, %s)",
@@ -192,21 +175,21 @@ def test_commits_without_large_targets_cost_no_statement(plaza: World) -> None:
     assert [count - counts[0] for count in counts] == [0, 1, 2]
 
 
-# ---------------------------------------------------------------- the version before
+# ---------------------------------------------------------------- a list that lacks a commit
 
 
 @pytest.mark.usefixtures("small_lists")
-def test_a_commit_of_the_version_before_ends_the_list_until_it_is_filled_again(
+def test_a_commit_that_a_list_lacks_ends_it_until_it_is_filled_again(
     plaza: World,
 ) -> None:
     plaza.add(POST)
     persist.save(likes(range(1, 8)))
-    commit_as_the_version_before(50)
+    commit_past_the_list(50)
     assert state_of() == "none"
     assert read(latest=True)[0].actor_id == 50
     persist.save(likes([8]))
     assert (state_of(), entries()) == ("complete", rows())
-    commit_as_the_version_before(51)
+    commit_past_the_list(51)
     persist.save(likes(range(100, 120)))
     assert state_of() == "none", "it is larger than one transaction sorts"
     sort()
@@ -214,12 +197,12 @@ def test_a_commit_of_the_version_before_ends_the_list_until_it_is_filled_again(
 
 
 @pytest.mark.usefixtures("small_lists")
-def test_a_commit_of_the_version_before_stops_the_filling_of_a_list(plaza: World) -> None:
+def test_a_commit_that_a_list_lacks_stops_its_filling(plaza: World) -> None:
     fill(POST, LIKE, 60)
     left = step(0)  # marks it
     left = step(left)
     assert (state_of(), len(entries())) == ("filling", 20)
-    commit_as_the_version_before(5_000)
+    commit_past_the_list(5_000)
     assert state_of() == "none"
     assert step(left) == 0, "it begins again"
     sort()
@@ -285,10 +268,10 @@ def test_sorting_continues_where_a_deadline_ended_it(
             self.asked += 1
             return self.asked > 3
 
-    count, position, runs = 0, None, 0
-    while runs == 0 or position is not None:
+    count, cursor, runs = 0, None, 0
+    while runs == 0 or cursor is not None:
         deadline: Any = OneTransaction()
-        sorted_now, position = sorted_lists.sort_all(position, deadline)
+        sorted_now, cursor = sorted_lists.sort_all(cursor, deadline)
         count, runs = count + sorted_now, runs + 1
         assert runs < 200
     assert (count, runs > 10) == (len(targets) + 1, True)
@@ -324,10 +307,9 @@ def histories(draw: st.DrawFn) -> list[list[ReactionEvent]]:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(batches=histories(), size=st.integers(1, 6))
-@both_states
-@pytest.mark.usefixtures("small_lists", "in_state")
+@pytest.mark.usefixtures("small_lists")
 def test_all_readers_agree_with_the_rows(
-    plaza: World, has_index: bool, batches: list[list[ReactionEvent]], size: int
+    plaza: World, batches: list[list[ReactionEvent]], size: int
 ) -> None:
     for table in ("reaction", "sorted_reaction", "content_counter", "reaction_log"):
         mysql.write(f"DELETE FROM {table}")
@@ -367,9 +349,8 @@ def check_readers(target: Target, size: int) -> None:
         assert state.newest.ids == sum(r.actor_id for r in counted)
 
 
-@both_states
-@pytest.mark.usefixtures("small_lists", "in_state")
-def test_followers_are_exported_in_the_same_order_from_both(plaza: World, has_index: bool) -> None:
+@pytest.mark.usefixtures("small_lists")
+def test_followers_are_exported_in_the_same_order_from_both(plaza: World) -> None:
     [section] = [section for section in SECTIONS if section.name == "followers"]
     fill(USER, FOLLOW, 40, off=5)
 
@@ -425,11 +406,9 @@ READS = {
 }
 
 
-@both_states
 @pytest.mark.parametrize("name", READS)
-@pytest.mark.usefixtures("in_state")
 def test_a_page_of_a_large_target_reads_the_rows_of_the_page(
-    plaza: World, has_index: bool, name: str, monkeypatch: pytest.MonkeyPatch
+    plaza: World, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(POST, LIKE, 3_000, off=50)
     fill(Target("post", POST.id + 1), LIKE, 3_000)
@@ -441,24 +420,20 @@ def test_a_page_of_a_large_target_reads_the_rows_of_the_page(
     assert count_rows_read(statement) <= 20 + 20
 
 
-@both_states
 @pytest.mark.parametrize("name", READS)
-@pytest.mark.usefixtures("in_state")
 def test_a_page_of_a_small_target_reads_its_rows_only(
-    plaza: World, has_index: bool, name: str, monkeypatch: pytest.MonkeyPatch
+    plaza: World, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(POST, LIKE, 1_900, off=100)
     fill(Target("post", POST.id + 1), LIKE, 3_000)
     statement = capture(monkeypatch, READS[name])
     keys = {s["key"] for s in explain(statement) if s["table"] == "reaction"}
-    assert keys <= ({"by_target", None} if has_index else {"PRIMARY"})
-    assert count_rows_read(statement) <= (40 if has_index else 2 * 1_900 + 60)
+    assert keys <= ({"PRIMARY"})
+    assert count_rows_read(statement) <= 2 * 1_900 + 60
 
 
-@both_states
-@pytest.mark.usefixtures("in_state")
 def test_snapshots_of_known_size_read_the_rows_that_are_loaded(
-    plaza: World, has_index: bool, monkeypatch: pytest.MonkeyPatch
+    plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a page of targets with a sorted list, without one, and with few actors."""
     large, middle, *small = [(LIKE, Target("post", POST.id + n)) for n in range(22)]
@@ -482,30 +457,8 @@ def test_snapshots_of_known_size_read_the_rows_that_are_loaded(
     assert [s.last_version_us - BASE_US for s in snapshots] == [21_000, 2_800] + [70] * 20
     [statement] = asked
     keys = {step["key"] for step in explain(statement) if step["table"] == "reaction"}
-    assert keys == {"by_target" if has_index else "PRIMARY"}
+    assert keys == {"PRIMARY"}
     looked_up = 2 * len(pairs) + 20
     loaded = 20 + 20 + 8 * 20
-    unsorted = 0 if has_index else 2 * (400 + 10 * 20)
+    unsorted = 2 * (400 + 10 * 20)
     assert count_rows_read(statement) <= looked_up + loaded + unsorted + len(pairs)
-
-
-# ---------------------------------------------------------------- the index
-
-
-def test_the_index_is_dropped_an_hour_after_the_migration_only(plaza: World) -> None:
-    set_age_of_sorted_reactions(0)
-    try:
-        with pytest.raises(IndexNeeded, match="60 minutes"):
-            sorted_lists.drop_index()
-        set_age_of_sorted_reactions(59)
-        with pytest.raises(IndexNeeded):
-            sorted_lists.drop_index()
-        set_age_of_sorted_reactions(61)
-        assert sorted_lists.drop_index()
-        assert not sorted_lists.drop_index(), "it is gone"
-    finally:
-        set_age_of_sorted_reactions(0)
-        mysql.write(
-            "ALTER TABLE reaction ADD KEY IF NOT EXISTS"
-            " by_target (target_type, target_id, kind, state, version)"
-        )

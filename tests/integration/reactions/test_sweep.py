@@ -44,12 +44,14 @@ MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
 
 
-def sweep_once(grace_us: int = 0, count: int = 500, max_wait_us: int = HOUR_US) -> SweptTarget:
-    return redis_outbox.sweep_all([(LIKE, POST)], grace_us, count, max_wait_us)[0]
+def sweep_once(
+    resend_after_us: int = 0, count: int = 500, max_wait_us: int = HOUR_US
+) -> SweptTarget:
+    return redis_outbox.sweep_all([(LIKE, POST)], resend_after_us, count, max_wait_us)[0]
 
 
-def sweep_post(grace_us: int = 0, count: int = 500) -> list[ReactionEvent]:
-    return list(sweep_once(grace_us, count).entries)
+def sweep_post(resend_after_us: int = 0, count: int = 500) -> list[ReactionEvent]:
+    return list(sweep_once(resend_after_us, count).entries)
 
 
 def count_spilled() -> int:
@@ -75,11 +77,11 @@ def let_time_pass(us: int) -> None:
 
 
 def sweep_every_minute(minutes: int) -> list[int]:
-    """Sweep with a grace of 30 s; return the minutes at which something was sent."""
+    """Sweep with ``resend_after_s`` of 30 s; return the minutes at which something was sent."""
     results = []
     for minute in range(1, minutes + 1):
         let_time_pass(MINUTE_US)
-        if sweep.sweep_outbox(grace_us=MINUTE_US // 2):
+        if sweep.sweep_outbox(resend_after_us=MINUTE_US // 2):
             results.append(minute)
     return results
 
@@ -101,22 +103,22 @@ def test_a_sweep_finds_an_overdue_entry_as_accepted(plaza: World) -> None:
     assert outbox() == {7: (1, version, 0)}, "kept until it is saved"
 
 
-def test_a_sweep_skips_entries_within_the_grace(plaza: World) -> None:
+def test_a_sweep_skips_entries_within_resend_after(plaza: World) -> None:
     put()
     gate(7)
-    assert sweep_post(grace_us=MINUTE_US) == []
+    assert sweep_post(resend_after_us=MINUTE_US) == []
     make_older(2 * MINUTE_US)
     gate(8)
-    assert [event.key.actor_id for event in sweep_post(grace_us=MINUTE_US)] == [7]
+    assert [event.key.actor_id for event in sweep_post(resend_after_us=MINUTE_US)] == [7]
 
 
-def test_an_entry_is_due_after_the_grace_and_whenever_its_age_has_doubled(plaza: World) -> None:
+def test_an_entry_is_due_after_resend_after_and_whenever_its_age_has_doubled(plaza: World) -> None:
     put()
     gate(7)
     assert sweep_every_minute(190) == [1, 2, 4, 8, 16, 32, 60, 120, 180]
 
 
-def test_a_new_entry_is_due_after_the_grace_although_the_others_wait_for_long(
+def test_a_new_entry_is_due_after_resend_after_although_the_others_wait_for_long(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given an outage of MySQL for 40 minutes, and a process that ends before it sends."""
@@ -126,9 +128,9 @@ def test_a_new_entry_is_due_after_the_grace_although_the_others_wait_for_long(
     plaza.queues.take("reactions")
     gate(8)
     capsys.readouterr()
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 0
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 0
     let_time_pass(MINUTE_US)
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 1
     [body] = plaza.queues.take("reactions")
     assert read_event(body).key.actor_id == 8
     assert read_ages(capsys) == pytest.approx([2_400, 2_460], abs=5)
@@ -141,7 +143,7 @@ def test_the_index_has_the_oldest_entry_of_an_outbox_that_is_never_empty(plaza: 
     newer = gate(8).version_us
     apply(1, 1, [(7, version, True)])
     assert due() == pytest.approx(newer - 10 * MINUTE_US, abs=5_000_000)
-    sweep.sweep_outbox(grace_us=MINUTE_US)
+    sweep.sweep_outbox(resend_after_us=MINUTE_US)
     assert due() == newer
     assert read_outboxes() == {"outboxes": 1, "outbox_age_s": pytest.approx(0, abs=5)}
 
@@ -156,9 +158,9 @@ def test_entries_of_a_sweep_that_was_killed_stay_due(
         with monkeypatch.context() as patch:
             patch.setattr(sqs, "send_all", raiser(error))
             with pytest.raises(type(error)):
-                sweep.sweep_outbox(grace_us=MINUTE_US)
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 0
+                sweep.sweep_outbox(resend_after_us=MINUTE_US)
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 1
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 0
 
 
 def raiser(error: BaseException) -> Callable[..., int]:
@@ -177,9 +179,9 @@ def test_entries_that_the_queue_did_not_accept_stay_due(
     monkeypatch.setattr(outbox_index, "_ENTRIES_PER_SEND", 10)
     with monkeypatch.context() as patch:
         patch.setattr(sqs, "send_all", lambda queue, result, _: send_all(queue, result[:1]))
-        assert sweep.sweep_outbox(grace_us=1) == 3
-    assert sweep.sweep_outbox(grace_us=1) == 30
-    assert sweep.sweep_outbox(grace_us=1) == 0
+        assert sweep.sweep_outbox(resend_after_us=1) == 3
+    assert sweep.sweep_outbox(resend_after_us=1) == 30
+    assert sweep.sweep_outbox(resend_after_us=1) == 0
 
 
 def test_two_sweeps_at_once_do_not_delay_an_entry(plaza: World) -> None:
@@ -207,18 +209,18 @@ def test_the_slower_of_two_sweeps_does_not_set_the_progress_back(plaza: World) -
 def test_the_progress_expires(plaza: World) -> None:
     put()
     gate(7)
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     assert HOUR_US / 1e6 < redis.execute("TTL", keys().sweep) <= 2 * HOUR_US / 1e6
 
 
 def test_an_empty_outbox_has_no_progress(plaza: World) -> None:
     put()
     version = gate(7).version_us
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     assert apply(1, 1, [(7, version, True)]).outbox_count == 0
     assert due() is None
     redis.execute("ZADD", keys().outboxes, 5, keys().member)
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     assert redis.execute("EXISTS", keys().sweep, keys().outboxes) == 0
 
 
@@ -253,7 +255,7 @@ def test_a_large_outbox_is_swept_in_parts(plaza: World) -> None:
         assert parts < 50
     assert actor_ids == set(range(1, 1_501))
     assert parts >= 5
-    assert sweep.sweep_outbox(grace_us=MINUTE_US // 2) == 0, "all were sent"
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US // 2) == 0, "all were sent"
 
 
 def test_a_run_continues_the_scan_of_the_last_one(
@@ -265,7 +267,7 @@ def test_a_run_continues_the_scan_of_the_last_one(
     redis.run_all([gate_call(actor, True) for actor in range(1, 1_501)])
     let_time_pass(MINUTE_US)
     runs = 0
-    while sweep.sweep_outbox(grace_us=MINUTE_US // 2):
+    while sweep.sweep_outbox(resend_after_us=MINUTE_US // 2):
         runs += 1
         assert runs < 50
     sent = [read_event(body) for body in plaza.queues.take("reactions")]
@@ -306,20 +308,20 @@ def test_a_lost_commit_is_noticed_although_the_clock_goes_back(
     with monkeypatch.context() as patch:
         shift_time(patch, redis_commits, "APPLY", HOUR_US)
         apply(3, 3, [(3, 30, True)])
-    sweep.sweep_outbox(grace_us=MINUTE_US)
+    sweep.sweep_outbox(resend_after_us=MINUTE_US)
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 3, 3)
 
 
-def test_an_entry_whose_version_is_ahead_is_swept_after_its_grace(
+def test_an_entry_whose_version_is_ahead_is_swept_after_resend_after(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Given a target with a row an hour ahead of the clock."""
     put(total=1, n=1, newest=[(1, redis_us() + HOUR_US)])
     assert gate(7).version_us > redis_us() + HOUR_US - MINUTE_US
     assert due() == pytest.approx(redis_us(), abs=5_000_000)
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 0
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 0
     redis.execute("ZINCRBY", keys().outboxes, -2 * MINUTE_US, keys().member)
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 1
     assert read_ages(capsys) == pytest.approx([0, 120], abs=5)
 
 
@@ -330,7 +332,7 @@ def test_an_outbox_whose_time_in_the_index_is_ahead_is_swept(plaza: World, ahead
     version = gate(7).version_us
     make_older(2 * MINUTE_US)
     redis.execute("ZADD", keys().outboxes, redis_us() + ahead_us, keys().member)
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 1
     assert due() == version - 2 * MINUTE_US
 
 
@@ -338,13 +340,13 @@ def test_an_entry_is_due_although_the_last_sweep_is_ahead_of_the_clock(plaza: Wo
     put()
     gate(7)
     let_time_pass(-HOUR_US)
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     let_time_pass(HOUR_US + 2 * MINUTE_US)
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 0
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 1
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 0
     at_us = redis_us() + HOUR_US
     redis.execute("SET", keys().sweep, f"{at_us}:{at_us}:0:{at_us}")
-    assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
+    assert sweep.sweep_outbox(resend_after_us=MINUTE_US) == 1
 
 
 def test_a_sweep_of_a_cold_target_finds_its_entries(plaza: World) -> None:
@@ -378,12 +380,14 @@ def test_the_sweeper_sends_likes_that_the_queue_never_had(plaza: World) -> None:
     mysql.write("DELETE FROM spilled_message")
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_outbox(grace_us=0) == 3
-    assert sweep.sweep_outbox(grace_us=0) == 3, "without a grace all entries are due"
+    assert sweep.sweep_outbox(resend_after_us=0) == 3
+    assert sweep.sweep_outbox(resend_after_us=0) == 3, (
+        "without ``resend_after_us`` all entries are due"
+    )
     plaza.queues.drain()
     assert {actor for actor, (on, _) in rows().items() if on} == {1, 2, 3}
     assert outbox() == {}
-    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert sweep.sweep_outbox(resend_after_us=0) == 0
 
 
 def test_the_sweeper_hydrates_a_cold_target_with_an_outbox(plaza: World) -> None:
@@ -391,7 +395,7 @@ def test_the_sweeper_hydrates_a_cold_target_with_an_outbox(plaza: World) -> None
     insert_rows([(POST, 1, 1, 10), (POST, 7, 1, 20)])
     redis.execute("HSET", keys().outbox, 7, "1:20:0:cabc", 8, "1:30:0:cabc")
     redis.execute("ZADD", keys().outboxes, 10, keys().member)
-    assert sweep.sweep_outbox(grace_us=0) == 2
+    assert sweep.sweep_outbox(resend_after_us=0) == 2
     assert (set(outbox()), recent(), total()) == ({8}, [1, 7], 3), "7 was saved already"
     plaza.queues.drain()
     assert (outbox(), recent(), total(), due()) == ({}, [1, 7, 8], 3, None)
@@ -404,22 +408,22 @@ def test_the_sweeper_hydrates_a_target_with_a_gap(plaza: World) -> None:
     apply(3, 3, [(3, 30, True)])
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2_000_000)
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert sweep.sweep_outbox(resend_after_us=0) == 0
     assert (recent(), total(), meta()["db_version"], due()) == ([1, 2, 3], 3, 3, None)
 
 
 def test_the_sweeper_hydrates_a_target_that_had_a_gap_before_a_failover(plaza: World) -> None:
-    """Given a replica with buffered commits of another reign, an empty outbox and no readers."""
+    """Given a replica with buffered commits of another term, an empty outbox and no readers."""
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
     put(total=1, n=1, newest=[(1, 10)])
     apply(3, 3, [(3, 30, True)])
-    redis.execute("HSET", keys().meta, "reign", "before the failover")
+    redis.execute("HSET", keys().meta, "term", "before the failover")
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert sweep.sweep_outbox(resend_after_us=0) == 0
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 3, 3)
     assert (redis.execute("EXISTS", keys().ahead), redis.execute("PTTL", keys().meta) > 0) == (0, 1)
     plaza.let_sweeps_be_due()
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     assert due() is None
 
 
@@ -429,10 +433,10 @@ def test_the_sweeper_sends_spilled_events(plaza: World) -> None:
     assert react.react(LIKE, POST, 7, True).exact
     redis.execute("FLUSHALL")  # the copy in Redis is lost
     with pytest.raises(QueueDown):
-        sweep.sweep_outbox(grace_us=0)
+        sweep.sweep_outbox(resend_after_us=0)
     assert count_spilled() == 1
     plaza.queues.away = False
-    assert sweep.sweep_outbox(grace_us=0) == 1
+    assert sweep.sweep_outbox(resend_after_us=0) == 1
     assert count_spilled() == 0
     plaza.queues.drain()
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
@@ -450,7 +454,7 @@ def test_a_paused_sweep_sends_spilled_messages_only(
     plaza.let_sweeps_be_due()
     spill.spill(queues.REACTIONS.name, "{}")
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_001, 0, 0))
-    assert sweep.sweep_outbox(grace_us=0) == 1
+    assert sweep.sweep_outbox(resend_after_us=0) == 1
     assert (count_spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
@@ -459,7 +463,7 @@ def test_spilled_messages_are_sent_while_redis_is_unavailable(
 ) -> None:
     spill.spill(queues.REACTIONS.name, "{}")
     with redis_away(), pytest.raises(RedisDown):
-        sweep.sweep_outbox(grace_us=0)
+        sweep.sweep_outbox(resend_after_us=0)
     assert (count_spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
@@ -493,7 +497,7 @@ def test_the_sweeper_sends_outbox_entries_while_mysql_is_unavailable(
     gate(7)
     plaza.let_sweeps_be_due()
     with mysql_away():
-        assert sweep.sweep_outbox(grace_us=0) == 1
+        assert sweep.sweep_outbox(resend_after_us=0) == 1
     assert "spill_resend_postponed" in capsys.readouterr().out
 
 
@@ -502,7 +506,7 @@ def test_a_sweep_ends_although_outboxes_keep_their_entries(plaza: World) -> None
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
     plaza.let_sweeps_be_due()
-    assert sweep.sweep_outbox(grace_us=0) == 250
+    assert sweep.sweep_outbox(resend_after_us=0) == 250
     assert len(plaza.queues.take("reactions")) == 250
 
 
@@ -514,7 +518,7 @@ def test_a_run_sends_a_limited_number_of_events(
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
     plaza.let_sweeps_be_due()
-    assert 100 <= sweep.sweep_outbox(grace_us=0) < 250
+    assert 100 <= sweep.sweep_outbox(resend_after_us=0) < 250
 
 
 def test_the_sweeper_pauses_while_the_queue_has_a_backlog(
@@ -524,10 +528,10 @@ def test_the_sweeper_pauses_while_the_queue_has_a_backlog(
     gate(7)
     plaza.let_sweeps_be_due()
     plaza.queues.messages["reactions"] = ["{}"] * 10_001
-    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert sweep.sweep_outbox(resend_after_us=0) == 0
     assert "sweep_paused" in capsys.readouterr().out
     plaza.queues.messages["reactions"] = []
-    assert sweep.sweep_outbox(grace_us=0) == 1
+    assert sweep.sweep_outbox(resend_after_us=0) == 1
 
 
 def test_a_sweep_of_everything_ignores_the_backlog_and_earlier_sweeps(
@@ -535,7 +539,7 @@ def test_a_sweep_of_everything_ignores_the_backlog_and_earlier_sweeps(
 ) -> None:
     put()
     gate(7)
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     plaza.queues.take(queues.REACTIONS)
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(20_000, 0, 0))
     assert sweep.sweep_outbox() == 0
@@ -550,11 +554,11 @@ def test_the_sweeper_records_the_age_of_the_oldest_entry(
     gate(7)
     make_older(10 * MINUTE_US)
     plaza.let_sweeps_be_due()
-    sweep.sweep_outbox(grace_us=0)
+    sweep.sweep_outbox(resend_after_us=0)
     line = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (line["event"], line["republished"]) == ("outbox_swept", 1)
     assert line["outbox_age_s"] == pytest.approx(600, abs=30)
-    assert sweep.sweep_outbox(grace_us=HOUR_US) == 0
+    assert sweep.sweep_outbox(resend_after_us=HOUR_US) == 0
     assert read_ages(capsys) == pytest.approx([600], abs=30), "also when nothing is due"
     assert read_outboxes()["outbox_age_s"] == pytest.approx(600, abs=30)
 

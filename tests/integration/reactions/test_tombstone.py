@@ -12,7 +12,6 @@ from plaza.reactions import (
     LIKE,
     Target,
     hydration,
-    queries,
     react,
     redis_hydration,
 )
@@ -27,6 +26,7 @@ from tests.support.stores import (
     meta,
     outbox,
     put,
+    read_counts,
     received,
     rows,
     total,
@@ -87,7 +87,7 @@ def test_a_deleted_target_stays_deleted_after_a_hydration(plaza: World) -> None:
     assert (outbox(), total(), meta()["deleted"]) == ({}, 1, 1), "hydrated because of its outbox"
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
-    assert queries.read_counts([(LIKE, POST)], 7)[0] == [Count(1, True)]
+    assert read_counts([(LIKE, POST)], 7)[0] == [Count(1, True)]
 
 
 def test_a_deleted_cold_target_is_not_hydrated(plaza: World) -> None:
@@ -95,7 +95,7 @@ def test_a_deleted_cold_target_is_not_hydrated(plaza: World) -> None:
     delete()
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
-    assert queries.read_counts([(LIKE, POST)], 7)[0] == [Count(0, False)]
+    assert read_counts([(LIKE, POST)], 7)[0] == [Count(0, False)]
     assert meta() == {}
 
 

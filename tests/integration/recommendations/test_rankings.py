@@ -24,7 +24,7 @@ from plaza.reactions.model import (
     ReactionEvent,
     Window,
 )
-from plaza.recommendations import post_rankings, vote_roll_up
+from plaza.recommendations import like_roll_up, post_rankings
 from plaza.switches import refresh
 from tests.integration.conftest import Away
 from tests.integration.recommendations.test_recommendations import own_connections
@@ -312,7 +312,7 @@ def test_a_refresh_repairs_damage(plaza: World, name: str) -> None:
     """Rankings are no part of the reconciliation: each refresh compares them as a whole."""
     plaza.add(*map(post, range(1, 8)))
     persist.save([like(post(n), actor) for n in range(1, 6) for actor in range(1, n + 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     right = read_all()
     redis.pipeline(DAMAGES[name])
@@ -419,9 +419,9 @@ def test_windows_equal_a_query_of_the_log(
     for _ in range(5):
         events = random_events(rng, 80)
         persist.save(events[:50])
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
         persist.save(events[30:])
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
         hour = this_hour()
         post_rankings.refresh_rankings()
         for window, hours in (("day", 24), ("week", 168)):
@@ -439,7 +439,7 @@ def test_a_window_is_its_whole_hours_and_the_current_hour(plaza: World) -> None:
     begin = early_in_an_hour() * HOUR_US - NOW_US
     at = {1: 0, 2: -23 * HOUR_US, 3: -23 * HOUR_US - 1, 4: -167 * HOUR_US, 5: -167 * HOUR_US - 1}
     persist.save([like(post(n), 1, at=begin + us) for n, us in at.items()])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     assert ranked("day") == [(1, 2), (1, 1)]
     assert ranked("week") == [(1, 4), (1, 3), (1, 2), (1, 1)]
@@ -510,7 +510,7 @@ def test_the_route_returns_posts_with_their_score(plaza: World) -> None:
         react.react(LIKE, post(2), actor, True)
     react.react(LIKE, post(1), 7, True)
     plaza.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     react.react(LIKE, post(1), 9, True)  # not stored yet
     for path in ("/posts/ranking?limit=1", "/posts/ranking?limit=1&window=day"):
@@ -572,7 +572,7 @@ def test_without_redis_rankings_come_from_mysql_within_the_budget(
 ) -> None:
     plaza.add(post(1), post(2))
     persist.save([like(post(2), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(0.001, 2))
     with redis_away():

@@ -22,7 +22,7 @@ from plaza.infra.mysql import mysql
 from plaza.reactions import KINDS, Target, persist, react
 from plaza.reactions.model import TooManyChanges
 from plaza.reactions.queues import REACTIONS
-from plaza.recommendations import post_rankings, vote_roll_up
+from plaza.recommendations import like_roll_up, post_rankings
 from tests.integration.recommendations.test_rankings import a_full_bucket, in_redis, ranked
 from tests.support.likes_log import HOUR_US, most_liked, window_in_log
 from tests.support.plaza import World, read_event
@@ -59,9 +59,9 @@ def test_rankings_have_the_order_of_mysql_after_all_interactions_of_a_file(
             if batch:
                 persist.save(batch)
             if rng.random() < 0.1:
-                vote_roll_up.roll_up_votes()
+                like_roll_up.roll_up_likes()
     plaza.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
 
     expected = most_liked()
     assert in_redis()[: len(expected)] == expected, "before a refresh"

@@ -18,18 +18,18 @@ from plaza.infra.runtime.settings import settings
 from plaza.reactions import LIKE, persist, react
 from plaza.recommendations import (
     RebuildLists,
+    like_roll_up,
     mysql_recommendations,
     recommend,
     redis_store,
-    vote_roll_up,
 )
-from plaza.recommendations.model import RecommendedPosition, ReviewList
+from plaza.recommendations.model import RecommendedCursor, ReviewList
 from plaza.recommendations.queues import RECOMMENDATIONS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.content_api import as_another_process, ask, counting_work
 from tests.support.keyspace import find_keys
-from tests.support.likes_log import add_reviews, best_reviews, like, review, votes
+from tests.support.likes_log import add_reviews, best_reviews, like, review, review_likes
 from tests.support.plaza import World
 
 SHOP = 5
@@ -43,7 +43,7 @@ def shop(plaza: World) -> World:
 
 
 def recommended(limit: int = 100, actor_id: int | None = None) -> list[int]:
-    page = recommend.recommend(SHOP, RecommendedPosition(0, 0), limit, actor_id)
+    page = recommend.recommend(SHOP, RecommendedCursor(0, 0), limit, actor_id)
     return [view.text.id for view in page.reviews]
 
 
@@ -61,7 +61,7 @@ def count_requests(world: World) -> int:
 
 
 def roll_up_and_refresh(world: World) -> None:
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     recommend.refresh_recommendations()
     world.queues.drain()
 
@@ -93,7 +93,7 @@ def test_the_list_has_the_order_of_mysql_after_a_refresh(shop: World, seed: int)
         shop.queues.drain()
         roll_up_and_refresh(shop)
         assert recommended() == best_reviews(SHOP)
-    assert len(set(votes().values())) > 2, "there are ties and differences"
+    assert len(set(review_likes().values())) > 2, "there are ties and differences"
 
 
 def test_at_most_100_reviews_are_recommended(shop: World) -> None:
@@ -270,7 +270,7 @@ def test_a_reader_gets_a_complete_list_during_swaps(
 def test_a_late_rebuild_does_not_restore_an_old_list(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
     persist.save([like(review(1), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     rebuild = redis_store.begin_rebuilds([SHOP])
     old = mysql_recommendations.read_best_reviews([SHOP])
     persist.save([like(review(2), actor) for actor in (1, 2)])
@@ -279,7 +279,7 @@ def test_a_late_rebuild_does_not_restore_an_old_list(shop: World) -> None:
     assert recommended() == [2, 1]
 
 
-def test_a_late_rebuild_is_refused_without_new_votes_too(
+def test_a_late_rebuild_is_refused_without_new_likes_too(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a review that another rebuild listed after the late one read MySQL: same watermark."""
@@ -305,7 +305,7 @@ def test_a_refused_rebuild_leaves_the_list_stale(
     """Given a later rebuild that may have crashed, the list must stay marked as stale."""
     add_reviews(SHOP, 1)
     persist.save([like(review(1), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     read_best_reviews = mysql_recommendations.read_best_reviews
 
     def read_while_another_begins(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
@@ -321,7 +321,7 @@ def test_a_refused_rebuild_leaves_the_list_stale(
 def test_a_list_stays_stale_until_it_is_rebuilt(shop: World) -> None:
     add_reviews(SHOP, 1, 2)
     persist.save([like(review(1), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     for _ in range(3):
         assert recommend.refresh_recommendations() == 1
         shop.queues.take(RECOMMENDATIONS)  # lost
@@ -331,21 +331,21 @@ def test_a_list_stays_stale_until_it_is_rebuilt(shop: World) -> None:
     assert recommended() == [1, 2]
 
 
-def test_votes_during_a_rebuild_keep_the_list_stale(
+def test_likes_during_a_rebuild_keep_the_list_stale(
     shop: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_reviews(SHOP, 1, 2)
     persist.save([like(review(1), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     replace_lists = redis_store.replace_lists
 
-    def vote_then_replace(*args: Any) -> list[int]:
+    def like_then_replace(*args: Any) -> list[int]:
         persist.save([like(review(2), actor) for actor in (1, 2)])
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
         return replace_lists(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "replace_lists", vote_then_replace)
+        patch.setattr(redis_store, "replace_lists", like_then_replace)
         recommend.rebuild_recommendations([RebuildLists([SHOP])])
     assert recommended() == [1, 2]
     assert recommend.refresh_recommendations() == 1
@@ -358,7 +358,7 @@ def test_a_refresh_queues_nothing_above_the_maximum_backlog(
 ) -> None:
     add_reviews(SHOP, 1)
     persist.save([like(review(1), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     monkeypatch.setattr(recommend, "_MAX_BACKLOG", 2)
     shop.queues.messages[RECOMMENDATIONS] = ["{}"] * 3
     assert recommend.refresh_recommendations() == 0
@@ -469,7 +469,7 @@ def test_without_redis_lists_come_from_mysql_within_the_budget(
 def test_a_rebuild_without_redis_is_retried(shop: World, redis_away: Away) -> None:
     add_reviews(SHOP, 1)
     persist.save([like(review(1), 1)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     with redis_away(), pytest.raises(RedisDown):
         recommend.rebuild_recommendations([RebuildLists([SHOP])])
     assert recommend.refresh_recommendations() == 1, "the list is still stale"

@@ -16,13 +16,13 @@ from plaza.reactions import rankings as reaction_rankings
 from plaza.reactions.model import PostRank
 from plaza.recommendations import (
     RebuildLists,
+    like_roll_up,
     mysql_rankings,
     mysql_recommendations,
     post_rankings,
     recommend,
-    vote_roll_up,
 )
-from plaza.recommendations.model import RankedHours, RecommendedPosition
+from plaza.recommendations.model import RankedHours, RecommendedCursor
 from plaza.recommendations.settings import ranking_settings
 from tests.integration.recommendations.test_rankings import random_events, ranked
 from tests.integration.recommendations.test_recommendations import SHOP, recommended, swap
@@ -63,7 +63,7 @@ def add_random_reviews(rng: random.Random, count: int) -> list[int]:
     for review_id in ids:
         images = rng.choice((None, "[]", '["a"]', '["a", "b"]'))
         mysql.write(
-            "INSERT INTO content (content_type, content_id, author_id, parent_id, votes, body,"
+            "INSERT INTO content (content_type, content_id, author_id, parent_id, likes, body,"
             " images, created_at, deleted_at) VALUES ('review', %s, %s, %s, %s, %s, %s,"
             " UTC_TIMESTAMP(6) - INTERVAL %s DAY, IF(%s, UTC_TIMESTAMP(6), NULL))",
             (
@@ -129,7 +129,7 @@ def test_the_most_liked_and_the_newest_reviews_are_candidates(
 ) -> None:
     monkeypatch.setattr(mysql_recommendations, "MAX_CANDIDATES", 2)
     add_reviews(SHOP, *range(1, 8))
-    mysql.write("UPDATE content SET votes = 9 - content_id WHERE content_id <= 2")
+    mysql.write("UPDATE content SET likes = 9 - content_id WHERE content_id <= 2")
     mysql.write("UPDATE content SET created_at = created_at - INTERVAL content_id DAY")
     mysql.write("UPDATE content SET body = REPEAT('x', 2000) WHERE content_id = 5")
     review_ids = mysql_recommendations.read_best_reviews([SHOP])[SHOP].review_ids
@@ -146,7 +146,7 @@ def test_operators_get_the_components_of_a_score(shop: World) -> None:
     review = ask("POST", review_path, sent, user=7).body
     assert review["images"] == [image]
     persist.save([like(review_target(int(review["id"])), n) for n in range(1, 5)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     recommend.rebuild_recommendations([RebuildLists([SHOP])])
     path = f"/ops/reviews/{review['id']}/score"
     reply = ask("GET", path, user=ADMIN, role="admin", folder=FOLDER)
@@ -157,7 +157,7 @@ def test_operators_get_the_components_of_a_score(shop: World) -> None:
         "score": (50 * 500_000 + 15 * 500_000 + 10 * 500_000 + 15 * 10**6 + 10 * 74_074) // 100,
         "rank": 1,
         "components": [
-            {"name": "votes", "value": 4, "points": 500_000, "weight": 50, "half": 4},
+            {"name": "likes", "value": 4, "points": 500_000, "weight": 50, "half": 4},
             {"name": "length", "value": 200, "points": 500_000, "weight": 15, "half": 200},
             {"name": "images", "value": 1, "points": 500_000, "weight": 10, "half": 1},
             {"name": "age", "value": 0, "points": 1_000_000, "weight": 15, "half": 90},
@@ -184,11 +184,11 @@ def test_a_review_that_is_not_listed_has_no_rank(shop: World) -> None:
 def test_pages_are_of_one_list_while_it_is_replaced(shop: World) -> None:
     add_reviews(SHOP, *range(1, 10))
     swap([1, 2, 3, 4, 5, 6])
-    first = recommend.recommend(SHOP, RecommendedPosition(0, 0), 2, None)
+    first = recommend.recommend(SHOP, RecommendedCursor(0, 0), 2, None)
     assert first.next is not None
     for order in ([6, 5, 4, 3, 2, 1], [7, 1, 8, 2, 9, 3], [5, 6]):
         swap(order)
-        swap(order)  # an equal list takes no position
+        swap(order)  # an equal list is not stored
     second = recommend.recommend(SHOP, first.next, 2, None)
     assert [view.text.id for view in second.reviews] == [3, 4]
     assert recommended() == [5, 6]
@@ -215,7 +215,7 @@ def test_hot_posts_have_the_order_of_the_documented_sql(
 ) -> None:
     plaza.add(*map(post, range(1, 13)))
     persist.save(random_events(random.Random(seed), 150))
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     expected = [(int(score), post_id) for post_id, score in mysql.fetch_all(HOT_SQL)]
     assert ranked("hot", limit=3) == expected
@@ -299,7 +299,7 @@ def test_the_route_lists_hot_posts(plaza: World) -> None:
     plaza.add(post(1), post(2))
     persist.save([like(post(1), 1), like(post(2), 1, at=-40 * HOUR_US)])
     persist.save([like(post(2), actor, at=-40 * HOUR_US) for actor in (2, 3)])
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     post_rankings.refresh_rankings()
     items: list[Any] = []
     path = "/posts/ranking?window=hot&limit=1"

@@ -27,8 +27,8 @@ from tests.support.plaza import World
 from tests.support.reconciliations import count_cost, findings_of, run
 from tests.support.stores import add_users
 
-USER, AUTHOR, STAR = 2, 1, 4
-TIMELINES = [Timeline("inbox", USER), Timeline("posts", STAR)]
+USER, AUTHOR, CELEBRITY = 2, 1, 4
+TIMELINES = [Timeline("inbox", USER), Timeline("posts", CELEBRITY)]
 QUARTER_US = 900_000_000
 OLD_US = 1_700_000_000_000_000
 TODAY = date(2026, 11, 26)
@@ -36,7 +36,7 @@ DAYS = [TODAY - timedelta(days=n) for n in (0, 1, 2, 4, 40)]
 TARGETS = {
     LIKE: [Target("post", 7), Target("post", 8), Target("comment", 9)],
     COLLECT: [Target("post", 7), Target("post", 8)],
-    FOLLOW: [Target("user", 1), Target("user", 3), Target("user", STAR)],
+    FOLLOW: [Target("user", 1), Target("user", 3), Target("user", CELEBRITY)],
 }
 
 
@@ -61,9 +61,9 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
         write_old_post(post_id, 3)
     mysql.write("UPDATE reaction SET version = version - %s WHERE kind = 'follow'", (QUARTER_US,))
     redis.execute("FLUSHALL")
-    write_old_post(34, STAR)
-    mysql.write("INSERT INTO star (user_id, announced) VALUES (%s, 1)", (STAR,))
-    monkeypatch.setattr(derived_lists, "is_in_share", lambda _: True)
+    write_old_post(34, CELEBRITY)
+    mysql.write("INSERT INTO celebrity (user_id, announced) VALUES (%s, 1)", (CELEBRITY,))
+    monkeypatch.setattr(derived_lists, "is_in_quota", lambda _: True)
     rebuild.rebuild([TIMELINES])
     read_all()
     return plaza
@@ -119,7 +119,7 @@ def month(day: date) -> str:
 
 
 HEAD = CheckInKeys(USER).head
-INBOX, STAR_POSTS = map(redis_store.key, TIMELINES)
+INBOX, CELEBRITY_POSTS = map(redis_store.key, TIMELINES)
 DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
     **{f"a {k} is missing": (w, c) for k, w, c in of_kinds("ZREM", "{key}", "{target}")},
     **{f"a {k} is too much": (w, c) for k, w, c in of_kinds("ZADD", "{key}", 2**51, "post:4711")},
@@ -132,12 +132,15 @@ DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
         ("ZADD", INBOX, OLD_US, f"{98:019d}:9"),
     ),
     "a post of the inbox has another time": ("inbox", ("ZADD", INBOX, OLD_US, f"{32:019d}:3")),
-    "a star of the inbox is missing": ("inbox", ("ZREM", INBOX, f"star:{STAR}")),
-    "a star of the inbox is too much": ("inbox", ("ZADD", INBOX, 0, "star:9")),
-    "a post of a star is missing": ("star-posts", ("ZREM", STAR_POSTS, f"{34:019d}:4")),
-    "a post of a star is too much": (
-        "star-posts",
-        ("ZADD", STAR_POSTS, OLD_US, f"{97:019d}:4"),
+    "a celebrity of the inbox is missing": ("inbox", ("ZREM", INBOX, f"celebrity:{CELEBRITY}")),
+    "a celebrity of the inbox is too much": ("inbox", ("ZADD", INBOX, 0, "celebrity:9")),
+    "a post of a celebrity is missing": (
+        "celebrity-posts",
+        ("ZREM", CELEBRITY_POSTS, f"{34:019d}:4"),
+    ),
+    "a post of a celebrity is too much": (
+        "celebrity-posts",
+        ("ZADD", CELEBRITY_POSTS, OLD_US, f"{97:019d}:4"),
     ),
     "a day is missing": ("check-ins", ("SETBIT", month(TODAY), DAYS[3].day, 0)),
     "a day is too much": ("check-ins", ("SETBIT", month(TODAY), 3, 1)),
@@ -152,9 +155,9 @@ DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 def test_each_kind_of_list_is_damaged() -> None:
-    """But for those that test_sales, test_shops, test_bell_repair and test_earliest damage."""
+    """But for those that test_sales, test_shops, test_unread_repair and test_earliest damage."""
     elsewhere = {what for what in LISTS if what.startswith("earliest-")}
-    elsewhere |= {"bell-cache", "sale", "shop", "voucher"}
+    elsewhere |= {"unread-cache", "sale", "shop", "voucher"}
     assert {what for what, _ in DAMAGES.values()} == set(LISTS) - elsewhere
 
 
@@ -165,7 +168,7 @@ def test_damage_is_found_and_readers_get_what_mysql_has(name: str, world: World)
     what, command = DAMAGES[name]
     redis.execute(*command)
     report = run(world)
-    owner = STAR if what == "star-posts" else USER
+    owner = CELEBRITY if what == "celebrity-posts" else USER
     assert findings_of(report) == {("list", what, f"user:{owner}")}
     assert (report.repaired, report.is_resolved) == (1, True)
     assert read_all() == right
@@ -228,10 +231,10 @@ def test_a_list_longer_than_redis_keeps_is_compared_above_its_floor(
     assert run(world).differing == 0
 
 
-def test_lists_of_another_reign_are_left_out(world: World) -> None:
+def test_lists_of_another_term_are_left_out(world: World) -> None:
     floors = [m for m in redis.execute("ZRANGE", newest(LIKE), 0, -1) if m.startswith("floor:")]
     redis.execute("ZREM", newest(LIKE), *floors)
-    redis.execute("HSET", HEAD, "reign", "of another node", "streak", 9)
+    redis.execute("HSET", HEAD, "term", "of another node", "streak", 9)
     assert run(world).differing == 0
 
 
@@ -247,4 +250,4 @@ def test_more_users_cost_no_more_round_trips_and_statements(world: World) -> Non
     many = count_cost(world)
     nodes = len(redis.nodes())  # each may have keys of many users, and scans
     assert many[0] <= (few[0] + 2) * nodes
-    assert many[1] <= few[1] + 4, "the marks of what changed"
+    assert many[1] <= few[1] + 4, "the dirty rows"

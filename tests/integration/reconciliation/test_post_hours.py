@@ -11,7 +11,7 @@ from plaza import counters
 from plaza.infra.mysql import mysql
 from plaza.reactions import Target, persist, rankings
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.recommendations import mysql_hours, post_hours, post_rankings, vote_roll_up
+from plaza.recommendations import like_roll_up, mysql_hours, post_hours, post_rankings
 from plaza.reconciliation import run_steps
 from tests.support.consumers import statements
 from tests.support.plaza import World
@@ -49,7 +49,7 @@ def world(plaza: World) -> World:
     do_like(POST, range(12, 14), 2, on=False)
     do_like(OTHER, range(2, 5), DAY_H)
     do_like(OTHER, range(5, 6), 20 * DAY_H)
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     return plaza
 
 
@@ -97,7 +97,7 @@ def test_rankings_of_a_week_are_right_after_the_repair(world: World) -> None:
 def test_events_that_are_not_rolled_up_are_no_difference(world: World) -> None:
     do_like(POST, range(20, 25), 0)
     assert run(world).differing == 0
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert run(world).differing == 0
 
 
@@ -110,10 +110,10 @@ def test_a_roll_up_between_comparison_and_repair_is_counted_once(
 
     def roll_up_and_correct(post_ids: list[int]) -> int:
         do_like(POST, range(20, 23), 0)
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
         corrected = correct(post_ids)
         do_like(POST, range(23, 25), 0)
-        vote_roll_up.roll_up_votes()
+        like_roll_up.roll_up_likes()
         return corrected
 
     monkeypatch.setattr(post_hours, "correct", roll_up_and_correct)
@@ -153,6 +153,6 @@ def test_more_posts_cost_no_more_statements(world: World) -> None:
         target = Target("post", 100 + number)
         write(world, target)
         do_like(target, range(2, 4), DAY_H)
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     count()  # what changed is compared
     assert count() <= few + 4

@@ -28,14 +28,13 @@ from plaza.reactions import (
     inspection,
     mysql_snapshots,
     persist,
-    queries,
     queues,
     react,
     redis_hydration,
     sorted_lists,
 )
 from plaza.reactions.model import Count, ReactionKey
-from plaza.recommendations import vote_roll_up
+from plaza.recommendations import like_roll_up
 from plaza.reconciliation import (
     mysql_counts,
     mysql_runs,
@@ -55,7 +54,16 @@ from tests.support.keyspace import find_keys
 from tests.support.logs import read_log
 from tests.support.plaza import World
 from tests.support.reconciliations import findings_of, run
-from tests.support.stores import add_users, counter, keys, meta, outbox, put_totals, recent
+from tests.support.stores import (
+    add_users,
+    counter,
+    keys,
+    meta,
+    outbox,
+    put_totals,
+    read_counts,
+    recent,
+)
 
 POST, OTHER_POST, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
 AUTHOR = 1
@@ -85,7 +93,7 @@ def crowd(set_up: SetUp, plaza: World) -> World:
         react.react(LIKE, REVIEW, user_id + 1, True)
         react.react(FOLLOW, Target("user", AUTHOR), user_id, True)
     plaza.queues.drain()
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     counters.read_users(range(1, 12))
     counters.read_comments([POST.id, OTHER_POST.id])
     return plaza
@@ -124,8 +132,9 @@ def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Audit) -> None:
     )
     assert report.is_resolved
     assert report.tally.relations == 10 + 2 + 2 + 2 + 2
-    assert report.tally.targets == 5, "two posts, a review and its votes, a followed user"
-    assert report.tally.users == 3, "an author and two followers"
+    assert report.tally.targets == 5, "two posts, a review and its likes, a followed user"
+    unread = 2 * mysql.fetch_all("SELECT COUNT(*) FROM unread_counter")[0][0]
+    assert report.tally.users == 3 + unread, "an author, two followers; unread and its groups"
     assert report.tally.cached == 5 + 11 + 2, "reactions, users, comments"
     assert report.tally.skipped == 0
     assert audit().clean
@@ -207,7 +216,7 @@ def add_unknown_target() -> None:
     connections.client().hset(
         meta_of(ghost),
         mapping={
-            "run_id": masters.find_node(meta_of(ghost)).run_id,
+            "term": masters.find_node(meta_of(ghost)).term,
             "mode": "2:live:complete",
             "base": 3,
             "accepted": "0:0:9",
@@ -292,6 +301,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("counter", "like", "post:8"),
             ("members", "like", "post:8"),
             ("counter", "likes_received", "user:1"),
+            ("unread-fresh", "unread-like", "post:8"),
         },
     ),
     "a row was turned off by hand": (
@@ -301,6 +311,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("members", "follow", "user:1"),
             ("counter", "followers", "user:1"),
             ("counter", "following", "user:3"),
+            ("unread-fresh", "unread-follow", "user:1"),
         },
     ),
     "a user's totals are wrong": (
@@ -401,11 +412,12 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("sorted", "like", "post:7"),
             ("counter", "like", "post:7"),
             ("counter", "likes_received", "user:1"),
+            ("unread-fresh", "unread-like", "post:7"),
         },
     ),
-    "votes of a review are wrong": (
-        sql("UPDATE content SET votes = 5 WHERE content_type = 'review'"),
-        {("votes", "votes", "review:9")},
+    "likes of a review are wrong": (
+        sql("UPDATE content SET likes = 5 WHERE content_type = 'review'"),
+        {("review_likes", "review_likes", "review:9")},
     ),
     "an event was not acknowledged": (
         store_without_acknowledging,
@@ -432,7 +444,7 @@ def test_drift_is_found_by_reason_and_repaired(name: str, crowd: World, audit: A
     assert again.run_id != report.run_id
     assert (again.differing, again.examples) == (0, [])
     counters.read_users(range(1, 12))  # the next readers load what was dropped
-    queries.read_counts([(LIKE, POST), (LIKE, OTHER_POST), (COLLECT, POST)], 2)
+    read_counts([(LIKE, POST), (LIKE, OTHER_POST), (COLLECT, POST)], 2)
     audited = audit()
     # Rows that were removed by hand are still in the log and in the hours that it was rolled up to.
     others = ("log ", "rolled up")
@@ -495,7 +507,7 @@ def test_a_target_with_an_outbox_is_repaired_and_keeps_its_outbox(
     redis.execute("HSET", meta_of(), "base", 99)
     assert findings_of(run(crowd)) == {("total", "like", "post:7")}
     assert outbox(POST) == before
-    assert queries.read_counts([(LIKE, POST)], 1) == ([Count(11, True)], True)
+    assert read_counts([(LIKE, POST)], 1) == ([Count(11, True)], True)
     assert run(crowd).differing == 0
 
     crowd.queues.messages[queues.REACTIONS] = events
@@ -721,7 +733,7 @@ def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crow
     before = mysql.fetch_all(rows)
     crowd.queues.drain()
     assert mysql.fetch_all(rows) == before
-    assert queries.read_counts([(LIKE, POST)], 2) == ([Count(10, True)], True)
+    assert read_counts([(LIKE, POST)], 2) == ([Count(10, True)], True)
 
 
 def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -> None:
@@ -740,30 +752,30 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
     assert redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2
     assert counters.read_comments([POST.id]) == {POST.id: 2}
-    assert queries.read_counts([(LIKE, POST)], None) == ([Count(10, False)], True)
+    assert read_counts([(LIKE, POST)], None) == ([Count(10, False)], True)
 
 
-def test_a_repair_corrects_the_votes_of_a_review(crowd: World) -> None:
+def test_a_repair_corrects_the_likes_of_a_review(crowd: World) -> None:
     mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
-    mysql.write("UPDATE content SET parent_id = 5, votes = 7 WHERE content_type = 'review'")
+    mysql.write("UPDATE content SET parent_id = 5, likes = 7 WHERE content_type = 'review'")
     run(crowd)
-    votes = "SELECT votes FROM content WHERE content_type = 'review'"
-    assert mysql.fetch_all(votes) == [(2,)]
+    likes = "SELECT likes FROM content WHERE content_type = 'review'"
+    assert mysql.fetch_all(likes) == [(2,)]
     assert [shop for (shop,) in mysql.fetch_all("SELECT shop_id FROM stale_list")] == [5]
 
 
-def test_votes_whose_events_are_not_rolled_up_are_no_drift(crowd: World) -> None:
+def test_likes_whose_events_are_not_rolled_up_are_no_drift(crowd: World) -> None:
     react.react(LIKE, REVIEW, 8, True)
     crowd.queues.drain()
     assert run(crowd).differing == 0
-    vote_roll_up.roll_up_votes()
+    like_roll_up.roll_up_likes()
     assert run(crowd).differing == 0
 
 
-def test_votes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
+def test_likes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
     crowd.add(Target("review", 10), author_id=2)
-    mysql.write("UPDATE content SET votes = 5 WHERE content_id = 10")
-    assert findings_of(run(crowd)) == {("votes", "votes", "review:10")}
+    mysql.write("UPDATE content SET likes = 5 WHERE content_id = 10")
+    assert findings_of(run(crowd)) == {("review_likes", "review_likes", "review:10")}
     assert run(crowd).differing == 0
 
 
@@ -917,7 +929,7 @@ def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     assert (status, items["id"], items["reasons"]) == (
         200,
         begun["id"],
-        {"counter": 1, "total": 1, "votes": 1},
+        {"counter": 1, "total": 1, "review_likes": 1},
     )
     assert (items["differences"], items["repaired"], items["relations"]) == (3, 3, 18)
     assert items["ended_at"].endswith("Z")

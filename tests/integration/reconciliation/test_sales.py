@@ -158,13 +158,13 @@ def test_a_repair_leaves_no_key_of_the_generation_before(plaza: World, voucher: 
     assert sum(redis.pipeline([("EXISTS", key) for key in keys])) == 0
 
 
-def test_sales_that_are_over_withdrawn_or_of_another_reign_are_left_out(
+def test_sales_that_are_over_withdrawn_or_of_another_term_are_left_out(
     plaza: World, voucher: Voucher
 ) -> None:
     sales.change_counts(voucher.id, stock=1)
-    change(voucher, "reign", "0" * 40)
+    change(voucher, "term", "0" * 40)
     assert inspection.compare_sales([voucher.id]) == {}
-    change(voucher, "reign", redis_sales.read_reign(voucher.id))
+    change(voucher, "term", redis_sales.read_term(voucher.id))
     for phase in ("loading", "draining", "withdrawn", "finalized"):
         change(voucher, "phase", phase)
         assert inspection.compare_sales([voucher.id]) == {}

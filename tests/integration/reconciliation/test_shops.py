@@ -1,4 +1,4 @@
-"""Places and filters of shops and vouchers: damage in Redis is found by a round, and repaired."""
+"""Places and filters of shops and vouchers: damage in Redis is found by a cycle, and repaired."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from tests.support.failures import failing
 from tests.support.functions import ask, authorization, event, handler
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
-from tests.support.stores import keys
+from tests.support.stores import ORDER_TOKEN, keys
 
 ME, ADA, MISSING = 7, 8, 404
 ADAS = Target("user", ADA)
@@ -74,7 +74,7 @@ def test_a_profile_has_the_card_and_the_totals(people: World) -> None:
                 "nickname": "Ada",
                 "avatar": "https://pics.example/old.png",
                 "followers": 2,
-                "followers_at": None,
+                "followers_at": ORDER_TOKEN,
                 "following": 1,
                 "posts": 3,
                 "likes_received": 40,

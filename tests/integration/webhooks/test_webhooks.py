@@ -18,8 +18,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput, Conflict
-from plaza.interventions import verbs
-from plaza.interventions.model import Refused
+from plaza.operator_commands import commands
+from plaza.operator_commands.model import Refused
 from plaza.reactions import Target, mysql_log, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.webhooks import dispatch_events, model, mysql_webhooks, operate_webhooks, send_events
@@ -343,7 +343,7 @@ def test_a_replay_sends_the_events_since_a_time_again(
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_s", lambda: now_s - 300)
-        mysql.write("DELETE FROM event_position")
+        mysql.write("DELETE FROM event_offset")
         read_events.find_head()
     do_like(2, 3)
     run(plaza)
@@ -365,7 +365,7 @@ def test_a_replay_during_a_batch_is_not_undone_by_its_outcome(
     now_s = clock.now_s()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_s", lambda: now_s - 300)
-        mysql.write("DELETE FROM event_position")
+        mysql.write("DELETE FROM event_offset")
         read_events.find_head()
     do_like(1)
     dispatch_events.dispatch_due()
@@ -471,7 +471,7 @@ def test_a_restore_between_two_reads_of_a_dispatcher_disables_no_webhook(
 
 
 def set_back(webhook_id: int) -> None:
-    """Replay the newest 100 s, from a position of five minutes ago, before all events."""
+    """Replay the newest 100 s, from a offset of five minutes ago, before all events."""
     since = datetime.fromtimestamp(clock.now_s() - 100, UTC)
     operate_webhooks.replay(webhook_id, since, operator_id="test")
 
@@ -481,7 +481,7 @@ def test_a_replayed_webhook_is_not_moved_or_disabled_by_an_earlier_dispatcher(
 ) -> None:
     webhook_id, _ = make(receiver, "like.added")
     minute = int(clock.now_s()) // 60 - 5
-    mysql.write("DELETE FROM event_position")
+    mysql.write("DELETE FROM event_offset")
     mysql_events.store_head(read_events.find_head(), minute)
     do_like(1)
     run(plaza)
@@ -540,8 +540,8 @@ def test_the_first_webhooks_that_are_made_at_once_are_limited(
 def test_secrets_are_in_no_message_row_or_log_line(
     plaza: World, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    made = verbs.run(
-        {"verb": "make-webhook", "arguments": {"url": receiver.url + "?t=hush"}, "caller": "ada"}
+    made = commands.run(
+        {"command": "make-webhook", "arguments": {"url": receiver.url + "?t=hush"}, "caller": "ada"}
     )
     do_like(1)
     dispatch_events.dispatch_due()
@@ -557,9 +557,9 @@ def test_secrets_are_in_no_message_row_or_log_line(
     assert "hush" not in lines
 
 
-def test_operators_run_the_verbs(receiver: Receiver) -> None:
-    def do(verb: str, **arguments: str) -> dict[str, Any]:
-        return verbs.run({"verb": verb, "arguments": arguments, "caller": "ada"})
+def test_operators_run_the_commands(receiver: Receiver) -> None:
+    def do(command: str, **arguments: str) -> dict[str, Any]:
+        return commands.run({"command": command, "arguments": arguments, "caller": "ada"})
 
     made = do("make-webhook", url=receiver.url, types="like.added,comment.created")
     webhook_id = made["webhook_id"]

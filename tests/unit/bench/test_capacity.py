@@ -8,7 +8,6 @@ import pytest
 
 from bench import capacity
 from bench.capacity import (
-    CHANGES,
     GOAL,
     INPUTS,
     MEASURED_AT,
@@ -60,7 +59,6 @@ def test_screens_cost_by_their_polls_and_less_behind_a_load_balancer() -> None:
 DEARER = (
     "with a binlog (Binlog=followed)",
     "a table of nine times the memory",
-    "the same, before by_target was dropped",
 )
 BESIDE = (
     "as it is",
@@ -89,13 +87,6 @@ def test_page_reads_and_rate_of_a_table_are_as_measured(ratio: float) -> None:
     assert count_page_reads(inputs) == pytest.approx(reads)
     assert slow_down(inputs) == pytest.approx(VALUES["rate_left"] if is_large else 1)
     assert VALUES["page_reads"] <= MAX_READS, "the goal of `python -m bench page-reads`"
-
-
-def test_an_index_more_costs_page_reads_and_room() -> None:
-    with_index = {**VALUES, **CHANGES["the same, before by_target was dropped"]}
-    without = {**VALUES, **CHANGES["a table of nine times the memory"]}
-    assert count_page_reads(with_index) > count_page_reads(without)
-    assert with_index["reaction_bytes"] > without["reaction_bytes"]
 
 
 def test_a_larger_table_costs_more_a_like_and_a_month() -> None:

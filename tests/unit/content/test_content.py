@@ -1,4 +1,4 @@
-"""Texts, idempotent requests, positions and pages."""
+"""Texts, idempotent requests, cursors and pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import Draft, ListPosition, Text, model
+from plaza.content import Draft, ListCursor, Text, model
 from plaza.content.model import MAX_CREATED_US, MAX_PREVIEW, TEXT, cut_preview, paginate
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.http.cursors import pack_cursor
@@ -79,7 +79,7 @@ def test_a_page_has_at_most_limit_texts_and_fits_into_a_response(
     if len(page) > 1:
         assert sum(len(TEXT.encode(item)) for item in page) <= MAX_BYTES
     if last is not None:
-        assert last == ListPosition(page[-1].created_us, page[-1].id)
+        assert last == ListCursor(page[-1].created_us, page[-1].id)
         full = sum(map(measure, texts[: len(page) + 1])) > MAX_BYTES
         assert len(page) == limit or full
 
@@ -122,22 +122,20 @@ def test_a_preview_is_the_beginning_of_a_text(body: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("position", "is_valid"),
+    ("cursor", "is_valid"),
     [
-        (ListPosition(0, 1), True),
-        (ListPosition(MAX_CREATED_US, MAX_ID), True),
-        (ListPosition(-1, 1), False),
-        (ListPosition(MAX_CREATED_US + 1, 1), False),
-        (ListPosition(1, 0), False),
-        (ListPosition(1, -1), False),
+        (ListCursor(0, 1), True),
+        (ListCursor(MAX_CREATED_US, MAX_ID), True),
+        (ListCursor(-1, 1), False),
+        (ListCursor(MAX_CREATED_US + 1, 1), False),
+        (ListCursor(1, 0), False),
+        (ListCursor(1, -1), False),
     ],
     ids=str,
 )
-def test_a_position_is_valid_within_the_range_of_mysql(
-    position: ListPosition, is_valid: bool
-) -> None:
-    assert position.is_valid is is_valid
+def test_a_position_is_valid_within_the_range_of_mysql(cursor: ListCursor, is_valid: bool) -> None:
+    assert cursor.is_valid is is_valid
 
 
 def test_the_largest_position_fits_into_a_cursor() -> None:
-    assert len(pack_cursor(*ListPosition(MAX_CREATED_US, MAX_ID))) <= 200
+    assert len(pack_cursor(*ListCursor(MAX_CREATED_US, MAX_ID))) <= 200

@@ -50,30 +50,30 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Aws:
     return stand_in
 
 
-def arguments(verb: str, *pairs: str) -> argparse.Namespace:
-    return argparse.Namespace(environment="staging", verb=verb, arguments=list(pairs))
+def arguments(command: str, *pairs: str) -> argparse.Namespace:
+    return argparse.Namespace(environment="staging", name=command, arguments=list(pairs))
 
 
-def test_a_verb_is_invoked_with_its_arguments_and_the_caller(
+def test_a_command_is_invoked_with_its_arguments_and_the_caller(
     aws: Aws, capsys: pytest.CaptureFixture[str]
 ) -> None:
     aws.replies = [{"before": "user"}]
     assert operate.main(arguments("set-role", "user_id=7", "role=admin")) == 0
     assert aws.events == [
-        {"verb": "set-role", "arguments": {"user_id": "7", "role": "admin"}, "caller": ARN}
+        {"command": "set-role", "arguments": {"user_id": "7", "role": "admin"}, "caller": ARN}
     ]
     assert json.loads(capsys.readouterr().out) == {"before": "user"}
 
 
-def test_a_verb_that_has_not_finished_is_repeated(aws: Aws) -> None:
+def test_a_command_that_has_not_finished_is_repeated(aws: Aws) -> None:
     aws.replies = [{"deleted": 9, "finished": False}, {"deleted": 1, "finished": True}]
     operate.main(arguments("flush-redis", "environment=staging"))
     assert len(aws.events) == 2
 
 
 def test_a_refusal_is_the_message_of_the_command(aws: Aws) -> None:
-    aws.replies = [{"errorMessage": "there is no such verb", "errorType": "Refused"}]
-    with pytest.raises(DeployError, match=r"^drop: there is no such verb$"):
+    aws.replies = [{"errorMessage": "there is no such command", "errorType": "Refused"}]
+    with pytest.raises(DeployError, match=r"^drop: there is no such command$"):
         operate.main(arguments("drop"))
 
 
@@ -116,4 +116,4 @@ def test_the_admin_of_a_check_exists_for_the_check_only(
     else:
         smoke.check_as_new_admin("https://api.example", Operator("staging"))
     assert calls == ["of-an-admin", "DELETE /users/me {202}"]
-    assert aws.events[0]["verb"] == "open-smoke-session"
+    assert aws.events[0]["command"] == "open-smoke-session"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed.model import (
     INBOX,
@@ -92,17 +92,17 @@ def test_a_merge_has_each_entry_once_above_the_floor_and_past_the_position(
 ) -> None:
     times = {post: at for entries in result for at, post in entries}
     lists = [[FeedEntry(times[post], post, 1) for _, post in entries] for entries in result]
-    position = ListPosition(*after) if after else None
+    cursor = ListCursor(*after) if after else None
     expected = sorted(
         {
             entry
             for entries in lists
             for entry in entries
-            if entry.created_us > floor_us and (position is None or entry.position < position)
+            if entry.created_us > floor_us and (cursor is None or entry.cursor < cursor)
         },
         reverse=True,
     )
-    assert merge(lists, floor_us, position, count) == expected[:count]
+    assert merge(lists, floor_us, cursor, count) == expected[:count]
 
 
 def test_a_list_cut_by_its_limit_is_complete_above_its_last_entry() -> None:

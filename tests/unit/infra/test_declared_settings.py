@@ -79,27 +79,27 @@ def test_a_number_with_a_whole_default_is_whole(
         (auth_settings, "PLAZA_SMS_NUMBER_TYPES", "landline"),
         (ranking_settings, "PLAZA_HOT_HALF_LIFE_H", "5"),
         (ranking_settings, "PLAZA_HOT_HALF_LIFE_H", "73"),
-        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "votes=50"),
-        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "votes=0,length=0,images=0,age=0,author=0"),
-        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,fame=10"),
-        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "votes=-1,length=15,images=10,age=15,author=10"),
+        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "likes=50"),
+        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "likes=0,length=0,images=0,age=0,author=0"),
+        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "likes=50,length=15,images=10,age=15,fame=10"),
+        (ranking_settings, "PLAZA_REVIEW_WEIGHTS", "likes=-1,length=15,images=10,age=15,author=10"),
         (
             ranking_settings,
             "PLAZA_REVIEW_WEIGHTS",
-            "votes=1.5,length=15,images=10,age=15,author=10",
+            "likes=1.5,length=15,images=10,age=15,author=10",
         ),
         (
             ranking_settings,
             "PLAZA_REVIEW_WEIGHTS",
-            "votes=5,length=1,images=1,age=1,author=1,age=3",
+            "likes=5,length=1,images=1,age=1,author=1,age=3",
         ),
         (
             ranking_settings,
             "PLAZA_REVIEW_WEIGHTS",
-            "votes=5,length=1,images=1,age=1,author=1000001",
+            "likes=5,length=1,images=1,age=1,author=1000001",
         ),
-        (ranking_settings, "PLAZA_REVIEW_HALVES", "votes=0,length=200,images=1,age=90,author=50"),
-        (ranking_settings, "PLAZA_REVIEW_HALVES", "votes=4;length=200;images=1;age=90;author=50"),
+        (ranking_settings, "PLAZA_REVIEW_HALVES", "likes=0,length=200,images=1,age=90,author=50"),
+        (ranking_settings, "PLAZA_REVIEW_HALVES", "likes=4;length=200;images=1;age=90;author=50"),
         *((ranking_settings, "PLAZA_HOT_HALF_LIFE_H", text) for text in ("many", "0", "-5", "6.5")),
     ],
 )
@@ -128,10 +128,10 @@ def test_text_messages_are_limited_to_the_named_countries_and_types(change: Chan
 
 
 def test_weights_are_read_by_name_in_any_order(change: Change) -> None:
-    change(PLAZA_REVIEW_WEIGHTS="age=1,author=0,images=2,length=3,votes=4")
+    change(PLAZA_REVIEW_WEIGHTS="age=1,author=0,images=2,length=3,likes=4")
     weights = ranking_settings().review_weights
     assert list(weights.items()) == [
-        ("votes", 4),
+        ("likes", 4),
         ("length", 3),
         ("images", 2),
         ("age", 1),

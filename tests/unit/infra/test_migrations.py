@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra.mysql.migrations import FOLDER, split_statements
+from plaza.infra.mysql.migrations import list_files, split_statements
 
 
 def test_a_statement_ends_with_a_semicolon_at_the_end_of_a_line() -> None:
@@ -30,6 +30,9 @@ def test_the_last_statement_needs_no_semicolon() -> None:
     assert split_statements("DROP TABLE a;\nDROP TABLE b") == ["DROP TABLE a", "DROP TABLE b"]
 
 
-def test_migrations_are_numbered_without_a_gap() -> None:
-    numbers = [int(file.name[:4]) for file in sorted(FOLDER.glob("*.sql"))]
-    assert numbers == list(range(1, len(numbers) + 1))
+def test_migrations_of_an_area_are_numbered_without_a_gap() -> None:
+    areas: dict[str, list[int]] = {}
+    for file in list_files().values():
+        areas.setdefault(file.parent.name, []).append(int(file.name[:4]))
+    for area, numbers in areas.items():
+        assert numbers == list(range(1, len(numbers) + 1)), area

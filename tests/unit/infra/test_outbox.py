@@ -29,7 +29,7 @@ class Outboxes:
         self.before_us = before_us
         return list(self.pages)
 
-    def read(self, members: Sequence[str], grace_us: int) -> list[SweptPage[str, str]]:
+    def read(self, members: Sequence[str], resend_after_us: int) -> list[SweptPage[str, str]]:
         return [
             SweptPage(
                 member,
@@ -53,8 +53,10 @@ class Outboxes:
     def confirm(self, swept: Sequence[Progress]) -> None:
         self.confirmed.update(str(progress.member) for progress in swept)
 
-    def sweep(self, max_entries: int = 1_000, max_s: float = 60, grace_us: int = 0) -> SweepResult:
-        return outbox.sweep(self.find, self.read, self.send, grace_us, max_entries, max_s)
+    def sweep(
+        self, max_entries: int = 1_000, max_s: float = 60, resend_after_us: int = 0
+    ) -> SweepResult:
+        return outbox.sweep(self.find, self.read, self.send, resend_after_us, max_entries, max_s)
 
 
 def test_a_sweep_reads_all_pages_of_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +87,9 @@ def test_a_sweep_confirms_only_groups_that_were_accepted(monkeypatch: pytest.Mon
     assert swept.sent == 1 + 2 + 2
 
 
-def test_a_sweep_finds_entries_older_than_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sweep_finds_entries_older_than_resend_after(monkeypatch: pytest.MonkeyPatch) -> None:
     result = Outboxes(monkeypatch, {})
-    result.sweep(grace_us=HOUR_US)
+    result.sweep(resend_after_us=HOUR_US)
     age_us = time.time_ns() // 1000 - result.before_us
     assert age_us == pytest.approx(HOUR_US, abs=5_000_000)
 

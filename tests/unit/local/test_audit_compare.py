@@ -152,7 +152,7 @@ def test_report_is_clean_when_all_stores_agree(
         "vouchers": 0,
         "sold": 0,
         "checkins": 0,
-        "bells": {"bells": 0, "groups": 0, "fresh": 0},
+        "unread": {"unread_counters": 0, "groups": 0, "fresh": 0},
         "differences": [],
         "accepted_differences": [],
     }
@@ -369,30 +369,30 @@ def test_comments_in_redis_without_a_counter_must_be_zero(redis_state: RedisStat
     assert run_compare(MysqlState(), RedisState(comments={5: CachedCounter(0, "1")})).others == 1
 
 
-def test_unreleased_claims_are_a_difference(
+def test_unreleased_holds_are_a_difference(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    redis_state.claims[1] = {"user:9": 0}
+    redis_state.holds[1] = {"user:9": 0}
     report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.others) == (False, 1)
-    assert str(report.differences[0]) == "claims of user 1: not released: user:9"
+    assert str(report.differences[0]) == "holds of user 1: not released: user:9"
 
 
-def test_a_claim_whose_follow_was_not_stored_is_accepted_for_an_hour(
+def test_a_hold_whose_follow_was_not_stored_is_accepted_for_an_hour(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    redis_state.claims[1] = {"user:8": 1_800_000_000_000_000}
+    redis_state.holds[1] = {"user:8": 1_800_000_000_000_000}
     report = run_compare(mysql_state, redis_state)
     assert (report.clean, report.differences) == (True, [])
-    accepted = ["claim of user 1: user:8, until 2027-01-15T09:00:00Z"]
+    accepted = ["hold of user 1: user:8, until 2027-01-15T09:00:00Z"]
     assert report.to_json()["accepted_differences"] == accepted
     assert run_compare(mysql_state, redis_state, reactions=(1, 0)).accepted_differences == []
 
 
-def test_claims_and_projections_may_have_queued_changes(
+def test_holds_and_projections_may_have_queued_changes(
     mysql_state: MysqlState, redis_state: RedisState
 ) -> None:
-    redis_state.claims[1] = {"user:9": 0}
+    redis_state.holds[1] = {"user:9": 0}
     redis_state.users[9] = CachedCounter(3, counters.USER_COUNTER.encode(UserCounter()))
     redis_state.comments[7] = CachedCounter(1, "0")
     assert run_compare(mysql_state, redis_state, reactions=(1, 0)).differences == []
@@ -404,7 +404,7 @@ def test_keys_of_redis_are_classified() -> None:
     kept = [
         user_key(7),
         comments_key(8),
-        user_key(9).replace("counters", "claims"),
+        user_key(9).replace("counters", "holds"),
         keys_of("follow", AUTHOR).meta,
         keys_of("like", POST).outbox,
         keys_of("like", POST).outboxes,
@@ -424,7 +424,7 @@ def test_keys_of_redis_are_classified() -> None:
         "{3}:post:7:viewers",
         "{3}:post:7:existence",
         "{3}:post:7:counters",
-        "{3}:post:7:claims",
+        "{3}:post:7:holds",
         "{3}:phone:ab12:codes",
         "{3}:ids:serials",
         "user:7:counters",
@@ -436,7 +436,7 @@ def test_keys_of_redis_are_classified() -> None:
         outbox_index={keys_of("like", POST).outboxes},
         users={7: user_key(7)},
         comments={8: comments_key(8)},
-        claims={9: user_key(9).replace("counters", "claims")},
+        holds={9: user_key(9).replace("counters", "holds")},
     )
 
 

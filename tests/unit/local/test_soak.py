@@ -57,7 +57,7 @@ def test_workers_come_and_go_and_the_biggest_is_compared() -> None:
     [
         ("{17}:like:post:9600001:meta", "like:post:#:meta"),
         ("{17}:dirty", "dirty"),
-        ("{5}:session:" + "0a" * 32, "session:#"),
+        ("auth{5}:session:" + "0a" * 32, "session:#"),
     ],
 )
 def test_keys_are_counted_by_their_kind(key: str, family: str) -> None:

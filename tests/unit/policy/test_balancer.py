@@ -56,7 +56,7 @@ def function_of(path: str) -> str:
 
 
 def test_the_included_file_is_up_to_date() -> None:
-    assert balancer.make_file() == RULES.read_text(), "`make balancer` writes it"
+    assert balancer.make_file() == RULES.read_text(), "`make generate` writes it"
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(ROUTES))

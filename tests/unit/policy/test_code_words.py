@@ -194,7 +194,7 @@ def test_names_in_headers_exist(words: set[str]) -> None:
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)
 def test_a_header_lists_fields_that_the_script_uses(file: Path) -> None:
-    """``hash: reign, mode, ...``; without an ellipsis these are all fields."""
+    """``hash: term, mode, ...``; without an ellipsis these are all fields."""
     used = fields_of(code_of(file))
     for listed in HASH.findall(header_of(file)):
         if "->" not in re.split("[,;]", listed)[0]:

@@ -79,6 +79,18 @@ def test_links_resolve(document: Path) -> None:
     assert broken == []
 
 
+def test_documents_that_sources_cite_exist() -> None:
+    cited = re.compile(r"\bdocs/[\w/.-]+\.md\b")
+    missing = [
+        f"{file.relative_to(ROOT)}: {path}"
+        for file in tracked()
+        if file.suffix in {".py", ".lua", ".sql", ".ts", ".tsx", ".yaml", ".yml", ".toml"}
+        for path in cited.findall(file.read_text())
+        if not (ROOT / path).exists()
+    ]
+    assert missing == []
+
+
 @every_document
 def test_commands_exist(document: Path) -> None:
     missing = []
@@ -197,7 +209,7 @@ FEATURES = {
     "rankings": "list_recommended_reviews list_ranked_posts",
     "flash sales": "create_voucher place_order get_order cancel_order join_waitlist redeem_code",
     "shops, check-ins": "get_shop list_nearby_shops appoint_member create_check_in get_check_ins",
-    "notifications": "get_my_bell list_my_notifications create_push_subscription",
+    "notifications": "get_my_unread list_my_notifications create_push_subscription",
     "other systems": "create_server_key list_events",
     "sign-in": "send_code create_session create_passkey list_my_sessions get_my_export"
     " delete_my_account get_health",

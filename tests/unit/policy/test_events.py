@@ -67,7 +67,7 @@ def operations_of(path: str) -> dict[str, Any]:
 
 def test_the_samples_are_up_to_date() -> None:
     files = envelopes.make_files()
-    assert {file: file.read_text() for file in FILES} == files, "`make samples` writes them"
+    assert {file: file.read_text() for file in FILES} == files, "`make generate` writes them"
 
 
 @pytest.mark.parametrize("file", of_kind("api"), ids=lambda f: f.stem)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plaza.interventions import verbs
+from plaza.operator_commands import commands
 from tests.faults.expected import EXPECTED
 from tests.faults.harness import consumers, schedules
-from tests.faults.use_cases import CONSUMERS, ROUTES, SCHEDULES, USE_CASES, VERBS
+from tests.faults.use_cases import COMMANDS, CONSUMERS, ROUTES, SCHEDULES, USE_CASES
 from tests.support.routes import operations
 
 
@@ -20,8 +20,8 @@ def test_every_consumer_and_every_schedule_has_a_use_case() -> None:
     assert {case.covers for case in SCHEDULES} == {schedule.folder for schedule in schedules()}
 
 
-def test_use_cases_of_verbs_name_verbs() -> None:
-    assert {case.covers for case in VERBS} <= verbs.list_verbs().keys()
+def test_use_cases_of_commands_name_commands() -> None:
+    assert {case.covers for case in COMMANDS} <= commands.list_commands().keys()
 
 
 def test_names_of_use_cases_are_unique_and_known_failures_match_some() -> None:

@@ -1,4 +1,4 @@
-"""The blocks of template.yaml that ``make template`` writes, and what they may not change."""
+"""The blocks of template.yaml that ``make generate`` writes, and what they may not change."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ OTHERS = {
 
 
 def test_the_blocks_are_up_to_date() -> None:
-    assert write_template(TEXT) == TEXT, "`make template` writes them"
+    assert write_template(TEXT) == TEXT, "`make generate` writes them"
 
 
 def test_an_update_replaces_no_queue_with_messages() -> None:

@@ -65,8 +65,14 @@ RETIRED = (
     Retired(r"put_off", "delay"),
     Retired(r"truth", "report, expected_..., recorded"),
     Retired(r"let_go|hand_over", "release, move"),
-    Retired(r"LogGate|\w+_log_gate", "LogLock: the gate decides reactions"),
-    Retired(r"ListPlace|WaitlistPlace|read_place", "position"),
+    Retired(r"(?!\w*foreign)\w*reign\w*", "term: the mastership under which Redis was loaded"),
+    Retired(r"LogGate|\w*(?:log|event|pass)_gates?\w*", "barrier: the gate decides reactions"),
+    Retired(r"WaitlistPlace|read_place", "position: of a buyer in a waitlist"),
+    Retired(r"(?!Waitlist)[A-Z]\w+Position|ListPlace", "cursor, offset, sequence or watermark"),
+    Retired(r"(?:\w+_)bells?(?:_\w+)?|bells?_\w+|\w*Bell\w*", "unread, notifications"),
+    Retired(r"rang|rings|rang_\w+", "notify"),
+    Retired(r"(?:\w+_)?votes?(?:_\w+)?", "likes of reviews"),
+    Retired(r"\w*[Pp]reheat\w*|\w*[Ii]ntervention\w*", "warm_up; operator command"),
 )
 """Whole words of names in Python, Lua, SQL and TypeScript."""
 

@@ -19,7 +19,8 @@ INCLUDES = sorted(PLAZA.rglob("*.inc.lua"))
 TYPES = "hash|zset|string|bitmap|set|list"
 FIRST = re.compile(r"--\[\[ (\w+): [^\n]+[.?]\n")
 KEY = re.compile(
-    rf"^  KEYS\[(\d+)(?:\.\.\.)?\]  (\{{<shard>\}}:\S+) +({TYPES})(?:: \S.*)?$", re.MULTILINE
+    rf"^  KEYS\[(\d+)(?:\.\.\.)?\]  ((?:auth)?\{{<shard>\}}:\S+) +({TYPES})(?:: \S.*)?$",
+    re.MULTILINE,
 )
 ARG = re.compile(r"^  ARGV\[(\d+)(\.\.\.)?\]  \S.*$", re.MULTILINE)
 USED_KEY = re.compile(r"\bKEYS\[(\d+)\]")

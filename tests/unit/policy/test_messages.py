@@ -17,7 +17,6 @@ from plaza.content.queues import FanOut
 from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.flash_sales import OrderEvent
 from plaza.infra.derived.cache import CacheDrops
-from plaza.preheat.queues import PreheatStep
 from plaza.push import Notice, PushRequest, Subscription
 from plaza.push.model import PushTask
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
@@ -27,6 +26,7 @@ from plaza.recommendations import RebuildLists
 from plaza.reconciliation import ComparePart, RepairFindings
 from plaza.shops.model import ShopJobStep, ShopRefresh
 from plaza.targets.queues import TargetRefresh
+from plaza.warm_up.queues import WarmUpStep
 from plaza.webhooks.model import DeliveryOutcome, SentEvent, WebhookBatch
 from tests.unit.policy.template import ROOT
 
@@ -81,10 +81,10 @@ VALUES: dict[str, list[Any]] = {
     "fanouts": [FanOut(11), FanOut(11, 102), FanOut(MAX_ID, 102, announce=True)],
     "follows": [[(7, 9)], [(7, 9), (8, MAX_ID)]],
     "inboxes": [[Timeline(INBOX, 7)], [Timeline(POSTS, 9), Timeline(POSTS, MAX_ID)]],
-    "preheats": [
-        PreheatStep(AT_US),
-        PreheatStep(AT_US, "rankings"),
-        PreheatStep(
+    "warm_ups": [
+        WarmUpStep(AT_US),
+        WarmUpStep(AT_US, "rankings"),
+        WarmUpStep(
             AT_US, "targets", ((LIKE, Target("post", 11)), (FOLLOW, Target("user", MAX_ID)))
         ),
     ],

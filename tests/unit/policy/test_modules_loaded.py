@@ -51,7 +51,7 @@ KINDS = {
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
-    "queue/preheat": Kind(
+    "queue/warm_up": Kind(
         156,
         "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
@@ -83,7 +83,7 @@ KINDS = {
     ),
     "ops/operate": Kind(
         203,
-        "an operator waits; its verbs concern all contexts that keep or announce something",
+        "an operator waits; its commands concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from plaza.interventions.verbs import list_verbs
+from plaza.operator_commands.commands import list_commands
 from plaza.switches import LEVELS
 from plaza.users.roles import Role
 from tests.unit.policy import template
@@ -241,7 +241,7 @@ EXCUSED = set(DECLARED_ALARMS["without_alarm"])
 EMITTED = set().union(*WRITTEN.values())
 NO_LOSS = {  # what is made up for
     "delayed_comments_counted",
-    "delayed_comments_rang",
+    "delayed_comments_notified",
     "unsent_published",
 }
 
@@ -263,7 +263,7 @@ def test_a_metric_without_an_alarm_exists_and_has_none() -> None:
 
 
 def test_the_page_of_alarms_is_up_to_date() -> None:
-    assert write_coverage(COVERAGE.read_text()) == COVERAGE.read_text(), "`make alarms` writes it"
+    assert write_coverage(COVERAGE.read_text()) == COVERAGE.read_text(), "`make generate` writes it"
 
 
 def test_each_failure_of_each_part_is_seen() -> None:
@@ -303,7 +303,7 @@ def runbook_of(name: str) -> str:
 
 
 def test_the_index_is_up_to_date() -> None:
-    assert write_index(INDEX) == INDEX, "`make alarms` writes it"
+    assert write_index(INDEX) == INDEX, "`make generate` writes it"
 
 
 # Of one alarm for each queue, function or schedule.
@@ -371,21 +371,22 @@ def test_a_command_of_the_pages_exists() -> None:
         assert re.search(rf"^\s+{command.split()[0]}\s", texts[program], re.M), command
 
 
-def test_the_page_lists_exactly_the_verbs_with_their_arguments() -> None:
-    table = PAGE.partition("<!-- verbs: begin -->")[2].partition("<!-- verbs: end -->")[0]
+def test_the_page_lists_exactly_the_commands_with_their_arguments() -> None:
+    table = PAGE.partition("<!-- commands: begin -->")[2].partition("<!-- commands: end -->")[0]
     listed = {}
     for name, arguments in re.findall(r"^\| `([a-z-]+)` \| (.*?) ?\|", table, re.MULTILINE):
         listed[name] = set(re.findall(r"`([a-z_]+)(?:=\w+)?`", arguments)) - {*get_args(Role)}
     assert listed == {
-        name: set(inspect.signature(function).parameters) for name, function in list_verbs().items()
+        name: set(inspect.signature(function).parameters)
+        for name, function in list_commands().items()
     }
 
 
-def test_a_verb_of_a_runbook_exists() -> None:
+def test_a_command_of_a_runbook_exists() -> None:
     pages = "\n".join([PAGE, *RUNBOOKS.values()])
-    named = set(re.findall(r"VERB=([a-z-]+)", pages))
+    named = set(re.findall(r"COMMAND=([a-z-]+)", pages))
     assert len(named) > 5
-    assert named <= set(list_verbs())
+    assert named <= set(list_commands())
 
 
 def test_no_page_leads_past_the_way_in() -> None:

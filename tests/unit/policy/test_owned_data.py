@@ -43,15 +43,18 @@ READERS = {
         "one statement finds the closed erasures whose users have rows again",
     ),
     "auth": ({"user"}, "a session has the current role of its user"),
-    "bell": (
-        {"content", "content_counter", "log_gate", "reaction", "user_block"},
-        "what is deleted or blocked does not ring; a repair counts the rows of a group",
+    "unread": (
+        {"content", "content_counter", "log_barrier", "reaction", "user_block"},
+        "what is deleted or blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "counters": ({"content"}, "the counter of a shop begins as a count of its reviews"),
-    "event_log": ({"log_gate", "reaction_log"}, "reactions and follows are events, too"),
-    "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
+    "event_log": ({"log_barrier", "reaction_log"}, "reactions and follows are events, too"),
+    "feed": (
+        {"content", "reaction", "user_counter"},
+        "pages join follows with posts and celebrities",
+    ),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
@@ -79,9 +82,9 @@ READERS = {
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
     "auth": ({"user"}, "a user is locked while passkeys are enrolled or end"),
-    "event_log": ({"log_gate"}, "a reader of the reaction log waits for its writers"),
-    "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
-    "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
+    "event_log": ({"log_barrier"}, "a reader of the reaction log waits for its writers"),
+    "reactions": ({"watermark"}, "its offset in the log is one of the watermarks"),
+    "recommendations": ({"content"}, "content.likes orders a shop's reviews"),
     "users": ({"erasure"}, "an account opens again, and its erasure ends, in one transaction"),
     "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
 }
@@ -105,21 +108,20 @@ KEYS = {
     "keys:scan": "keyspace",
     "limit:*:*": "infra/http/limits",
     "live:polls": "live",
-    "log_heads": "reactions",
+    "log_checks": "reactions",
     "live:screens:*": "live",
     "outboxes": "reactions",
     "post:*:comments": "counters",
     "post:*:published": "content",
     "post:*:viewers": "content",
     "posts:unsent": "content",
-    "preheat:known": "preheat",
-    "preheat:run": "preheat",
+    "warm_up:known": "warm_up",
+    "warm_up:run": "warm_up",
     "ranking:*": "reactions",
     "reach:*:*": "reach",
     "saves:paid": "infra/queues/save_rate",
     "schedules:runs": "infra/jobs/scheduled_jobs",
     "session:*": "auth",
-    "session_mac:*": "auth",
     "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
     "shop:*:score": "counters",
@@ -132,12 +134,12 @@ KEYS = {
     "sign-in:*": "auth",
     "switches:newest": "switches",
     "user:*:*": "feed",
-    "user:*:bell": "bell",
+    "user:*:unread": "unread",
     "user:*:blocks": "blocks",
     "user:*:card": "users",
     "user:*:checkins": "checkins",
-    "user:*:claim:*": "counters",
-    "user:*:claims": "counters",
+    "user:*:hold:*": "counters",
+    "user:*:holds": "counters",
     "user:*:counted": "counters",
     "user:*:counters": "counters",
     "user:*:older": "feed",
@@ -296,7 +298,9 @@ def keys_built(file: Path) -> set[str]:
                 case ast.Call(func=ast.Name(id="key_of"), args=[of, what]):
                     parts = [template_of(part, names) for part in (of, what)]
                     results.add(":".join(parts))
-                case ast.JoinedStr(values=[ast.Constant(value="{"), *_]):
+                case ast.JoinedStr(values=[ast.Constant(value="{" | "auth{" as tag), *_]):
+                    of_auth = file.is_relative_to(PLAZA / "auth")
+                    assert (tag == "auth{") == of_auth, "only keys of auth begin so"
                     results.add(template_of(node, names).partition("}:")[2])
     return results - {""}
 

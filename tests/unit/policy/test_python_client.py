@@ -23,7 +23,7 @@ def made() -> dict[str, str]:
 @pytest.mark.parametrize("name", FILES)
 def test_generated_modules_are_those_of_the_contract(made: dict[str, str], name: str) -> None:
     assert sorted(made) == sorted(FILES)
-    assert made[name] == (PACKAGE / name).read_text(), "`make contract` generates it"
+    assert made[name] == (PACKAGE / name).read_text(), "`make generate` generates it"
 
 
 def test_the_methods_of_both_clients_have_the_same_names(made: dict[str, str]) -> None:

@@ -121,12 +121,3 @@ def received(statement: str) -> set[str]:
     """Return the totals that the arms over content count."""
     lists = re.findall(r"r\.kind IN \(([^)]*)\)", statement)
     return {f"{kind}s_received" for of_arm in lists for kind in re.findall(r"\w+", of_arm)}
-
-
-def test_no_statement_needs_the_index_that_an_operator_drops() -> None:
-    naming = {
-        file.relative_to(PLAZA).as_posix()
-        for file in [*PLAZA.rglob("*.py"), *PLAZA.rglob("sql/*.sql")]
-        if re.search(r"\(\s*by_target\s*\)|[\"']by_target[\"']|INDEX by_target", file.read_text())
-    }
-    assert naming == {"reactions/mysql_retired_index.py"}

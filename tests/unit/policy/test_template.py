@@ -114,7 +114,7 @@ def test_a_schedule_stores_how_its_runs_end(name: str) -> None:
 
 
 def test_the_included_alarms_are_up_to_date() -> None:
-    assert make_alarms() == ALARMS.read_text(), "`make alarms` writes it"
+    assert make_alarms() == ALARMS.read_text(), "`make generate` writes it"
 
 
 def test_the_validated_template_includes_the_alarms() -> None:
@@ -476,7 +476,7 @@ def test_the_policy_of_operators_allows_one_function_and_nothing_else() -> None:
     }
 
 
-def test_only_people_invoke_the_function_of_the_verbs() -> None:
+def test_only_people_invoke_the_function_of_the_commands() -> None:
     """No API, schedule, queue or other function does, and it has no URL."""
     own = resources(FUNCTION)["Operate"]
     assert not {"Events", "FunctionUrlConfig", "AutoPublishAlias"} & set(own)
@@ -532,7 +532,7 @@ def test_operators_may_measure_every_queue_and_redrive_dlqs_without_a_consumer()
 
 
 def test_the_contract_is_up_to_date() -> None:
-    assert make_contract() == CONTRACT.read_text(), "`make contract` writes it"
+    assert make_contract() == CONTRACT.read_text(), "`make generate` writes it"
 
 
 def test_the_gateway_refuses_no_request_and_invokes_one_function() -> None:

@@ -200,8 +200,8 @@ STARTED_BY_HAND = {
     "test-clock": "the job any-day moves the clock of its runner instead",
     "test-unit": "a part of `make test`",
     **dict.fromkeys(
-        ("alarms", "balancer", "contract", "samples", "template", "web"),
-        "writes a file that a policy test compares with its source",
+        ("generate", "web"),
+        "writes files that policy tests compare with their sources",
     ),
 }
 """Targets that no workflow runs, with the reason."""

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.bell import GroupKey, Move, moves
 from plaza.counters import ContentCounter
 from plaza.counters.model import CONTENT_COLUMNS
 from plaza.infra.mysql import mysql
-from plaza.reactions import bell_moves, persist
+from plaza.reactions import notification_moves, persist
 from plaza.reactions.model import (
     KINDS,
     ReactionEvent,
@@ -23,6 +22,7 @@ from plaza.reactions.model import (
     group_events,
 )
 from plaza.reactions.persist import Decision, Stored
+from plaza.unread import GroupKey, Move, moves
 
 EPOCH = 5 << 40
 ACTORS, POSTS = range(1, 5), (11, 12)
@@ -163,22 +163,24 @@ def test_a_repeated_batch_changes_nothing_and_logs_each_event(
 
 
 @given(batches, st.booleans())
-def test_only_moved_rows_of_others_on_kinds_that_ring_move_bells(
-    batches: list[list[ReactionEvent]], rings: bool
+def test_only_moved_rows_of_others_on_kinds_that_notify_move_unread(
+    batches: list[list[ReactionEvent]], notifies: bool
 ) -> None:
     tables = Tables()
     for batch in batches:
         stored = tables.read(batch)
         decision = persist.decide(stored, group_events(batch))
-        new_moves = bell_moves.reads(OWNERS, stored.rows, decision.changes, rings=rings)
+        new_moves = notification_moves.reads(
+            OWNERS, stored.rows, decision.changes, notifies=notifies
+        )
         moved = {
             ReactionKey(*c.target, c.kind.name, a.actor_id): a.on
             for c in decision.changes
             for a in c.actors
-            if a.change and c.kind.rings and OWNERS[c.target] != a.actor_id
+            if a.change and c.kind.notifies and OWNERS[c.target] != a.actor_id
         }
         assert {key: move.on for key, move in new_moves.items()} == {
-            key: on for key, on in moved.items() if on and rings
+            key: on for key, on in moved.items() if on and notifies
         }
         tables.write(decision)
 
@@ -190,15 +192,15 @@ def render(columns: Mapping[tuple[int, ...], Sequence[int]]) -> str:
 LIKED = GroupKey(99, "like", "post", 12)
 
 
-def test_a_batch_without_moves_reads_and_writes_no_bell() -> None:
-    assert moves.decide([], [], rings=True) == ([], [])
-    assert bell_moves.decide({}, [], {}, rings=True) == ((), None)
+def test_a_batch_without_moves_reads_and_writes_no_unread() -> None:
+    assert moves.decide([], [], notifies=True) == ([], [])
+    assert notification_moves.decide({}, [], {}, notifies=True) == ((), None)
 
 
-def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> None:
+def test_notifies_of_one_batch_share_a_sequence_and_other_rows_keep_theirs() -> None:
     keys = [ReactionKey("post", 12, "like", actor) for actor in (1, 2, 3, 4)]
     before = {keys[2]: ReactionRow(True, 1, 6), keys[3]: ReactionRow(True, 1, 7)}
-    new_moves: dict[bell_moves.Key, Move] = {
+    new_moves: dict[notification_moves.Key, Move] = {
         keys[0]: Move(LIKED, 1, True, 0),
         keys[1]: Move(LIKED, 2, True, 0),
         keys[2]: Move(LIKED, 3, False, 6),
@@ -207,31 +209,31 @@ def test_rings_of_one_batch_share_a_position_and_other_rows_keep_theirs() -> Non
         [(render({(99,): (7, 1, 0)}),)],
         [("like", "post", render({(99, 12): (2, 5, 7, 5, 2, 1)}), None)],
     ]
-    decision = bell_moves.decide(new_moves, rows, before, rings=True)
-    assert decision.positions == {keys[0]: 8, keys[1]: 8, keys[2]: 6, keys[3]: 7}
+    decision = notification_moves.decide(new_moves, rows, before, notifies=True)
+    assert decision.sequences == {keys[0]: 8, keys[1]: 8, keys[2]: 6, keys[3]: 7}
     assert len(decision.writes) == 2
     assert "(99,'like','post',12,3,5,8,5,3,1" in decision.writes[0]
 
 
-def test_blocked_actors_and_deleted_texts_do_not_ring() -> None:
+def test_blocked_actors_and_deleted_texts_do_not_notify() -> None:
     key = ReactionKey("post", 12, "like", 1)
-    new_moves: dict[bell_moves.Key, Move] = {key: Move(LIKED, 1, True, 0)}
-    bell: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
+    new_moves: dict[notification_moves.Key, Move] = {key: Move(LIKED, 1, True, 0)}
+    unread: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
     deleted: list[mysql.Row] = [("like", "post", None, "12")]
     blocked: list[mysql.Row] = [
         ("like", "post", None, None),
         ("blocked", "", "99 1", None),
     ]
     for around in (deleted, blocked):
-        decision = bell_moves.decide(new_moves, [bell, around], {}, rings=True)
-        assert (decision.writes, decision.positions) == ([], {key: 0})
+        decision = notification_moves.decide(new_moves, [unread, around], {}, notifies=True)
+        assert (decision.writes, decision.sequences) == ([], {key: 0})
 
 
-def test_owners_of_reactions_that_ring_are_refreshed() -> None:
+def test_owners_of_reactions_that_notify_are_refreshed() -> None:
     keys = [
         ReactionKey("post", 12, "collect", 1),
         ReactionKey("post", 11, "like", 2),
         ReactionKey("post", 13, "like", 2),
         ReactionKey("user", 3, "follow", 2),
     ]
-    assert bell_moves.after(OWNERS, keys) == {1, 3}
+    assert notification_moves.after(OWNERS, keys) == {1, 3}

@@ -1,4 +1,4 @@
-"""``make template``: YAML with short tags, blocks, and the queues that functions use."""
+"""``make generate``: YAML with short tags, blocks, and the queues that functions use."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_shared_value_is_written_once() -> None:
 
 TEMPLATE = """\
 Resources:
-  # BEGIN queues (make template)
+  # BEGIN queues (make generate)
   Old: 1
   # END queues
   Own: 2
@@ -112,7 +112,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
             "schedule/sweep_outbox",
             "",
             {
-                *("reactions", "checkins", "acknowledgements", "rebuilds", "preheats"),
+                *("reactions", "checkins", "acknowledgements", "rebuilds", "warm_ups"),
                 *("follows", "pushes"),  # of a loop over names
             },
             {"reactions", "checkins"},
@@ -124,7 +124,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
             set(),
         ),
         ("schedule/finalize_vouchers", "", set(), {"orders"}),
-        ("schedule/roll_up_votes", "", set(), set()),
+        ("schedule/roll_up_likes", "", set(), set()),
         ("ops/migrate", "", set(), set()),
     ],
 )

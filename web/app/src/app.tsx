@@ -6,7 +6,7 @@ import { hasEnded, useReader } from "shared/session.ts";
 import { SignIn, SignInDialog } from "shared/sign-in.tsx";
 import { Icon } from "shared/ui.tsx";
 import { Banners } from "./banners.tsx";
-import { Badge } from "./bell.tsx";
+import { Badge } from "./unread.tsx";
 import { OwnSalesOf } from "./own-sales.tsx";
 import { CheckIns } from "./pages/check-ins.tsx";
 import { Home } from "./pages/home.tsx";
@@ -51,14 +51,14 @@ export function App() {
   const language = useLanguage();
   const then = route.path === "/sign-in" ? "" : `?then=${encodeURIComponent(location.hash.slice(1))}`;
   const own = session === null ? `/sign-in${then}` : `/users/${session.user.id}`;
-  const bell: Link[] = session === null ? [] : [["/notifications", t.nav.alerts, "bell", <Badge key="badge" />]];
+  const alerts: Link[] = session === null ? [] : [["/notifications", t.nav.alerts, "bell", <Badge key="badge" />]];
   const links: Link[] = [
     ["/", session === null ? t.nav.start : t.nav.feed, "home"],
     ["/ranking", t.nav.ranking, "star"],
     ["/shops", t.nav.shops, "pin"],
     ["/search", t.nav.search, "search"],
     ["/check-ins", t.nav.checkIn, "calendar"],
-    ...bell,
+    ...alerts,
     [own, session === null ? t.nav.signIn : t.nav.profile, "person"],
   ];
   const write = session !== null && /^\/(ranking|users\/\d+)?$/.test(route.path) && (

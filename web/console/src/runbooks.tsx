@@ -9,7 +9,7 @@ const OF_QUEUE: Record<string, string> = {
   orders: "orders-late",
   orders_dlq: "orders-undecided",
   comparisons: "reconciliation-stopped",
-  preheats: "preheat",
+  warm_ups: "warm-up",
   pushes: "pushes",
   push_requests: "pushes",
   webhooks: "webhook-disabled",

@@ -1,3 +1,3 @@
 """The version of this package: the version of the contract that it was generated from."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"

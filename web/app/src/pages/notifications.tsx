@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { plaza } from "shared/plaza.ts";
 import { sayRefusal } from "shared/toast.tsx";
 import { Ago, Empty, Problem, Skeleton, Title } from "shared/ui.tsx";
-import { useBell } from "../bell.tsx";
+import { useUnread } from "../unread.tsx";
 import { Avatar } from "../people.tsx";
 import { analyse } from "../texts/notification.ts";
 import { t } from "../texts.ts";
@@ -19,8 +19,8 @@ function hrefOf({ kind, subject }: Notification, userId: string): string | undef
 }
 
 export function Notifications() {
-  const bell = plaza.bell();
-  const state = useBell();
+  const unread = plaza.unread();
+  const state = useUnread();
   const [pages, setPages] = useState<NotificationPage[]>([]);
   const [error, setError] = useState<unknown>();
   const [isLoading, setLoading] = useState(false);
@@ -35,8 +35,8 @@ export function Notifications() {
     try {
       const cursor = before[before.length - 1]?.next;
       const query = { limit: 20, ...(cursor && { cursor }) };
-      const page = await plaza.get("/users/me/bell/groups", { query, signal });
-      bell.observe(page);
+      const page = await plaza.get("/users/me/notifications", { query, signal });
+      unread.observe(page);
       setPages([...before, page]);
     } catch (reason) {
       if (!signal.aborted) setError(reason);
@@ -50,7 +50,7 @@ export function Notifications() {
 
   const [first] = pages;
   const last = pages[pages.length - 1];
-  // A group that rang while later pages were read is on two of them.
+  // A group that notified while later pages were read is on two of them.
   const items = [
     ...new Map(
       pages
@@ -65,7 +65,7 @@ export function Notifications() {
     const { id, type } = item?.subject ?? {};
     const groups = item && [{ kind: item.kind, subject: { type, id } } as Schemas["NotificationRef"]];
     try {
-      await bell.markRead({ at: first.at, items }, groups);
+      await unread.markRead({ at: first.at, items }, groups);
       if (item === undefined) await load([]);
     } catch (reason) {
       sayRefusal(reason);
@@ -75,7 +75,7 @@ export function Notifications() {
   return (
     <section>
       <Title
-        text={t.bell.title}
+        text={t.notifications.title}
         actions={
           <button
             type="button"
@@ -83,22 +83,22 @@ export function Notifications() {
             disabled={first === undefined || !state.unread}
             onClick={() => void mark()}
           >
-            {t.bell.markAll}
+            {t.notifications.markAll}
           </button>
         }
       />
       <div class="news" role="status">
         {hasNews && !isLoading && (
           <button type="button" class="small primary" onClick={() => void load([])}>
-            {t.bell.showNew}
+            {t.notifications.showNew}
           </button>
         )}
       </div>
       <Problem error={error} retry={() => void load(pages)} />
       {first === undefined && error === undefined && <Skeleton />}
       {first !== undefined && items.length === 0 && last?.next === null && (
-        <Empty icon="bell" title={t.bell.title}>
-          <p>{t.bell.empty}</p>
+        <Empty icon="bell" title={t.notifications.title}>
+          <p>{t.notifications.empty}</p>
         </Empty>
       )}
       <ul class="list notifications">
@@ -108,7 +108,7 @@ export function Notifications() {
       </ul>
       {last !== undefined && last.next !== null && (
         <button type="button" disabled={isLoading} onClick={() => void load(pages)}>
-          {t.bell.more}
+          {t.notifications.more}
         </button>
       )}
     </section>
@@ -119,10 +119,10 @@ function Item({ item, onOpen }: { item: Notification; onOpen: () => void }) {
   const href = hrefOf(item, plaza.session?.user.id ?? "");
   const text = (
     <span>
-      <span class="what">{t.bell.sentence(analyse(item))}</span>
+      <span class="what">{t.notifications.sentence(analyse(item))}</span>
       <small>
         <Ago at={item.changed_at} />
-        {item.fresh > 0 && <b class="fresh">{t.bell.fresh(item.fresh)}</b>}
+        {item.fresh > 0 && <b class="fresh">{t.notifications.fresh(item.fresh)}</b>}
       </small>
     </span>
   );

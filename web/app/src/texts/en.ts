@@ -379,7 +379,7 @@ export const en = {
     hours: "Opening hours",
     averagePrice: (currency: string) => `Average price of a visit in ${currency}`,
   },
-  bell: {
+  notifications: {
     title: "Notifications",
     markAll: "Mark all as read",
     showNew: "Show what is new",

@@ -392,7 +392,7 @@ export const page: Texts = {
     hours: "Часы работы",
     averagePrice: (currency) => `Средний чек, ${currency}`,
   },
-  bell: {
+  notifications: {
     title: "Уведомления",
     markAll: "Отметить всё прочитанным",
     showNew: "Показать новое",

@@ -364,7 +364,7 @@ export const page: Texts = {
     hours: "营业时间",
     averagePrice: (currency) => `人均消费（${currency}）`,
   },
-  bell: {
+  notifications: {
     title: "通知",
     markAll: "全部标为已读",
     showNew: "查看新通知",

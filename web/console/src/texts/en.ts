@@ -19,7 +19,7 @@ const words: Record<string, string> = {
   reads_factor: "factor of reads",
   writes_factor: "factor of writes",
   live_poll_s: "seconds between polls",
-  bell_on: "bell on",
+  notifications_stopped: "no notifications",
   anonymous_factor: "factor of anonymous requests",
   log_sample_rate: "share of requests in the log",
   read_only: "read only",

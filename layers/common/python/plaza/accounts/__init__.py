@@ -4,6 +4,6 @@ Owns the table erasure. The contexts erase and export what they own, each in its
 modules ``erasure`` and ``export``.
 """
 
-from plaza.accounts.model import Erasure, ExportPosition
+from plaza.accounts.model import Erasure, ExportCursor
 
-__all__ = ["Erasure", "ExportPosition", "request_erasure"]
+__all__ = ["Erasure", "ExportCursor", "request_erasure"]

@@ -17,7 +17,6 @@ from plaza import idempotency
 from plaza.accounts import mysql_store, request_erasure
 from plaza.accounts.model import SETTLE_S, Erasure
 from plaza.auth import session_end
-from plaza.bell import erasure as bell_erasure
 from plaza.blocks import erasure as blocks_erasure
 from plaza.checkins import erasure as checkins_erasure
 from plaza.content import erasure as content_erasure
@@ -29,6 +28,7 @@ from plaza.moderation import erasure as moderation_erasure
 from plaza.push import erasure as push_erasure
 from plaza.reactions import erasure as reactions_erasure
 from plaza.shops import erasure as shops_erasure
+from plaza.unread import erasure as unread_erasure
 from plaza.users import closed_users
 from plaza.users import erasure as users_erasure
 from plaza.users.closed_users import ClosedUser
@@ -98,7 +98,7 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     erased += content_erasure.erase(user_id, deadline)
     erased += reactions_erasure.erase(user_id, deadline)
     erased += sales_erasure.erase(user_id, deadline)
-    erased += bell_erasure.erase(user_id, deadline)
+    erased += unread_erasure.erase(user_id, deadline)
     erased += push_erasure.erase(user_id)
     erased += checkins_erasure.erase(user_id)
     feed_erasure.erase(user_id)

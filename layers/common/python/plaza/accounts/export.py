@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
+from plaza.accounts.model import EXPORT_CURSORS, ExportCursor
 from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
-from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import record
 
@@ -18,12 +17,6 @@ else:  # profiles need no module of another context
     sections = LazyModule("plaza.accounts.sections")
 
 SECTIONS_PER_TOKEN = 5  # that a page reads for each token
-_INDEXED = (
-    "profile", "phone", "totals", "sessions", "idempotency_keys", "posts", "comments", "reviews",
-    "likes", "likes_taken_back", "collects", "collects_taken_back", "follows", "follows_taken_back",
-    "followers", "blocks", "reports", "star", "orders", "archived_orders", "waitlists", "checkins",
-)  # fmt: skip
-"""The sections of the version before, whose cursors are the index of one and two integers."""
 
 
 def read_page(
@@ -36,7 +29,7 @@ def read_page(
     TooManyRequests.
     """
     order = {section.cursor_name: section for section in sections.SECTIONS}
-    start = _parse(cursor) if cursor else ExportPosition(next(iter(order)), ())
+    start = _parse(cursor) if cursor else ExportCursor(next(iter(order)), ())
     names = [*order]
     try:
         names = names[names.index(start.section) :]
@@ -52,9 +45,9 @@ def read_page(
         after = start.key if name == start.section else ()
         for row in order[name].read(user_id, after, limit + 1 - len(exported)):
             if len(exported) == limit:
-                return exported, pack_cursor(EXPORT_POSITIONS.encode(last))
+                return exported, pack_cursor(EXPORT_CURSORS.encode(last))
             exported.append(row)
-            last = ExportPosition(name, row.key)
+            last = ExportCursor(name, row.key)
     return exported, None
 
 
@@ -67,14 +60,7 @@ def read_page_of(
     return read_page(user_id, cursor, limit, charge)
 
 
-def _parse(cursor: str) -> ExportPosition:
-    """Return the position of a cursor. One of the version before, which read sections in another
-    order, begins its section again: rows may be exported twice, and none is left out."""
-    try:
-        [text] = unpack_cursor(cursor, (str,))
-    except BadInput:
-        index, _, _ = unpack_cursor(cursor, (int, int, int))
-        if not 0 <= index < len(_INDEXED):
-            raise
-        return ExportPosition(_INDEXED[index], ())
-    return EXPORT_POSITIONS.decode(text)
+def _parse(cursor: str) -> ExportCursor:
+    """Parse a cursor. Raises BadInput."""
+    [text] = unpack_cursor(cursor, (str,))
+    return EXPORT_CURSORS.decode(text)

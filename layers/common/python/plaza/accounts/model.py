@@ -52,21 +52,21 @@ class Erasure(NamedTuple):
         return "erased" if self.erased_at else "erasing"
 
 
-class ExportPosition(NamedTuple):
-    """A position in an export: the name of a section in cursors, and the key of a row in it, empty
+class ExportCursor(NamedTuple):
+    """A cursor in an export: the name of a section in cursors, and the key of a row in it, empty
     before the first row."""
 
     section: str
     key: tuple[str, ...]
 
 
-def _parse_position(text: str) -> ExportPosition:
+def _parse_cursor(text: str) -> ExportCursor:
     section, *key = text.split(" ")
-    return ExportPosition(section, tuple(key))
+    return ExportCursor(section, tuple(key))
 
 
-EXPORT_POSITIONS: Codec[ExportPosition] = Codec(
+EXPORT_CURSORS: Codec[ExportCursor] = Codec(
     "export_positions",
-    lambda position: " ".join([position.section, *position.key]),
-    _parse_position,
+    lambda cursor: " ".join([cursor.section, *cursor.key]),
+    _parse_cursor,
 )

@@ -9,8 +9,7 @@ from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
-# requested_at: from when on passes erase, of a closed account later than its user asked for it. So
-# the version before erases no earlier.
+# requested_at: from when on passes erase, of a closed account later than its user asked for it.
 _COLUMNS = (
     "user_id, requested_at, account_closed_at, erased_at, closed_at,"
     " requested_at > UTC_TIMESTAMP(6)"

@@ -4,7 +4,6 @@ have the names."""
 from __future__ import annotations
 
 from plaza.auth import export as auth_export
-from plaza.bell import export as bell_export
 from plaza.blocks import export as blocks_export
 from plaza.checkins import export as checkins_export
 from plaza.content import export as content_export
@@ -16,6 +15,7 @@ from plaza.moderation import export as moderation_export
 from plaza.push import export as push_export
 from plaza.reactions import export as reactions_export
 from plaza.shops import export as shops_export
+from plaza.unread import export as unread_export
 from plaza.users import export as users_export
 
 SECTIONS = (
@@ -26,7 +26,7 @@ SECTIONS = (
     *content_export.SECTIONS,
     *reactions_export.SECTIONS,
     *blocks_export.SECTIONS,
-    *bell_export.SECTIONS,
+    *unread_export.SECTIONS,
     *push_export.SECTIONS,
     *moderation_export.SECTIONS,
     *feed_export.SECTIONS,

@@ -49,8 +49,7 @@ FRESH_ROUTES = frozenset(
         ("POST", "/passkeys"),
     )
 )
-"""Routes that need a sign-in of the last minutes: they read its time from MySQL, because sessions
-in Redis have the form that the version before reads."""
+"""Routes that need a sign-in of the last minutes: they read its time from MySQL."""
 
 # Hash of a token -> user id. Used only to choose the bucket.
 _owners: LocalCache[bytes, int] = LocalCache(max_entries=10_000)

@@ -174,7 +174,6 @@ def delete_expired_codes(limit: int) -> int:
 def _parse(rows: Iterable[Any]) -> list[Passkey]:
     parsed = []
     for credential_id, user_id, public_key, count, name, created_at, used_at, synced in rows:
-        may_be_synced = None if synced is None else bool(synced)
         ids = bytes(credential_id), user_id, bytes(public_key)
-        parsed.append(Passkey(*ids, count, name, created_at, used_at, may_be_synced))
+        parsed.append(Passkey(*ids, count, name, created_at, used_at, bool(synced)))
     return parsed

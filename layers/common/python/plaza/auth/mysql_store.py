@@ -9,7 +9,6 @@ from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime import clock
 
-# The version before opens sessions without a method: they have the role of their user.
 _ROLE = """
     IF(session.method IN ({}), 'user', COALESCE(user.role, 'user'))
     """.format(", ".join(f"'{method}'" for method in WEAK_METHODS))
@@ -61,7 +60,7 @@ def read(token_sha256: bytes, max_age_s: int) -> Session | None:
         return None
     user_id, role, expires_at_s, ends_at_s, signed_in_at_s = rows[0]
     return Session(
-        user_id, role, int(expires_at_s), int(ends_at_s), checked_at_s, int(signed_in_at_s or 0)
+        user_id, role, int(expires_at_s), int(ends_at_s), checked_at_s, int(signed_in_at_s)
     )
 
 
@@ -71,12 +70,12 @@ def list_of_user(user_id: int, max_age_s: int, limit: int) -> list[OwnSession]:
     rows = mysql.fetch_all(
         f"""
         SELECT session.token_sha256, {_ROLE}, session.method, session.client,
-               COALESCE(session.signed_in_at, session.created_at), session.expires_at
+               session.signed_in_at, session.expires_at
         FROM session LEFT JOIN user ON user.id = session.user_id
         WHERE session.user_id = %s
           AND session.expires_at > UTC_TIMESTAMP(6)
           AND session.created_at > UTC_TIMESTAMP(6) - INTERVAL %s SECOND
-        ORDER BY COALESCE(session.signed_in_at, session.created_at) DESC, session.token_sha256
+        ORDER BY session.signed_in_at DESC, session.token_sha256
         LIMIT %s
         """,
         (user_id, max_age_s, limit),

@@ -78,7 +78,7 @@ def verify_assertion(
         )
     except (WebAuthnException, ValueError, TypeError, KeyError) as error:
         raise PasskeyRefused from error
-    is_shared = verified.credential_backed_up and passkey.may_be_synced is not False
+    is_shared = verified.credential_backed_up and passkey.may_be_synced
     is_greater = verified.new_sign_count > passkey.sign_count
     if not (is_shared or is_greater or verified.new_sign_count == passkey.sign_count == 0):
         raise PasskeyRefused

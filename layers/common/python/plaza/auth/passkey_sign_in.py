@@ -1,6 +1,6 @@
 """Sign in with a passkey, and enroll one.
 
-The first passkey of a user is enrolled with a code that an operator makes with the verb
+The first passkey of a user is enrolled with a code that an operator makes with the command
 ``make-passkey-code``, further ones in a session of a role. Challenges are in Redis only: while it
 is unavailable, both fail with 503. A challenge works once.
 """

@@ -48,7 +48,7 @@ class PasskeyRefused(Unauthenticated):
 
 class Passkey(NamedTuple):
     """A stored passkey. Times are in UTC. ``may_be_synced``: whether its device may copy it to
-    other devices of the user, None for one of a version before."""
+    other devices of the user."""
 
     credential_id: bytes
     user_id: int
@@ -57,7 +57,7 @@ class Passkey(NamedTuple):
     name: str
     created_at: datetime
     used_at: datetime | None
-    may_be_synced: bool | None
+    may_be_synced: bool
 
     @property
     def sha256(self) -> bytes:

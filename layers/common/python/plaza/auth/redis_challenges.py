@@ -1,8 +1,8 @@
 """Challenges and recent sign-ins in Redis. Each call is one round trip.
 
-{<shard>}:challenge:<SHA-256, hex>  hash    mac: keyed hash of the code; phone, encrypted;
+auth{<shard>}:challenge:<SHA-256, hex>  hash    mac: keyed hash of the code; phone, encrypted;
                                             wrong_tries; used_by_try; last_wrong_try
-{<shard>}:sign-in:<keyed hash>      string  this phone signed in from this network
+auth{<shard>}:sign-in:<keyed hash>      string  this phone signed in from this network
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _CHECK = load_script(_LUA / "check_challenge.lua")
 
 def challenge_key(challenge_sha256: str) -> str:
     name = f"challenge:{challenge_sha256}"
-    return f"{{{shard_of(name)}}}:{name}"
+    return f"auth{{{shard_of(name)}}}:{name}"
 
 
 def sign_in_key(phone_at_network: str) -> str:
     """Return the key of a sign-in, by the keyed hash of phone and network."""
     name = f"sign-in:{phone_at_network}"
-    return f"{{{shard_of(name)}}}:{name}"
+    return f"auth{{{shard_of(name)}}}:{name}"
 
 
 def store(challenge_sha256: str, mac: str, encrypted_phone: str) -> None:

@@ -1,6 +1,6 @@
 """Used ID tokens in Redis.
 
-{<shard>}:id-token:<SHA-256, hex>  string  the sign-in that used it
+auth{<shard>}:id-token:<SHA-256, hex>  string  the sign-in that used it
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from plaza.infra.redis.shards import shard_of
 def id_token_key(name: str) -> str:
     """Return the key of a token, by its ``IdToken.name``."""
     key = f"id-token:{name}"
-    return f"{{{shard_of(key)}}}:{key}"
+    return f"auth{{{shard_of(key)}}}:{key}"
 
 
 def use(name: str, ttl_s: int) -> bool:

@@ -1,7 +1,7 @@
 """Challenges of passkeys in Redis.
 
-{<shard>}:passkey-challenge:<SHA-256, hex>      string  1
-{<shard>}:passkey-challenge-use:<SHA-256, hex>  string  the request that used it
+auth{<shard>}:passkey-challenge:<SHA-256, hex>      string  1
+auth{<shard>}:passkey-challenge-use:<SHA-256, hex>  string  the request that used it
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from plaza.infra.redis.shards import shard_of
 def passkey_challenge_key(challenge: str) -> str:
     """Return the key of a challenge."""
     name = f"passkey-challenge:{_hash(challenge)}"
-    return f"{{{shard_of(name)}}}:{name}"
+    return f"auth{{{shard_of(name)}}}:{name}"
 
 
 def passkey_challenge_use_key(challenge: str) -> str:
     """Return the key of the use of a challenge."""
     name = f"passkey-challenge-use:{_hash(challenge)}"
-    return f"{{{shard_of(name)}}}:{name}"
+    return f"auth{{{shard_of(name)}}}:{name}"
 
 
 def store(challenge: str) -> None:

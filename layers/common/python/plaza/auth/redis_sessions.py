@@ -1,13 +1,12 @@
 """Sessions cached in Redis. Each call is one round trip.
 
-{<shard>}:session:<SHA-256 of the token, hex>      string  <user id>:<role>:<times>
-{<shard>}:session_mac:<SHA-256 of the token, hex>  string  signature of the key and that value
+auth{<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<times> <signature>
 
-The times are its expiry, its absolute end and the last read of MySQL, in seconds since 1970: as
-many as the version before takes, which also takes no signature in the value. A value without its
-signature is a miss, so write access to Redis alone opens no session. An ended session is
-replaced by a marker that ``store`` does not overwrite, because another process may store what it
-read from MySQL earlier; the marker needs no signature.
+The times are its expiry, its absolute end and the last read of MySQL, in seconds since 1970. The
+signature is of the token's hash and the rest of the value. A value without a valid one is a miss,
+so write access to Redis alone opens no session. An ended session is replaced by a marker that
+``store`` does not overwrite, because another process may store what it read from MySQL earlier;
+the marker needs no signature.
 """
 
 from __future__ import annotations
@@ -50,22 +49,12 @@ SESSION: Codec[Session] = Codec("sessions", _encode, _decode)
 
 def session_key(token_sha256: bytes) -> str:
     name = f"session:{token_sha256.hex()}"
-    return f"{{{shard_of(name)}}}:{name}"
-
-
-def mac_key(token_sha256: bytes) -> str:
-    """Return the key of the signature, in the slot of the session."""
-    shard = shard_of(f"session:{token_sha256.hex()}")
-    return f"{{{shard}}}:session_mac:{token_sha256.hex()}"
-
-
-def _keys_of(token_sha256: bytes) -> tuple[str, str]:
-    return session_key(token_sha256), mac_key(token_sha256)
+    return f"auth{{{shard_of(name)}}}:{name}"
 
 
 def read(token_sha256: bytes) -> Session | None:
     """Return the cached session, which is over if it was ended, or None. Raises RedisDown."""
-    return _verify(token_sha256, redis.pipeline([("GET", key) for key in _keys_of(token_sha256)]))
+    return _verify(token_sha256, redis.execute("GET", session_key(token_sha256)))
 
 
 def read_and_take(
@@ -76,9 +65,8 @@ def read_and_take(
     Refreshes the switches if they are due. Raises RedisDown.
     """
     calls = [bucket.acquire_call] if bucket else []
-    commands = [("GET", key) for key in _keys_of(token_sha256)]
-    *replies, value, mac = switch_refresh.run_all(calls, commands)
-    session = _verify(token_sha256, (value, mac))
+    *replies, value = switch_refresh.run_all(calls, [("GET", session_key(token_sha256))])
+    session = _verify(token_sha256, value)
     return (session, *bucket.read_reply(replies[0])) if bucket else (session, 0, None)
 
 
@@ -91,7 +79,7 @@ def store(token_sha256: bytes, session: Session) -> None:
     except SecretsDown:
         return
     left_s = max(1, min(MAX_CACHED_S, session.expires_at_s - int(clock.now_s())))
-    redis.run(_STORE, _keys_of(token_sha256), (value, left_s, _END_MARKER, mac))
+    redis.run(_STORE, (session_key(token_sha256),), (f"{value} {mac}", left_s, _END_MARKER))
 
 
 def mark_ended(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
@@ -99,15 +87,13 @@ def mark_ended(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
     redis.pipeline([("SET", session_key(sha), _END_MARKER, "EX", ttl_s) for sha in token_sha256s])
 
 
-def _verify(token_sha256: bytes, replies: Sequence[str | None]) -> Session | None:
-    """Return the session in a value and its signature, None for one that is not signed."""
-    value, mac = replies
-    if value is None or value == _END_MARKER:
-        return SESSION.read(value)
+def _verify(token_sha256: bytes, stored: str | None) -> Session | None:
+    """Return the session in a value of Redis, None for one that is not signed."""
+    if stored is None or stored == _END_MARKER:
+        return SESSION.read(stored)
+    value, _, mac = stored.partition(" ")
     try:
-        is_signed = bool(mac) and signatures.is_signed(
-            _PURPOSE, _signed_text(token_sha256, value), str(mac)
-        )
+        is_signed = signatures.is_signed(_PURPOSE, _signed_text(token_sha256, value), mac)
     except SecretsDown:
         is_signed = False
     return SESSION.read(value) if is_signed else None

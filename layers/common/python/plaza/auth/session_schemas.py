@@ -44,7 +44,7 @@ class OwnSessionResponse(ResponseModel):
     ]
     method: Annotated[
         Method | None,
-        Field(description="How it was opened; null for one of an earlier version."),
+        Field(description="How it was opened; null for a way that this version does not know."),
     ]
     client: Annotated[str | None, Field(description="`User-Agent` of the sign-in.")]
     signed_in_at: Time
@@ -54,9 +54,9 @@ class OwnSessionResponse(ResponseModel):
     def of(cls, session: OwnSession, current: bytes) -> OwnSessionResponse:
         """Returns ``session`` as the API sends it in the session of the token hash ``current``. A
         method of another version is null."""
-        method = session.method
-        if method is not None and method not in get_args(Method):
-            record_unknown("session.method", method)
+        method: Method | None = session.method
+        if method not in get_args(Method):
+            record_unknown("session.method", session.method)
             method = None
         return cls(
             id=session.name,

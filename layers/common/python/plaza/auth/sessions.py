@@ -43,7 +43,7 @@ class Session(NamedTuple):
 
     ``expires_at_s`` moves with use and never passes ``ends_at_s``. ``role`` is the role that the
     session had in MySQL at ``checked_at_s``. ``signed_in_at_s``: of a session that was read
-    from MySQL; 0 for others, and for one that the version before opened.
+    from MySQL; 0 for others.
     """
 
     user_id: int
@@ -85,12 +85,11 @@ OPERATE = Opening()
 
 
 class OwnSession(NamedTuple):
-    """An open session, as its user lists it. Times are in UTC. ``method``: None for a session that
-    the version before opened."""
+    """An open session, as its user lists it. Times are in UTC."""
 
     token_sha256: bytes
     role: str
-    method: Method | None
+    method: Method
     client: str | None
     signed_in_at: datetime
     expires_at: datetime

@@ -1,6 +1,6 @@
 """Send text messages by SNS, or locally into Redis, where `python -m local sms` reads them.
 
-{<shard>}:echo:<SHA-256 of the phone, hex>  string  the text
+auth{<shard>}:echo:<SHA-256 of the phone, hex>  string  the text
 """
 
 from __future__ import annotations
@@ -87,4 +87,4 @@ def read_echo(phone: str) -> str | None:
 
 def _echo_key(phone: str) -> str:
     name = f"echo:{hashlib.sha256(phone.encode()).hexdigest()}"
-    return f"{{{shard_of(name)}}}:{name}"
+    return f"auth{{{shard_of(name)}}}:{name}"

@@ -5,11 +5,11 @@ blocked user's comments and reviews. Owns the table user_block. Other contexts u
 ``block_user`` after announced writes, ``erasure`` and ``export``.
 """
 
-from plaza.blocks.model import Blocked, BlockedUser, BlockLimit, BlockPosition, SelfBlock
+from plaza.blocks.model import BlockCursor, Blocked, BlockedUser, BlockLimit, SelfBlock
 
 __all__ = [
+    "BlockCursor",
     "BlockLimit",
-    "BlockPosition",
     "Blocked",
     "BlockedUser",
     "SelfBlock",

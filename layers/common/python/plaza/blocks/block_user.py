@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.bell import moves
 from plaza.blocks import mysql_store, redis_store
 from plaza.blocks.model import MAX_BLOCKS, BlockLimit, SelfBlock
 from plaza.infra.mysql import mysql
@@ -18,6 +17,7 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.observability import record
 from plaza.reactions import FOLLOW, Target, queries, react
 from plaza.targets import announce
+from plaza.unread import moves
 
 
 def block(user_id: int, actor_id: int) -> bool:

@@ -34,8 +34,8 @@ class Blocked(Forbidden):
     example = "A block between you and user 1 refuses this."
 
 
-class BlockPosition(NamedTuple):
-    """A position in the list of blocked users, ordered by time, then by id."""
+class BlockCursor(NamedTuple):
+    """A cursor in the list of blocked users, ordered by time, then by id."""
 
     created_us: int
     user_id: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plaza.blocks.model import BlockPosition
+from plaza.blocks.model import BlockCursor
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
@@ -70,7 +70,7 @@ def read_blocked(user_ids: Iterable[int]) -> dict[int, tuple[frozenset[int], int
     }
 
 
-def read_page(blocker_id: int, after: BlockPosition | None, limit: int) -> list[BlockPosition]:
+def read_page(blocker_id: int, after: BlockCursor | None, limit: int) -> list[BlockCursor]:
     """Return a page of the users that a user blocks, the newest block first."""
     where, args = "", [blocker_id]
     if after is not None:
@@ -86,7 +86,7 @@ def read_page(blocker_id: int, after: BlockPosition | None, limit: int) -> list[
         """,
         args,
     )
-    return [BlockPosition(sql.to_us(created_at), user_id) for created_at, user_id in rows]
+    return [BlockCursor(sql.to_us(created_at), user_id) for created_at, user_id in rows]
 
 
 def find_follows_of_blocked(blocker_ids: Iterable[int]) -> list[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.blocks import mysql_store, redis_store
-from plaza.blocks.model import Blocked, BlockedUser, BlockPosition
+from plaza.blocks.model import BlockCursor, Blocked, BlockedUser
 from plaza.infra.derived import projections
 from plaza.users import Card, cards
 
@@ -24,13 +24,13 @@ def require_unblocked(user_id: int, other_id: int) -> None:
 
 
 def list_blocked(
-    user_id: int, after: BlockPosition | None, limit: int
-) -> tuple[list[BlockedUser], BlockPosition | None]:
+    user_id: int, after: BlockCursor | None, limit: int
+) -> tuple[list[BlockedUser], BlockCursor | None]:
     """Return a page of the users that a user blocks, the newest block first, and the next page's
     ``after``. One statement, and the round trips of cards. Raises MysqlDown."""
     page = mysql_store.read_page(user_id, after, limit + 1)
     last = page[limit - 1] if len(page) > limit else None
-    cards_by_id = cards.read_cards(position.user_id for position in page[:limit])
+    cards_by_id = cards.read_cards(cursor.user_id for cursor in page[:limit])
     return [
         BlockedUser(cards_by_id.get(item.user_id) or Card.unknown(item.user_id), item.created_us)
         for item in page[:limit]

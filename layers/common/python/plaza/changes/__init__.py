@@ -1,7 +1,7 @@
 """Changes to MySQL that bypass the API: read from the binlog and projected to Redis.
 
-Owns the table binlog_position. Handlers use ``follow_binlog`` and ``gauges``, operators
-``position``.
+Owns the table binlog_offset. Handlers use ``follow_binlog`` and ``gauges``, operators
+``offset``.
 """
 
-__all__ = ["follow_binlog", "gauges", "position"]
+__all__ = ["follow_binlog", "gauges", "offset"]

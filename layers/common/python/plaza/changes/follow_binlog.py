@@ -1,7 +1,7 @@
 """Project changes that bypass the API from the binlog to Redis, at least once each.
 
-The position is saved after the changes before it are projected. When MySQL has purged the log at
-the position, a full refresh is requested and reading continues at the end of the log.
+The offset is saved after the changes before it are projected. When MySQL has purged the log at
+the offset, a full refresh is requested and reading continues at the end of the log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from plaza.changes import mysql_store
 from plaza.changes.settings import change_settings
 from plaza.infra.mysql import binlog
-from plaza.infra.mysql.binlog import BinlogPosition, BinlogPositionLost, ChangeBatch, RowChange
+from plaza.infra.mysql.binlog import BinlogOffset, BinlogOffsetLost, ChangeBatch, RowChange
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.shops import ShopChange, refresh
@@ -22,7 +22,7 @@ _TABLES = ("shop", "shop_type")
 
 
 class BinlogProgress(NamedTuple):
-    """Number of changed rows, whether the position was lost, and the age of the last row in
+    """Number of changed rows, whether the offset was lost, and the age of the last row in
     seconds, 0 at the end of the log."""
 
     rows: int
@@ -37,7 +37,7 @@ def run_follower() -> BinlogProgress | None:
 
 
 def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:
-    """Project the changes since the saved position, for about ``max_s`` seconds. Safe to repeat.
+    """Project the changes since the saved offset, for about ``max_s`` seconds. Safe to repeat.
     Raises MysqlDown, RedisDown, QueueDown, BinlogUnusable."""
     deadline = Deadline.in_s(max_s)
     end = binlog.read_end()
@@ -46,7 +46,7 @@ def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:
     if since is not None:
         try:
             rows, lag_s = _follow(since, deadline)
-        except BinlogPositionLost as error:
+        except BinlogOffsetLost as error:
             lost = True
             record("binlog_lost", {"binlogs_lost": 1}, detail=str(error))
     if lost:
@@ -58,7 +58,7 @@ def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:
     return progress
 
 
-def _follow(since: BinlogPosition, deadline: Deadline) -> tuple[int, float]:
+def _follow(since: BinlogOffset, deadline: Deadline) -> tuple[int, float]:
     """Return the number of changed rows and the age in seconds of the last (0: none is left)."""
     rows, lag_s = 0, 0.0
     for batch in binlog.read_changes(_TABLES, since, deadline):

@@ -25,12 +25,12 @@ def find_due(before_us: int, limit: int) -> list[int]:
     return [int(user_id) for user_id in outbox.find_due(outboxes_key, before_us, limit)]
 
 
-def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[SweptUser]:
+def sweep_all(user_ids: Sequence[int], resend_after_us: int, max_wait_us: int) -> list[SweptUser]:
     """Return the due events of users, see sweep.lua. Raises RedisDown."""
     calls = []
     for user_id in user_ids:
         keys = CheckInKeys(user_id)
-        args = (user_id, grace_us, max_wait_us)
+        args = (user_id, resend_after_us, max_wait_us)
         calls.append(Call(SWEEP, (keys.outbox, keys.outboxes, keys.sweep), args))
     replies = redis.run_all(calls)
     return [_read_page(user_id, *reply) for user_id, reply in zip(user_ids, replies, strict=True)]

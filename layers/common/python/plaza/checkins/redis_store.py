@@ -3,8 +3,8 @@
 All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins``
 
                  hash    last: the newest day, 0 for none; streak: consecutive days up to last;
-                         reign of the node when it was hydrated (``infra.redis.reigns``); and a
-                         field for each month that was hydrated under that reign, <YYYY-MM> -> 1
+                         term of the node when it was hydrated (``infra.redis.terms``); and a
+                         field for each month that was hydrated under that term, <YYYY-MM> -> 1
     :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 marks a complete month
     :outbox      hash    day -> when it was accepted, until MySQL has confirmed it
     :lease       string  of readers that may hydrate; an acknowledgement ends it
@@ -14,7 +14,7 @@ and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.de
 user -> when the oldest entry was accepted. Days are numbers: 1 January of year 1
 is 1 (``date.toordinal``).
 
-A streak and a month that were hydrated under another reign are not read: a master that failed may
+A streak and a month that were hydrated under another term are not read: a master that failed may
 have acknowledged days that the current one never received.
 """
 
@@ -32,9 +32,9 @@ from typing import NamedTuple
 from plaza.checkins.model import CheckInEvent, StoredCheckIns, next_month
 from plaza.infra.redis import masters, redis
 from plaza.infra.redis.commands import Argument, Call
-from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
+from plaza.infra.redis.terms import Node
 from plaza.infra.runtime.codec import MAX_ID
 
 TTL_S = 40 * 86_400
@@ -98,10 +98,10 @@ class CachedCheckIns(NamedTuple):
 
 
 class CheckInLease(NamedTuple):
-    """A lease to hydrate a user, and the reign of the node that gave it."""
+    """A lease to hydrate a user, and the term of the node that gave it."""
 
     token: str
-    reign: str
+    term: str
 
 
 class CheckInDecision(NamedTuple):
@@ -124,16 +124,16 @@ def _ttl_s() -> int:
 
 def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
     """Set a day, see check_in.lua. Raises RedisDown."""
-    keys, reigns = CheckInKeys(user_id), [""]
+    keys, terms = CheckInKeys(user_id), [""]
 
     def args_for(node: Node) -> tuple[Argument, ...]:
-        reigns.append(node.reign)
-        return day.toordinal(), day.day, user_id, now_us, _ttl_s(), node.reign
+        terms.append(node.term)
+        return day.toordinal(), day.day, user_id, now_us, _ttl_s(), node.term
 
     code, *fields = masters.run_on_node(
         CHECK_IN, (keys.head, keys.month(day), keys.outbox, keys.outboxes), args_for
     )
-    if not fields or reigns[-1] != masters.find_node(keys.head).reign:
+    if not fields or terms[-1] != masters.find_node(keys.head).term:
         return CheckInDecision("COLD", None)
     *state, accepted_us = fields
     return CheckInDecision(code, _state_of(*state), int(accepted_us))
@@ -142,15 +142,15 @@ def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
 def read(user_id: int, first: date) -> CheckInState | None:
     """Return the streak and the month of ``first``, None: to hydrate. Raises RedisDown."""
     keys = CheckInKeys(user_id)
-    (last, streak, reign, hydrated), [bits] = redis.pipeline(
+    (last, streak, term, hydrated), [bits] = redis.pipeline(
         [
-            ("HMGET", keys.head, "last", "streak", "reign", f"{first:%Y-%m}"),
+            ("HMGET", keys.head, "last", "streak", "term", f"{first:%Y-%m}"),
             ("BITFIELD", keys.month(first), "GET", "u32", 0),
         ]
     )
     if last is None or not hydrated or not bits >> _DAYS:
         return None
-    if reign != masters.find_node(keys.head).reign:
+    if term != masters.find_node(keys.head).term:
         return None
     return _state_of(int(last), int(streak), bits)
 
@@ -163,7 +163,7 @@ def acquire_lease(user_id: int) -> CheckInLease:
     key = CheckInKeys(user_id).lease
     lease = secrets.token_hex(8)
     _, current = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
-    return CheckInLease(str(current), masters.find_node(key).reign)
+    return CheckInLease(str(current), masters.find_node(key).term)
 
 
 def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckIns) -> bool:
@@ -175,7 +175,7 @@ def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckI
     stored_it = redis.run(
         HYDRATE,
         (keys.head, keys.month(first), keys.outbox, keys.lease),
-        (lease.token, _ttl_s(), first.toordinal(), length, bits, lease.reign, *ranges),
+        (lease.token, _ttl_s(), first.toordinal(), length, bits, lease.term, *ranges),
     )
     return bool(stored_it)
 
@@ -228,7 +228,7 @@ def owner_of_key(key: str) -> int | None:
 
 
 def read_cached(user_ids: Sequence[int]) -> dict[int, CachedCheckIns]:
-    """Return what Redis has of users, without those that are not hydrated under the reign of their
+    """Return what Redis has of users, without those that are not hydrated under the term of their
     node. Two round trips. Raises RedisDown."""
     replies = redis.pipeline(
         [
@@ -241,7 +241,7 @@ def read_cached(user_ids: Sequence[int]) -> dict[int, CachedCheckIns]:
     outboxes: dict[int, frozenset[date]] = {}
     for user_id, fields, outbox in zip(user_ids, replies[::2], replies[1::2], strict=True):
         head = dict(fields) if isinstance(fields, dict) else _pair(fields)
-        if head.get("reign") == masters.find_node(CheckInKeys(user_id).head).reign:
+        if head.get("term") == masters.find_node(CheckInKeys(user_id).head).term:
             heads[user_id] = head
             outboxes[user_id] = frozenset(day for day in map(_read_day, outbox) if day)
     months = [

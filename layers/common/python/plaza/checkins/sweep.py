@@ -18,16 +18,16 @@ _USERS_PER_SHARD = 100
 
 
 def sweep_checkins(
-    grace_us: int | None = None, *, everything: bool = False, max_s: float = MAX_RUN_S
+    resend_after_us: int | None = None, *, everything: bool = False, max_s: float = MAX_RUN_S
 ) -> int:
-    """Resend events that have waited longer than ``grace_us``; return how many were sent.
+    """Resend events that have waited longer than ``resend_after_us``; return how many were sent.
 
-    ``grace_us`` None means the setting ``ResendAfter``. ``everything``: send each entry, also one
-    that was swept a moment ago or while the backlog is long. Sends about 10,000 at most, for
-    ``max_s``; the next run continues. Raises RedisDown, QueueDown.
+    ``resend_after_us`` None means the setting ``ResendAfter``. ``everything``: send each entry,
+    also one that was swept a moment ago or while the backlog is long. Sends about 10,000 at most,
+    for ``max_s``; the next run continues. Raises RedisDown, QueueDown.
     """
     if everything:
-        grace_us = -MAX_WAIT_US
+        resend_after_us = -MAX_WAIT_US
     elif (backlog := CHECKINS.count_backlog()) > MAX_BACKLOG:
         skipped = {"checkin_sweeps_skipped": 1, "checkin_outbox_age_s": _measure_age_s()}
         record("checkin_sweep_skipped", skipped, backlog=backlog)
@@ -39,7 +39,7 @@ def sweep_checkins(
     def read_pages(user_ids: Sequence[int], after_us: int) -> list[SweptUser]:
         return redis_outbox.sweep_all(user_ids, after_us, MAX_WAIT_US)
 
-    swept = outbox.sweep(find, read_pages, CHECKINS.send_all, grace_us, MAX_EVENTS, max_s)
+    swept = outbox.sweep(find, read_pages, CHECKINS.send_all, resend_after_us, MAX_EVENTS, max_s)
     metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": _measure_age_s()}
     record("checkins_swept", metrics, users=swept.outboxes)
     return swept.sent

@@ -8,7 +8,7 @@ from plaza.content.model import (
     ContentPage,
     ContentView,
     Draft,
-    ListPosition,
+    ListCursor,
     Text,
     count_fitting,
 )
@@ -17,7 +17,7 @@ __all__ = [
     "ContentPage",
     "ContentView",
     "Draft",
-    "ListPosition",
+    "ListCursor",
     "Text",
     "commands",
     "count_fitting",

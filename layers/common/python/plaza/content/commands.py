@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from plaza import counters, idempotency, switches
-from plaza.bell import moves
 from plaza.content import mysql_store, publish, queries, refresh
 from plaza.content.model import (
     AlreadyReviewed,
@@ -34,6 +33,7 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.targets import announce
+from plaza.unread import moves
 from plaza.users import cards
 
 
@@ -160,7 +160,7 @@ def _change(target: Target, work: Callable[[Cursor, Text], Text]) -> Text:
     """Run ``work`` on a locked live text in one transaction, project and return its result."""
 
     def locked(cursor: Cursor) -> Text:
-        _pass_gate(cursor, target.type)
+        _pass_barrier(cursor, target.type)
         stored = mysql_store.lock(cursor, target)
         if stored is None:
             raise queries.missing(target)
@@ -180,10 +180,10 @@ def _write(
     attempt: IdempotentRequest | None,
     announced: bool = False,
 ) -> Text | None:
-    """Insert the text; return None if the attempt's key is already taken. The counter and the bell
-    are last, so that their rows are locked for the shortest time."""
+    """Insert the text; return None if the attempt's key is already taken. The counter and the
+    unread counter are last, so that their rows are locked for the shortest time."""
     post_author = 0
-    _pass_gate(cursor, draft.type)
+    _pass_barrier(cursor, draft.type)
     if attempt and not idempotency.claim(cursor, draft.author_id, attempt, target):
         return None
     if draft.type == "comment" and draft.parent_id is not None:
@@ -199,14 +199,14 @@ def _write(
     _append(cursor, "created", text, text.author_id)
     _count(cursor, text, 1, announced)
     if text.type == "comment" and text.parent_id is not None:
-        _ring(cursor, text, text.parent_id, post_author, announced)
+        _notify(cursor, text, text.parent_id, post_author, announced)
     return text
 
 
-def _pass_gate(cursor: Cursor, content_type: str) -> None:
-    """Pass the gate of the event log, which has comments only."""
+def _pass_barrier(cursor: Cursor, content_type: str) -> None:
+    """Pass the barrier of the event log, which has comments only."""
     if content_type == "comment":
-        append_events.pass_gate(cursor)
+        append_events.pass_barrier(cursor)
 
 
 def _append(
@@ -220,22 +220,22 @@ def _append(
         append_events.append(cursor, [event])
 
 
-def _ring(cursor: Cursor, comment: Text, post_id: int, post_author: int, announced: bool) -> None:
-    """Ring for the author of the post. As ``_count``, an announced comment does not wait."""
-    position = moves.ring_comment(
+def _notify(cursor: Cursor, comment: Text, post_id: int, post_author: int, announced: bool) -> None:
+    """Notify for the author of the post. As ``_count``, an announced comment does not wait."""
+    sequence = moves.notify_comment(
         cursor,
         post_author,
         post_id,
         comment.author_id,
-        rings=switches.current().bell_on,
+        notifies=not switches.current().notifications_stopped,
         wait=not announced,
     )
-    if position != 0:
-        mysql_store.set_bell_positions(cursor, {comment.id: position})
+    if sequence != 0:
+        mysql_store.set_notified_sequences(cursor, {comment.id: sequence})
 
 
 def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
-    _pass_gate(cursor, text.type)
+    _pass_barrier(cursor, text.type)
     if not mysql_store.mark_deleted(cursor, text.target):
         return False
     _append(cursor, "deleted", text, text.author_id)
@@ -243,9 +243,9 @@ def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
         mysql_store.release_review_slot(cursor, text.id)
     _count(cursor, text, -1, announced)
     if text.type == "comment" and text.parent_id is not None:
-        recipient, rang_at = mysql_store.read_ring(cursor, text.id)
-        if rang_at:
-            moves.take_back_comment(cursor, recipient, text.parent_id, text.author_id, rang_at)
+        recipient, notified_at = mysql_store.read_notified(cursor, text.id)
+        if notified_at:
+            moves.take_back_comment(cursor, recipient, text.parent_id, text.author_id, notified_at)
     return True
 
 

@@ -25,7 +25,7 @@ def _sections_of(text_type: str) -> Iterator[Section]:
             order=order,
             columns=(
                 "content_id AS id", "parent_id", "kind", "title", "body", "images", "score",
-                "order_id", "votes", "created_at", "deleted_at", "edited_at", "request_id",
+                "order_id", "likes", "created_at", "deleted_at", "edited_at", "request_id",
             ),
             decoders={"images": lambda text: list(TEXT_LIST.decode(text))},
         )  # fmt: skip

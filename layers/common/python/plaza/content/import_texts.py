@@ -1,4 +1,4 @@
-"""Store posts and comments of another system, with its ids and times. They ring no bell, are no
+"""Store posts and comments of another system, with its ids and times. They notify no user, are no
 outgoing events and are pushed to no feed; the rebuild of an inbox finds them."""
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring_ascii
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unicodedata import category
 
 from plaza.infra.runtime.codec import or_deleted, record_codec
@@ -85,14 +85,6 @@ class Draft:
     score: int | None = None
     order_id: int | None = None
 
-    def to_request(self) -> dict[str, Any]:
-        """Return the fields that the digest of an idempotent request has: without those that a
-        version before did not have, while they have their default."""
-        fields = asdict(self)
-        if self.order_id is None:
-            del fields["order_id"]
-        return fields
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Draft):
@@ -115,24 +107,7 @@ class Text(Draft):
         return not self.hidden or self.author_id == reader_id
 
 
-_ORDER = "order "
-_FIELDS_OF_BEFORE = tuple(field.name for field in fields(Text) if field.name != "order_id")
-
-
-def _pack(text: Text) -> dict[str, Any]:
-    """Return the fields of a text that the version before knows; it cannot read others. The order
-    of a review is in its kind, which only posts have."""
-    packed = {name: getattr(text, name) for name in _FIELDS_OF_BEFORE}
-    return packed if text.order_id is None else packed | {"kind": f"{_ORDER}{text.order_id}"}
-
-
-def _unpack(text: Text) -> Text:
-    if text.kind is None or not text.kind.startswith(_ORDER):
-        return text
-    return replace(text, kind=None, order_id=int(text.kind.removeprefix(_ORDER)))
-
-
-TEXT = or_deleted(record_codec("content_texts", Text, {"order_id"}, pack=_pack, unpack=_unpack))
+TEXT = or_deleted(record_codec("content_texts", Text))
 
 
 class StoredText(NamedTuple):
@@ -140,8 +115,8 @@ class StoredText(NamedTuple):
     deleted: bool
 
 
-class ListPosition(NamedTuple):
-    """The position of a text in a list, ordered by time, then by id."""
+class ListCursor(NamedTuple):
+    """The cursor of a text in a list, ordered by time, then by id."""
 
     created_us: int
     id: int
@@ -170,10 +145,10 @@ class ContentView:
 
 
 class ContentPage(NamedTuple):
-    """A page, and the position after which the next page begins (None: the end)."""
+    """A page, and the cursor after which the next page begins (None: the end)."""
 
     items: list[ContentView]
-    last: ListPosition | None
+    last: ListCursor | None
 
 
 def count_fitting(texts: Sequence[Text]) -> int:
@@ -189,12 +164,12 @@ def count_fitting(texts: Sequence[Text]) -> int:
     return len(texts)
 
 
-def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListPosition | None]:
+def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListCursor | None]:
     """Return at most ``limit`` of ``texts``, fewer if they are too long for one response, and the
-    position after which the next page begins (None: the end)."""
+    cursor after which the next page begins (None: the end)."""
     page = list(texts[: count_fitting(texts[:limit])])
     more = len(texts) > len(page)
-    return page, ListPosition(page[-1].created_us, page[-1].id) if more else None
+    return page, ListCursor(page[-1].created_us, page[-1].id) if more else None
 
 
 def cut_preview(body: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from plaza.content.model import Draft, ListPosition, StoredText, Text
+from plaza.content.model import Draft, ListCursor, StoredText, Text
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import TEXT_LIST
@@ -176,30 +176,30 @@ def mark_deleted(cursor: Cursor, target: Target) -> bool:
     )
 
 
-def set_bell_positions(cursor: Cursor, positions: Mapping[int, int | None]) -> None:
-    """Store the positions of comments in the bell of the author of their post; None: the refresh
-    decides. One write."""
+def set_notified_sequences(cursor: Cursor, sequences: Mapping[int, int | None]) -> None:
+    """Store the sequences of comments in the unread counter of the author of their post; None: the
+    refresh decides. One write."""
     cases = " ".join(
-        f"WHEN {comment_id:d} THEN {'NULL' if position is None else int(position)}"
-        for comment_id, position in sorted(positions.items())
+        f"WHEN {comment_id:d} THEN {'NULL' if sequence is None else int(sequence)}"
+        for comment_id, sequence in sorted(sequences.items())
     )
     mysql.send(
         cursor,
         f"""
         UPDATE content
-        SET bell_position = CASE content_id {cases} END
+        SET notified_sequence = CASE content_id {cases} END
         WHERE content_type = 'comment'
-          AND content_id IN ({sql.render_ids(sorted(positions))})
+          AND content_id IN ({sql.render_ids(sorted(sequences))})
         """,
     )
 
 
-def read_ring(cursor: Cursor, comment_id: int) -> tuple[int, int]:
-    """Return (author of the post of a comment, position of the comment in that author's bell, 0 if
-    it did not ring). One statement."""
+def read_notified(cursor: Cursor, comment_id: int) -> tuple[int, int]:
+    """Return (author of the post of a comment, sequence of the comment in that author's unread
+    counter, 0 if it did not notify). One statement."""
     cursor.execute(
         """
-        SELECT post.author_id, COALESCE(comment.bell_position, 0)
+        SELECT post.author_id, COALESCE(comment.notified_sequence, 0)
         FROM content AS comment
         JOIN content AS post
             ON  post.content_type = 'post'
@@ -213,9 +213,9 @@ def read_ring(cursor: Cursor, comment_id: int) -> tuple[int, int]:
     return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
-def find_pending_rings(comment_ids: Iterable[int]) -> dict[tuple[int, int], list[int]]:
-    """Return (post, its author) -> the comments that the refresh has to ring. One statement. Raises
-    MysqlDown."""
+def find_pending_notifications(comment_ids: Iterable[int]) -> dict[tuple[int, int], list[int]]:
+    """Return (post, its author) -> the comments that the refresh has to notify. One statement.
+    Raises MysqlDown."""
     numbers = sql.render_ids(comment_ids)
     if not numbers:
         return {}
@@ -228,7 +228,7 @@ def find_pending_rings(comment_ids: Iterable[int]) -> dict[tuple[int, int], list
             AND post.content_id = comment.parent_id
         WHERE comment.content_type = 'comment'
           AND comment.content_id IN ({numbers})
-          AND comment.bell_position IS NULL
+          AND comment.notified_sequence IS NULL
           AND comment.deleted_at IS NULL
         ORDER BY post.content_id
         """
@@ -239,8 +239,8 @@ def find_pending_rings(comment_ids: Iterable[int]) -> dict[tuple[int, int], list
     return comments
 
 
-def lock_pending_rings(cursor: Cursor, comment_ids: Iterable[int]) -> dict[int, int]:
-    """Return comment -> author of the comments that still have to ring, locked until the commit.
+def lock_pending_notifications(cursor: Cursor, comment_ids: Iterable[int]) -> dict[int, int]:
+    """Return comment -> author of the comments that still have to notify, locked until the commit.
     One statement."""
     cursor.execute(
         f"""
@@ -248,7 +248,7 @@ def lock_pending_rings(cursor: Cursor, comment_ids: Iterable[int]) -> dict[int, 
         FROM content FORCE INDEX (PRIMARY)
         WHERE content_type = 'comment'
           AND content_id IN ({sql.render_ids(comment_ids)})
-          AND bell_position IS NULL
+          AND notified_sequence IS NULL
           AND deleted_at IS NULL
         ORDER BY content_id FOR UPDATE
         """
@@ -257,7 +257,7 @@ def lock_pending_rings(cursor: Cursor, comment_ids: Iterable[int]) -> dict[int, 
 
 
 def find_recipients(comment_ids: Iterable[int]) -> list[int]:
-    """Return the authors of the posts of the comments that rang. One statement. Raises
+    """Return the authors of the posts of the comments that notified. One statement. Raises
     MysqlDown."""
     numbers = sql.render_ids(comment_ids)
     if not numbers:
@@ -271,7 +271,7 @@ def find_recipients(comment_ids: Iterable[int]) -> list[int]:
             AND post.content_id = comment.parent_id
         WHERE comment.content_type = 'comment'
           AND comment.content_id IN ({numbers})
-          AND comment.bell_position > 0
+          AND comment.notified_sequence > 0
         """
     )
     return [author_id for (author_id,) in rows]
@@ -398,13 +398,13 @@ def blank_deleted_of_author(author_id: int) -> int:
     )
 
 
-def read_of_author(author_id: int, after: ListPosition | None, limit: int) -> list[Text]:
+def read_of_author(author_id: int, after: ListCursor | None, limit: int) -> list[Text]:
     """Return a page of a user's posts, newest first. One statement. Raises MysqlDown."""
     return _read_page("post", "author_id", author_id, after, True, limit)
 
 
 def read_of_parent(
-    content_type: str, parent_id: int, after: ListPosition | None, latest: bool, limit: int
+    content_type: str, parent_id: int, after: ListCursor | None, latest: bool, limit: int
 ) -> list[Text]:
     """Return a page of a post's comments or a shop's reviews, newest first if ``latest``. One
     statement. Raises MysqlDown."""
@@ -437,10 +437,8 @@ def read_commenters(post_ids: Iterable[int], count: int) -> dict[int, list[int]]
     return authors
 
 
-def read_positions(
-    content_type: str, owner_id: int, latest: bool, limit: int
-) -> list[ListPosition]:
-    """Return the positions of the first page of a list. The owner is the author of posts, the post
+def read_positions(content_type: str, owner_id: int, latest: bool, limit: int) -> list[ListCursor]:
+    """Return the cursors of the first page of a list. The owner is the author of posts, the post
     of comments or the shop of reviews. One statement, answered by an index. Raises MysqlDown."""
     column, index = (
         ("author_id", "by_author") if content_type == "post" else ("parent_id", "by_parent")
@@ -457,14 +455,14 @@ def read_positions(
         """,
         (content_type, owner_id),
     )
-    return [ListPosition(sql.to_us(created_at), content_id) for created_at, content_id in rows]
+    return [ListCursor(sql.to_us(created_at), content_id) for created_at, content_id in rows]
 
 
 def _read_page(
     content_type: str,
     column: str,
     owner_id: int,
-    after: ListPosition | None,
+    after: ListCursor | None,
     latest: bool,
     limit: int,
 ) -> list[Text]:

@@ -17,7 +17,7 @@ from plaza.content.model import (
     ContentPage,
     ContentView,
     Draft,
-    ListPosition,
+    ListCursor,
     StoredText,
     Text,
     count_fitting,
@@ -192,7 +192,7 @@ def read_posts_by_id(
 
 
 def list_posts(
-    author_id: int, after: ListPosition | None, limit: int, actor_id: int | None
+    author_id: int, after: ListCursor | None, limit: int, actor_id: int | None
 ) -> ContentPage:
     """Return a page of a user's posts, newest first. Raises ContentMissing, ContentListsBusy,
     MysqlDown, RedisDown."""
@@ -202,7 +202,7 @@ def list_posts(
 
 
 def list_comments(
-    post_id: int, after: ListPosition | None, latest: bool, limit: int, actor_id: int | None
+    post_id: int, after: ListCursor | None, latest: bool, limit: int, actor_id: int | None
 ) -> ContentPage:
     """Return a page of the comments of a post, newest first if ``latest``, without texts of users
     whom the actor blocks. Raises ContentMissing,
@@ -212,7 +212,7 @@ def list_comments(
 
 
 def list_reviews(
-    shop_id: int, after: ListPosition | None, limit: int, actor_id: int | None
+    shop_id: int, after: ListCursor | None, limit: int, actor_id: int | None
 ) -> ContentPage:
     """Return a page of the reviews of a shop, newest first, without texts of users whom the actor
     blocks. Raises ShopMissing, ShopDeleted,
@@ -259,7 +259,7 @@ def build_new_view(text: Text, author: Card | None) -> ContentView:
 
 
 def _list(
-    list_id: _ListId, after: ListPosition | None, limit: int, actor_id: int | None
+    list_id: _ListId, after: ListCursor | None, limit: int, actor_id: int | None
 ) -> ContentPage:
     texts = None
     if after is None:
@@ -290,16 +290,16 @@ def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | No
     Two round trips and no statement if all is cached. Raises ContentListsBusy, MysqlDown.
     """
 
-    def load() -> list[ListPosition]:
+    def load() -> list[ListCursor]:
         _take_list_token()
         return mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1)
 
     key = redis_store.list_key(*list_id)
     try:
-        positions = cache.read_first_page(key, redis_store.POSITIONS, load, source)
+        cursors = cache.read_first_page(key, redis_store.CURSORS, load, source)
     except (RedisDown, StillLoading):
         return None
-    targets = [Target(list_id[0], position.id) for position in positions[:count]]
+    targets = [Target(list_id[0], cursor.id) for cursor in cursors[:count]]
     by_target = _read_hot(targets)
     if missing := [target for target in targets if target not in by_target]:
         _take_list_token()
@@ -308,7 +308,7 @@ def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | No
     return texts if len(texts) == len(targets) else None
 
 
-def _read_page(list_id: _ListId, after: ListPosition | None, limit: int) -> list[Text]:
+def _read_page(list_id: _ListId, after: ListCursor | None, limit: int) -> list[Text]:
     """Return a page of a list. One statement. Raises ContentListsBusy, MysqlDown."""
     _take_list_token()
     content_type, owner_id, latest = list_id

@@ -12,7 +12,8 @@ from plaza.infra.runtime.codec import ID, MAX_ID, Meta, Struct
 class FanOut(Struct, frozen=True, omit_defaults=True):
     """Push a post to the page of its author's followers whose ids are above ``after_id``.
 
-    ``announce``: the author has become a star, and the push marks the author as one in the inbox.
+    ``announce``: the author has become a celebrity, and the push marks the author as one in the
+    inbox.
     """
 
     post_id: ID

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plaza.content.model import DELETED_VERSION, TEXT, ListPosition, StoredText, Text
+from plaza.content.model import DELETED_VERSION, TEXT, ListCursor, StoredText, Text
 from plaza.counters import shop_totals
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import NEVER_STALE, CachedValue, CacheEntry
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 VIEWERS_TTL_S = 90 * 86_400
 PUBLISHED_TTL_S = 86_400
 UNSENT_KEY = key_of("posts", "unsent")
-POSITIONS = list_codec("list_positions", ListPosition)
+CURSORS = list_codec("list_cursors", ListCursor)
 
 
 def text_key(target: Target) -> str:

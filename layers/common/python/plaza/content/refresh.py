@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from plaza import counters
-from plaza.bell import moves
-from plaza.bell import queries as bell_queries
 from plaza.blocks import block_user
 from plaza.content import mysql_store, publish, redis_store
 from plaza.content.model import StoredText
@@ -19,6 +17,8 @@ from plaza.reactions import Target, hydration
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import Visibility, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
+from plaza.unread import moves
+from plaza.unread import queries as unread_queries
 from plaza.users import cards
 
 __all__ = ["REFRESHES", "project_texts", "refresh"]
@@ -38,7 +38,7 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     _apply_delayed_counts(
         {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
     )
-    _ring_pending([t.id for t, deleted in stored.values() if t.type == "comment" and not deleted])
+    _notify_pending([t.id for t, deleted in stored.values() if t.type == "comment" and not deleted])
     project_texts(stored.values())
     publish.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
@@ -66,25 +66,31 @@ def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
         )
 
 
-def _ring_pending(comment_ids: Sequence[int]) -> None:
-    """Ring for comments that were written while the bell of the post's author was locked. One
-    statement, and one transaction a post that has any. Raises MysqlDown."""
+def _notify_pending(comment_ids: Sequence[int]) -> None:
+    """Notify for comments that were written while the unread counter of the post's author was
+    locked. One statement, and one transaction a post that has any. Raises MysqlDown."""
 
-    def work(cursor: Cursor, post_id: int, author_id: int, ids: Sequence[int], rings: bool) -> int:
-        author_of = mysql_store.lock_pending_rings(cursor, ids)
+    def work(
+        cursor: Cursor, post_id: int, author_id: int, ids: Sequence[int], notifies: bool
+    ) -> int:
+        author_of = mysql_store.lock_pending_notifications(cursor, ids)
         if author_of:
             authors = list(author_of.values())
-            positions = moves.ring_comments(cursor, author_id, post_id, authors, rings=rings)
-            mysql_store.set_bell_positions(cursor, dict(zip(author_of, positions, strict=True)))
+            sequences = moves.notify_comments(
+                cursor, author_id, post_id, authors, notifies=notifies
+            )
+            mysql_store.set_notified_sequences(cursor, dict(zip(author_of, sequences, strict=True)))
         return len(author_of)
 
-    pending = mysql_store.find_pending_rings(comment_ids)
-    rings = switches_refresh.read().bell_on if pending else False
+    pending = mysql_store.find_pending_notifications(comment_ids)
+    notifies = bool(pending) and not switches_refresh.read().notifications_stopped
     for (post_id, author_id), ids in pending.items():
-        rang = mysql.run_in_transaction(
-            partial(work, post_id=post_id, author_id=author_id, ids=ids, rings=rings)
+        notified = mysql.run_in_transaction(
+            partial(work, post_id=post_id, author_id=author_id, ids=ids, notifies=notifies)
         )
-        record("delayed_comments_rang", {"delayed_comments_rang": rang}, post_id=post_id)
+        record(
+            "delayed_comments_notified", {"delayed_comments_notified": notified}, post_id=post_id
+        )
 
 
 def project_texts(stored: Iterable[StoredText]) -> None:
@@ -112,5 +118,5 @@ def project_texts(stored: Iterable[StoredText]) -> None:
     recipients = mysql_store.find_recipients(t.id for t, _ in texts if t.type == "comment")
     recipients += [text.author_id for text, is_deleted in texts if is_deleted]
     if recipients:
-        bell_queries.refresh_projections(sorted(set(recipients)))
-        push_announce.announce_rings(set(recipients))
+        unread_queries.refresh_projections(sorted(set(recipients)))
+        push_announce.announce_notified(set(recipients))

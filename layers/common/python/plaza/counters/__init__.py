@@ -12,8 +12,8 @@ from plaza.counters.model import (
     SHOP_COUNTER,
     USER_COLUMNS,
     USER_COUNTER,
-    Claim,
     ContentCounter,
+    Hold,
     ShopCounter,
     UserCounter,
 )
@@ -32,13 +32,13 @@ from plaza.counters.mysql_store import (
     try_lock_content,
 )
 from plaza.counters.redis_store import (
+    cancel_hold,
     comments_key,
     drop_projections,
     find_cached_users,
     owner_of_key,
     read_raw,
     release,
-    unclaim,
     user_key,
 )
 from plaza.infra.derived.projections import read_through
@@ -50,19 +50,20 @@ __all__ = [
     "SHOP_COUNTER",
     "USER_COLUMNS",
     "USER_COUNTER",
-    "Claim",
     "ContentCounter",
+    "Hold",
     "ShopCounter",
     "UserCounter",
     "add_to_content",
     "add_to_users",
-    "claim",
+    "cancel_hold",
     "comments_key",
     "correct_content",
     "correct_users",
     "drop_projections",
     "export",
     "find_cached_users",
+    "hold",
     "lock_content",
     "lock_users",
     "locked_of",
@@ -79,7 +80,6 @@ __all__ = [
     "select_locked",
     "shop_totals",
     "try_lock_content",
-    "unclaim",
     "user_key",
 ]
 
@@ -119,16 +119,16 @@ def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = 
     redis_store.project_comments(mysql_store.read_comments(post_ids), create=False)
 
 
-def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
+def hold(user_id: int, column: str, limit: int, member: str) -> Hold | None:
     """Reserve a slot below ``limit`` of the total ``column`` for ``member``; None at the limit.
 
-    A claim ends after one hour, or when it is released or taken back. One round trip; three more
+    A hold ends after one hour, or when it is released or taken back. One round trip; three more
     and one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.
     """
     for _ in range(3):
-        is_loaded, claimed = redis_store.claim(user_id, column, limit, member)
+        is_loaded, held = redis_store.hold(user_id, column, limit, member)
         if is_loaded:
-            return claimed
+            return held
         announced = redis_store.announce_reads([user_id])
         redis_store.store_read_users(mysql_store.read_users([user_id]), announced)
     raise RedisDown("Redis lost the projection after each write")

@@ -1,4 +1,4 @@
-"""Types of counters and claims. No I/O."""
+"""Types of counters and holds. No I/O."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class ShopCounter(NamedTuple):
 SHOP_COUNTER = list_codec("shop_totals", ShopCounter)
 
 
-class Claim(NamedTuple):
+class Hold(NamedTuple):
     """A reserved slot below a limit: its time on the clock of Redis, and the time of the member's
-    earlier claim, 0 without one. Both in microseconds since 1970."""
+    earlier hold, 0 without one. Both in microseconds since 1970."""
 
     at_us: int
     before_us: int

@@ -1,13 +1,13 @@
-"""Projections of counters in Redis (``plaza.infra.derived.projections``), and claims. Unless stated
+"""Projections of counters in Redis (``plaza.infra.derived.projections``), and holds. Unless stated
 otherwise, a function costs one round trip and raises RedisDown.
 
 {<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON; fence: name of the fence
                                     that readers left
-{<shard>}:user:<id>:claims    zset  target -> time of the claim, microseconds since 1970; follows
+{<shard>}:user:<id>:holds    zset  target -> time of the hold, microseconds since 1970; follows
                                     that the totals do not include yet
-{<shard>}:user:<id>:counted   hash  claims that were counted or taken back after a later claim of
-                                    the same target, see unclaim.lua
-{<shard>}:user:<id>:claim:<nonce>  string  the reply to a claim, kept for 1 min for a repeat
+{<shard>}:user:<id>:counted   hash  holds that were counted or taken back after a later hold of
+                                    the same target, see cancel_hold.lua
+{<shard>}:user:<id>:hold:<nonce>  string  the reply to a hold, kept for 1 min for a repeat
 {<shard>}:post:<id>:comments  hash  version, value: the number of comments
 """
 
@@ -18,28 +18,28 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Claim, UserCounter
+from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Hold, UserCounter
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
 from plaza.infra.redis import masters, redis
 from plaza.infra.redis.commands import Argument, Call, RunAll
 from plaza.infra.redis.errors import RedisDown
-from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag, shard_of
+from plaza.infra.redis.terms import Node
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
 
-CLAIM_TTL_MS = 3_600_000
+HOLD_TTL_MS = 3_600_000
 _REPLY_TTL_MS = 60_000
-MAX_CLAIMS_PER_CALL = 250
-# Between the node that stamps claims and the one that assigns versions.
+MAX_HOLDS_PER_CALL = 250
+# Between the node that stamps holds and the one that assigns versions.
 MAX_CLOCK_SKEW_US = 10_000
 _MAX_ID = 2**63 - 1
 _PROJECTION_KEY = re.compile(r"\{\d+\}:(user|post):([1-9]\d{0,18}):(?:counters|comments)", re.ASCII)
 _LUA = Path(__file__).with_name("lua")
-CLAIM = load_script(_LUA / "claim.lua")
-UNCLAIM = load_script(_LUA / "unclaim.lua")
+HOLD = load_script(_LUA / "hold.lua")
+CANCEL_HOLD = load_script(_LUA / "cancel_hold.lua")
 RELEASE = load_script(_LUA / "release.lua")
 
 
@@ -47,8 +47,8 @@ def user_key(user_id: int) -> str:
     return key_of(f"user:{user_id}", "counters")
 
 
-def _claims_key(user_id: int) -> str:
-    return key_of(f"user:{user_id}", "claims")
+def _holds_key(user_id: int) -> str:
+    return key_of(f"user:{user_id}", "holds")
 
 
 def _counted_key(user_id: int) -> str:
@@ -95,7 +95,7 @@ def _projections_of(totals: Mapping[int, UserCounter]) -> list[Projection]:
 
 
 def find_cached_users(user_ids: Iterable[int], also: Callable[[int], str]) -> set[int]:
-    """Return the users that have totals, a fence or claims in Redis, or the key ``also``, and
+    """Return the users that have totals, a fence or holds in Redis, or the key ``also``, and
     others of their shards.
 
     A consumer that calls it after its commit need not update the rest: who reads their totals from
@@ -109,7 +109,7 @@ def find_cached_users(user_ids: Iterable[int], also: Callable[[int], str]) -> se
         keys.setdefault(shard, ["EXISTS"]).extend(
             (
                 f"{{{shard}}}:user:{user_id}:counters",
-                f"{{{shard}}}:user:{user_id}:claims",
+                f"{{{shard}}}:user:{user_id}:holds",
                 also(user_id),
             )
         )
@@ -172,34 +172,34 @@ def _owned_key(owner_type: str, owner_id: int) -> str:
     return user_key(owner_id) if owner_type == "user" else comments_key(owner_id)
 
 
-def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Claim | None]:
-    """Return (whether Redis has the totals, the claim or None at the limit); see claim.lua.
+def hold(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Hold | None]:
+    """Return (whether Redis has the totals, the hold or None at the limit); see hold.lua.
     Raises RedisDown also when Redis runs the command after its deadline."""
-    reply_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
-    keys = (user_key(user_id), _claims_key(user_id), reply_key)
+    reply_key = key_of(f"user:{user_id}", f"hold:{secrets.token_hex(6)}")
+    keys = (user_key(user_id), _holds_key(user_id), reply_key)
     until_s = clock.monotonic_s() + settings().redis_timeout_s
 
     def args_for(node: Node) -> tuple[Argument, ...]:
-        return column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS, node.deadline_us(until_s)
+        return column, limit, member, HOLD_TTL_MS, _REPLY_TTL_MS, node.deadline_us(until_s)
 
-    code, *times = masters.run_on_node(CLAIM, keys, args_for)
+    code, *times = masters.run_on_node(HOLD, keys, args_for)
     if code == "LATE":
-        raise RedisDown("Redis ran the claim after its deadline", may_have_run=False)
-    return code != "COLD", Claim(*times) if code == "CLAIMED" else None
+        raise RedisDown("Redis ran the hold after its deadline", may_have_run=False)
+    return code != "COLD", Hold(*times) if code == "HELD" else None
 
 
-def unclaim(user_id: int, member: str, claim: Claim) -> None:
-    """Take a claim back; see unclaim.lua."""
-    keys = (_claims_key(user_id), _counted_key(user_id))
-    redis.run(UNCLAIM, keys, (member, *claim, CLAIM_TTL_MS))
+def cancel_hold(user_id: int, member: str, hold: Hold) -> None:
+    """Take a hold back; see cancel_hold.lua."""
+    keys = (_holds_key(user_id), _counted_key(user_id))
+    redis.run(CANCEL_HOLD, keys, (member, *hold, HOLD_TTL_MS))
 
 
 def release(counted: Iterable[tuple[int, str, int]]) -> None:
-    """Drop claims up to a time: (user, member, microseconds)."""
-    claims = list(counted)
-    keys = [(_claims_key(user), _counted_key(user)) for user, _, _ in claims]
+    """Drop holds up to a time: (user, member, microseconds)."""
+    holds = list(counted)
+    keys = [(_holds_key(user), _counted_key(user)) for user, _, _ in holds]
     calls = []
-    for group in group_by_tag([of_claims for of_claims, _ in keys], MAX_CLAIMS_PER_CALL):
-        args = [x for i in group for x in (claims[i][1], claims[i][2] + MAX_CLOCK_SKEW_US)]
-        calls.append(Call(RELEASE, [key for i in group for key in keys[i]], (CLAIM_TTL_MS, *args)))
+    for group in group_by_tag([of_holds for of_holds, _ in keys], MAX_HOLDS_PER_CALL):
+        args = [x for i in group for x in (holds[i][1], holds[i][2] + MAX_CLOCK_SKEW_US)]
+        calls.append(Call(RELEASE, [key for i in group for key in keys[i]], (HOLD_TTL_MS, *args)))
     redis.run_all(calls)

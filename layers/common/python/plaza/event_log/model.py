@@ -1,4 +1,4 @@
-"""Events that other systems read, and their positions in two logs. No I/O.
+"""Events that other systems read, and their offsets in two logs. No I/O.
 
 The reaction log has reactions and follows; the event log has comments, orders and reports. Each log
 has an order of its own. An event has the same id in MySQL and in the archive.
@@ -16,7 +16,7 @@ from plaza.infra.runtime.errors import Gone
 DAYS_KEPT = 8
 """Days of events in MySQL, as of the reaction log; older ones are in the archive."""
 
-MAX_POSITION_AGE_S = DAYS_KEPT * 86_400
+MAX_OFFSET_AGE_S = DAYS_KEPT * 86_400
 
 
 class EventsGone(Gone):
@@ -94,7 +94,7 @@ class LogHead(NamedTuple):
     event_seq: int
 
 
-class EventPosition(NamedTuple):
+class EventOffset(NamedTuple):
     """All events up to both seqs were read. ``read_s``: a time, in seconds since 1970, after which
     all others were stored."""
 
@@ -104,24 +104,24 @@ class EventPosition(NamedTuple):
     read_s: int
 
     @classmethod
-    def at_start(cls, epoch: int, now_s: int) -> EventPosition:
-        """Return the position before all events that MySQL has."""
+    def at_start(cls, epoch: int, now_s: int) -> EventOffset:
+        """Return the offset before all events that MySQL has."""
         return cls(epoch, 0, 0, now_s)
 
     def require_kept(self, head: LogHead, now_s: int) -> None:
-        """Raise EventsGone if events after this position may have been archived or lost."""
+        """Raise EventsGone if events after this offset may have been archived or lost."""
         if self.epoch != head.epoch:
             raise EventsGone("MySQL was restored after this cursor; begin again without a cursor.")
-        if self.read_s < now_s - MAX_POSITION_AGE_S:
+        if self.read_s < now_s - MAX_OFFSET_AGE_S:
             raise EventsGone
 
 
 class EventPage(NamedTuple):
-    """Events, both seqs after each, the position after all of them, and whether there are more."""
+    """Events, both seqs after each, the offset after all of them, and whether there are more."""
 
     events: list[OutgoingEvent]
     seqs: list[tuple[int, int]]
-    next: EventPosition
+    next: EventOffset
     has_more: bool
 
 
@@ -136,7 +136,7 @@ def make_reaction_event(
 
 
 def cut_page(
-    after: EventPosition,
+    after: EventOffset,
     head: LogHead,
     reactions: Sequence[LogRow],
     events: Sequence[LogRow],
@@ -164,9 +164,7 @@ def cut_page(
             seqs[log] = max(seqs[log], heads[log])
     has_more = seqs[0] < heads[0] or seqs[1] < heads[1]
     read_s = after.read_s if has_more else now_s
-    return EventPage(
-        page, after_each, EventPosition(after.epoch, seqs[0], seqs[1], read_s), has_more
-    )
+    return EventPage(page, after_each, EventOffset(after.epoch, seqs[0], seqs[1], read_s), has_more)
 
 
 def _tag(rows: Iterable[LogRow], log: int) -> list[tuple[int, LogRow]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from plaza.event_log.model import (
-    EventPosition,
+    EventOffset,
     LogHead,
     LogRow,
     OutgoingEvent,
@@ -58,14 +58,14 @@ def _is_due() -> str:
         """
 
 
-def pass_reaction_gate() -> tuple[int, int] | None:
+def pass_reaction_barrier() -> tuple[int, int] | None:
     """Return (epoch, seq of the reaction log up to which no writer is open); None if one took
     longer than ``GATE_WAIT_S``. One transaction of three statements."""
 
     def work(cursor: Cursor) -> tuple[int, int] | None:
         cursor.execute("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")
         [(seq,)] = cursor.fetchall()
-        if not _wait_at(cursor, "SELECT epoch FROM log_gate WHERE id = 1 FOR UPDATE"):
+        if not _wait_at(cursor, "SELECT epoch FROM log_barrier WHERE id = 1 FOR UPDATE"):
             return None
         [(epoch,)] = cursor.fetchall()
         return int(epoch), int(seq)
@@ -73,14 +73,14 @@ def pass_reaction_gate() -> tuple[int, int] | None:
     return mysql.run_in_transaction(work)
 
 
-def pass_event_gate() -> int | None:
+def pass_event_barrier() -> int | None:
     """Return the seq of the event log up to which no writer is open; None as
-    ``pass_reaction_gate``. One transaction of three statements."""
+    ``pass_reaction_barrier``. One transaction of three statements."""
 
     def work(cursor: Cursor) -> int | None:
         cursor.execute("SELECT COALESCE(MAX(seq), 0) FROM event_log")
         [(seq,)] = cursor.fetchall()
-        if not _wait_at(cursor, "SELECT id FROM event_gate WHERE id = 1 FOR UPDATE"):
+        if not _wait_at(cursor, "SELECT id FROM event_barrier WHERE id = 1 FOR UPDATE"):
             return None
         return int(seq)
 
@@ -88,7 +88,7 @@ def pass_event_gate() -> int | None:
 
 
 def _wait_at(cursor: Cursor, statement: str) -> bool:
-    """Run the locking statement of a gate; return False if it was not granted in time."""
+    """Run the locking statement of a barrier; return False if it was not granted in time."""
     cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (GATE_WAIT_S,))
     return mysql.try_lock(cursor, statement, ())
 
@@ -117,7 +117,7 @@ def store_head(head: LogHead, minute: int) -> LogHead:
         [row] = cursor.fetchall()
         cursor.execute(
             """
-            INSERT IGNORE INTO event_position (minute, epoch, reaction_seq, event_seq)
+            INSERT IGNORE INTO event_offset (minute, epoch, reaction_seq, event_seq)
             VALUES (%s, %s, %s, %s)
             """,
             (minute, *row),
@@ -127,24 +127,24 @@ def store_head(head: LogHead, minute: int) -> LogHead:
     return mysql.run_in_transaction(work)
 
 
-def find_position(minute: int) -> EventPosition | None:
-    """Return the newest position that was taken before the end of a minute, None without one."""
+def find_offset(minute: int) -> EventOffset | None:
+    """Return the newest offset that was taken before the end of a minute, None without one."""
     rows = mysql.fetch_all(
         """
         SELECT epoch, reaction_seq, event_seq, minute * 60
-        FROM event_position
+        FROM event_offset
         WHERE minute <= %s
         ORDER BY minute DESC LIMIT 1
         """,
         (minute,),
     )
-    return EventPosition(*rows[0]) if rows else None
+    return EventOffset(*rows[0]) if rows else None
 
 
-def delete_positions(before_minute: int, limit: int) -> int:
-    """Delete up to ``limit`` positions from before a minute; return their number."""
+def delete_offsets(before_minute: int, limit: int) -> int:
+    """Delete up to ``limit`` offsets from before a minute; return their number."""
     return mysql.write(
-        f"DELETE FROM event_position WHERE minute < %s LIMIT {limit:d}", (before_minute,)
+        f"DELETE FROM event_offset WHERE minute < %s LIMIT {limit:d}", (before_minute,)
     )
 
 

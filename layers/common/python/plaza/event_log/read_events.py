@@ -9,9 +9,9 @@ from __future__ import annotations
 from plaza.event_log import mysql_events
 from plaza.event_log.model import (
     DAYS_KEPT,
-    MAX_POSITION_AGE_S,
+    MAX_OFFSET_AGE_S,
+    EventOffset,
     EventPage,
-    EventPosition,
     LogHead,
     cut_page,
 )
@@ -21,19 +21,19 @@ from plaza.infra.runtime.observability import record
 _DAY_US = 86_400_000_000
 
 
-def read_page(after: EventPosition | None, limit: int) -> EventPage:
-    """Return up to ``limit`` events after a position; None: the oldest that MySQL has. Three
+def read_page(after: EventOffset | None, limit: int) -> EventPage:
+    """Return up to ``limit`` events after a offset; None: the oldest that MySQL has. Three
     statements; nine more if the head is moved. Raises EventsGone, MysqlDown."""
     head, now_s = find_head(), int(clock.now_s())
-    position = after or EventPosition.at_start(head.epoch, now_s)
-    position.require_kept(head, now_s)
+    offset = after or EventOffset.at_start(head.epoch, now_s)
+    offset.require_kept(head, now_s)
     since_us = _find_first_us()
     args = since_us, limit
     return cut_page(
-        position,
+        offset,
         head,
-        mysql_events.read_reactions(position.reaction_seq, head.reaction_seq, *args),
-        mysql_events.read_events(position.event_seq, head.event_seq, *args),
+        mysql_events.read_reactions(offset.reaction_seq, head.reaction_seq, *args),
+        mysql_events.read_events(offset.event_seq, head.event_seq, *args),
         limit,
         now_s,
     )
@@ -45,9 +45,9 @@ def find_head() -> LogHead:
     head, is_due = mysql_events.read_head()
     if not is_due or not mysql_events.claim_head():
         return head
-    reactions, event_seq = mysql_events.pass_reaction_gate(), mysql_events.pass_event_gate()
+    reactions, event_seq = mysql_events.pass_reaction_barrier(), mysql_events.pass_event_barrier()
     if reactions is None or event_seq is None:
-        record("log_gate_busy", {"log_gates_busy": 1})
+        record("log_barrier_busy", {"log_barriers_busy": 1})
     epoch, reaction_seq = reactions or (head.epoch, head.reaction_seq)
     if epoch != head.epoch and event_seq is None:
         return head  # the seqs of the new epoch are not known
@@ -57,22 +57,20 @@ def find_head() -> LogHead:
     )
 
 
-def find_position(at_s: int) -> EventPosition | None:
-    """Return a position before all events that were stored from ``at_s`` on: some minutes before,
-    or before all that MySQL has if its first position is younger. None: MySQL does not have all of
+def find_offset(at_s: int) -> EventOffset | None:
+    """Return a offset before all events that were stored from ``at_s`` on: some minutes before,
+    or before all that MySQL has if its first offset is younger. None: MySQL does not have all of
     them. Two statements at most, and what moves the head. Raises MysqlDown."""
-    position = mysql_events.find_position(at_s // 60 - 1)
-    if position is None and at_s > clock.now_s() - MAX_POSITION_AGE_S:
-        return EventPosition(find_head().epoch, 0, 0, at_s)
-    return position
+    offset = mysql_events.find_offset(at_s // 60 - 1)
+    if offset is None and at_s > clock.now_s() - MAX_OFFSET_AGE_S:
+        return EventOffset(find_head().epoch, 0, 0, at_s)
+    return offset
 
 
 def delete_expired(limit: int) -> int:
-    """Delete up to ``limit`` positions that are older than the events. One statement. Raises
+    """Delete up to ``limit`` offsets that are older than the events. One statement. Raises
     MysqlDown."""
-    return mysql_events.delete_positions(
-        int(clock.now_s()) // 60 - (DAYS_KEPT + 1) * 24 * 60, limit
-    )
+    return mysql_events.delete_offsets(int(clock.now_s()) // 60 - (DAYS_KEPT + 1) * 24 * 60, limit)
 
 
 def _find_first_us() -> int:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
-from plaza.event_log.model import EventPage, EventPosition
+from plaza.event_log.model import EventOffset, EventPage
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.schemas import ResponseModel, Time
 
@@ -18,7 +18,7 @@ After = Annotated[
         max_length=200,
         pattern=r"^[A-Za-z0-9_-]+$",
         description=(
-            "Position after which to read: `next` of the page before. Without it, the page begins "
+            "Offset after which to read: `next` of the page before. Without it, the page begins "
             "with the oldest events that are kept."
         ),
         json_schema_extra={"format": "cursor"},
@@ -93,7 +93,7 @@ class EventResponse(ResponseModel):
 
 
 class EventsResponse(ResponseModel):
-    """A page of events, and the position after it."""
+    """A page of events, and the offset after it."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -132,6 +132,6 @@ class EventsResponse(ResponseModel):
         )
 
 
-def read_position(after: str | None) -> EventPosition | None:
-    """Return the position that a cursor has. Raises BadInput."""
-    return EventPosition(*unpack_cursor(after, (int, int, int, int), "after")) if after else None
+def read_offset(after: str | None) -> EventOffset | None:
+    """Return the offset that a cursor has. Raises BadInput."""
+    return EventOffset(*unpack_cursor(after, (int, int, int, int), "after")) if after else None

@@ -65,8 +65,8 @@ def _apply_states(states: Mapping[Pair, FollowState], pairs: Sequence[Pair]) -> 
         match states[reader_id, author_id]:
             case FollowState(on=False):
                 removed.append((inbox, author_id))
-            case FollowState(star=True):
-                pushes.append(Push(inbox, [], stars=[author_id]))
+            case FollowState(celebrity=True):
+                pushes.append(Push(inbox, [], celebrities=[author_id]))
             case _:
                 posts = newest[author_id]
                 pushes.append(Push(inbox, posts, floor_us=floor_of(posts, BACKFILL)))

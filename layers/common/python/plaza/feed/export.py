@@ -5,5 +5,11 @@ from __future__ import annotations
 from plaza.infra.mysql.export_sections import Section
 
 SECTIONS = (
-    Section(name="star", table="star", user="user_id", order={"user_id": int}, columns=("since",)),
+    Section(
+        name="celebrity",
+        table="celebrity",
+        user="user_id",
+        order={"user_id": int},
+        columns=("since",),
+    ),
 )

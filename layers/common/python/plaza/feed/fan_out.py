@@ -1,6 +1,6 @@
 """Fan-out: push a post to the inboxes of its author's followers, 1,000 a message.
 
-An author with more followers than FAN_OUT_LIMIT is a star, whose posts readers pull instead.
+An author with more followers than FAN_OUT_LIMIT is a celebrity, whose posts readers pull instead.
 """
 
 from __future__ import annotations
@@ -29,31 +29,34 @@ def fan_out(fan_outs: Sequence[FanOut]) -> None:
     round trip to Redis for each page. Raises MysqlDown, RedisDown, QueueDown.
     """
     published = mysql_store.read_published({item.post_id for item in fan_outs})
-    new_stars = {p.entry.author_id for p in published.values() if _is_new_star(p)}
-    if new_stars:
-        # Before the followers are read: a follow that is stored later finds the star in MySQL.
-        mysql_store.add_stars(new_stars)
-    stars = new_stars | {p.entry.author_id for p in published.values() if p.announced is not None}
-    star_entries = [p.entry for p in published.values() if p.entry.author_id in stars]
-    redis_store.push_all(Push(Timeline(POSTS, e.author_id), [e]) for e in star_entries)
-    _push_pages([page for item in fan_outs for page in _page_of(item, published, stars)])
+    new_celebrities = {p.entry.author_id for p in published.values() if _is_new_celebrity(p)}
+    if new_celebrities:
+        # Before the followers are read: a follow that is stored later finds the celebrity in MySQL.
+        mysql_store.add_celebrities(new_celebrities)
+    celebrities = new_celebrities | {
+        p.entry.author_id for p in published.values() if p.announced is not None
+    }
+    celebrity_entries = [p.entry for p in published.values() if p.entry.author_id in celebrities]
+    redis_store.push_all(Push(Timeline(POSTS, e.author_id), [e]) for e in celebrity_entries)
+    _push_pages([page for item in fan_outs for page in _page_of(item, published, celebrities)])
 
 
-def _is_new_star(post: PublishedPost) -> bool:
+def _is_new_celebrity(post: PublishedPost) -> bool:
     return post.announced is None and post.followers_total > feed_settings().fan_out_limit
 
 
 def _page_of(
-    item: FanOut, published: dict[int, PublishedPost], stars: set[int]
+    item: FanOut, published: dict[int, PublishedPost], celebrities: set[int]
 ) -> list[tuple[FanOut, PublishedPost]]:
-    """Return the page to push, or nothing. The first page decides whether to announce a star."""
+    """Return the page to push, or nothing. The first page decides whether to announce a
+    celebrity."""
     post = published.get(item.post_id)
     if post is None:
         return []
     if item.after_id == 0:
         if post.announced:
             return []
-        item = FanOut(item.post_id, 0, announce=post.entry.author_id in stars)
+        item = FanOut(item.post_id, 0, announce=post.entry.author_id in celebrities)
     return [(item, post)]
 
 
@@ -63,7 +66,7 @@ def _push_pages(pages: Sequence[tuple[FanOut, PublishedPost]]) -> None:
     )
     inboxes, next_pages, announced = 0, [], set()
     for (item, post), user_ids in zip(pages, followers, strict=True):
-        inboxes += redis_store.push_to_inboxes(user_ids, post.entry, star=item.announce)
+        inboxes += redis_store.push_to_inboxes(user_ids, post.entry, celebrity=item.announce)
         if len(user_ids) == PAGE:
             next_pages.append(FanOut(item.post_id, user_ids[-1], item.announce))
         elif item.announce:

@@ -14,7 +14,13 @@ from plaza.infra.derived.list_state import ListState, compare_entries
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import MAX_ID
 
-__all__ = ["compare_inboxes", "compare_star_posts", "drop_inboxes", "drop_star_posts", "owner_of"]
+__all__ = [
+    "compare_celebrity_posts",
+    "compare_inboxes",
+    "drop_celebrity_posts",
+    "drop_inboxes",
+    "owner_of",
+]
 
 IN_TRANSIT_US = 900_000_000
 INBOXES_PER_STATEMENT = 20  # each reads the posts of up to 5,000 authors
@@ -31,8 +37,8 @@ def owner_of(key: str) -> Timeline | None:
 
 
 def compare_inboxes(user_ids: Sequence[int]) -> dict[int, ListState]:
-    """Compare inboxes with the posts and stars of followed users; omit users whose inbox is not
-    built. One round trip, and a statement for each 20 inboxes. Raises RedisDown, MysqlDown."""
+    """Compare inboxes with the posts and celebrities of followed users; omit users whose inbox is
+    not built. One round trip, and a statement for each 20 inboxes. Raises RedisDown, MysqlDown."""
     until_us = clock.now_us() - IN_TRANSIT_US
     cached = redis_store.read_whole([Timeline(INBOX, user_id) for user_id in user_ids])
     built = sorted(timeline.user_id for timeline in cached)
@@ -43,18 +49,20 @@ def compare_inboxes(user_ids: Sequence[int]) -> dict[int, ListState]:
         for user_id, expected in mysql_store.read_inboxes(floors, until_us).items():
             page = cached[Timeline(INBOX, user_id)]
             posts = [e for e in page.newest if e.author_id not in expected.left_out]
-            # A star may still have posts from before it became one; readers list them once.
-            posts = [e for e in posts if e.author_id not in expected.stars]
-            stars = {author_id for author_id in page.stars if author_id not in expected.left_out}
+            # A celebrity may still have posts from before it became one; readers list them once.
+            posts = [e for e in posts if e.author_id not in expected.celebrities]
+            celebrities = {
+                author_id for author_id in page.celebrities if author_id not in expected.left_out
+            }
             states[user_id] = _compare(
-                posts, page.floor_us, until_us, stars, expected.posts, expected.stars
+                posts, page.floor_us, until_us, celebrities, expected.posts, expected.celebrities
             )
     return states
 
 
-def compare_star_posts(user_ids: Sequence[int]) -> dict[int, ListState]:
-    """Compare the posts of stars with MySQL; omit those that are not built. One round trip, one
-    statement. Raises RedisDown, MysqlDown."""
+def compare_celebrity_posts(user_ids: Sequence[int]) -> dict[int, ListState]:
+    """Compare the posts of celebrities with MySQL; omit those that are not built. One round trip,
+    one statement. Raises RedisDown, MysqlDown."""
     until_us = clock.now_us() - IN_TRANSIT_US
     cached = redis_store.read_whole([Timeline(POSTS, user_id) for user_id in user_ids])
     floors = {timeline.user_id: page.floor_us for timeline, page in cached.items()}
@@ -72,8 +80,8 @@ def drop_inboxes(user_ids: Iterable[int]) -> None:
     redis_store.drop(Timeline(INBOX, user_id) for user_id in user_ids)
 
 
-def drop_star_posts(user_ids: Iterable[int]) -> None:
-    """Drop the posts of stars. One round trip. Raises RedisDown."""
+def drop_celebrity_posts(user_ids: Iterable[int]) -> None:
+    """Drop the posts of celebrities. One round trip. Raises RedisDown."""
     redis_store.drop(Timeline(POSTS, user_id) for user_id in user_ids)
 
 
@@ -81,20 +89,20 @@ def _compare(
     cached: Iterable[FeedEntry],
     floor_us: int,
     until_us: int,
-    cached_stars: Iterable[int],
+    cached_celebrities: Iterable[int],
     stored: Iterable[FeedEntry],
-    stored_stars: Iterable[int],
+    stored_celebrities: Iterable[int],
 ) -> ListState:
     return compare_entries(
-        _list_entries(cached, floor_us, until_us, cached_stars),
-        _list_entries(stored, floor_us, until_us, stored_stars),
+        _list_entries(cached, floor_us, until_us, cached_celebrities),
+        _list_entries(stored, floor_us, until_us, stored_celebrities),
     )
 
 
 def _list_entries(
-    entries: Iterable[FeedEntry], floor_us: int, until_us: int, stars: Iterable[int]
+    entries: Iterable[FeedEntry], floor_us: int, until_us: int, celebrities: Iterable[int]
 ) -> dict[str, int]:
-    return {f"star:{author_id}": 0 for author_id in stars} | {
+    return {f"celebrity:{author_id}": 0 for author_id in celebrities} | {
         f"post:{e.id} of {e.author_id}": e.created_us
         for e in entries
         if floor_us < e.created_us <= until_us

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from plaza.content import ContentView, ListPosition
+from plaza.content import ContentView, ListCursor
 from plaza.infra.runtime.codec import ID
 
 MAX_TIMELINES = 100
@@ -15,25 +15,25 @@ MIN_FLOOR_US = 1  # the floor of a complete timeline
 MAX_FLOOR_US = 2**53 - 1  # the floor of a timeline that is not built
 INBOX: Literal["inbox"] = "inbox"
 POSTS: Literal["posts"] = "posts"
-OLDEST = ListPosition(0, 0)
+OLDEST = ListCursor(0, 0)
 _POSTS_PER_AUTHOR_DAY = 0.2
 _DAY_US = 86_400_000_000
 
 
 class FeedEntry(NamedTuple):
-    """A post in a timeline. Sorts by position."""
+    """A post in a timeline. Sorts by cursor."""
 
     created_us: int
     id: int
     author_id: int
 
     @property
-    def position(self) -> ListPosition:
-        return ListPosition(self.created_us, self.id)
+    def cursor(self) -> ListCursor:
+        return ListCursor(self.created_us, self.id)
 
 
 class Timeline(NamedTuple):
-    """A user's inbox, or the newest posts by the user (kept for stars only)."""
+    """A user's inbox, or the newest posts by the user (kept for celebrities only)."""
 
     kind: Literal["inbox", "posts"]
     user_id: ID
@@ -45,7 +45,7 @@ class Timeline(NamedTuple):
 
 class Followee(NamedTuple):
     user_id: int
-    star: bool
+    celebrity: bool
 
 
 class OlderPart(NamedTuple):
@@ -58,49 +58,49 @@ class OlderPart(NamedTuple):
 
     of: int
     generation: str
-    top: ListPosition
-    bottom: ListPosition
+    top: ListCursor
+    bottom: ListCursor
     window_us: int
     entries: list[FeedEntry]
 
 
 class OlderPage(NamedTuple):
-    """Posts below the floor, and the position past which the next page begins."""
+    """Posts below the floor, and the cursor past which the next page begins."""
 
     entries: list[FeedEntry]
-    last: ListPosition
+    last: ListCursor
     is_ended: bool = False
 
 
 class FeedPage(NamedTuple):
-    """A page, and the position after which the next page begins (None: the end)."""
+    """A page, and the cursor after which the next page begins (None: the end)."""
 
     items: list[ContentView]
-    last: ListPosition | None
+    last: ListCursor | None
 
 
 def merge(
-    pages: Iterable[Sequence[FeedEntry]], floor_us: int, after: ListPosition | None, count: int
+    pages: Iterable[Sequence[FeedEntry]], floor_us: int, after: ListCursor | None, count: int
 ) -> list[FeedEntry]:
     """Return the newest ``count`` entries above the floor and past ``after``, each once."""
     entries = {
         entry.id: entry
         for entries in pages
         for entry in entries
-        if entry.created_us > floor_us and (after is None or entry.position < after)
+        if entry.created_us > floor_us and (after is None or entry.cursor < after)
     }
     return sorted(entries.values(), reverse=True)[:count]
 
 
-def merge_parts(parts: Sequence[OlderPart], top: ListPosition, count: int) -> OlderPage:
+def merge_parts(parts: Sequence[OlderPart], top: ListCursor, count: int) -> OlderPage:
     """Return up to ``count`` posts past ``top`` of parts that all begin above it, down to the first
     of their bottoms."""
     bottom = min(top, max(part.bottom for part in parts))
     entries = sorted(
-        (e for part in parts for e in part.entries if bottom <= e.position < top), reverse=True
+        (e for part in parts for e in part.entries if bottom <= e.cursor < top), reverse=True
     )[:count]
     if len(entries) == count:
-        return OlderPage(entries, entries[-1].position)
+        return OlderPage(entries, entries[-1].cursor)
     return OlderPage(entries, bottom, is_ended=bottom == OLDEST)
 
 

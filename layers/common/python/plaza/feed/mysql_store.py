@@ -1,4 +1,4 @@
-"""Follows, posts and stars in MySQL, as the feed reads them.
+"""Follows, posts and celebrities in MySQL, as the feed reads them.
 
 Ids are rendered into the statements as numbers, because lists have up to 5,000 of them.
 """
@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Followee, Timeline
 from plaza.infra.mysql import mysql, sql
 
@@ -19,7 +19,7 @@ from plaza.infra.mysql import mysql, sql
 _AUTHORS_PER_ARM = 500
 # Timelines exceed their cap by a quarter; one more is a difference in any case.
 _MAX_INBOX = Timeline(INBOX, 0).cap * 5 // 4 + 1
-_MAX_STAR_POSTS = Timeline(POSTS, 0).cap * 5 // 4 + 1
+_MAX_CELEBRITY_POSTS = Timeline(POSTS, 0).cap * 5 // 4 + 1
 _BY_AUTHOR = """
     SELECT created_at, content_id, author_id
     FROM content FORCE INDEX (by_author)
@@ -30,7 +30,7 @@ _NEWEST_FIRST = "ORDER BY created_at DESC, content_id DESC"
 
 
 class PublishedPost(NamedTuple):
-    """A live post and its author. ``announced``: None unless the author is a star."""
+    """A live post and its author. ``announced``: None unless the author is a celebrity."""
 
     entry: FeedEntry
     followers_total: int
@@ -38,19 +38,20 @@ class PublishedPost(NamedTuple):
 
 
 class RecordedInbox(NamedTuple):
-    """What an inbox must have: ``posts`` of followed users, and ``stars``. ``left_out``: authors
-    whose follow, or who as a star, changed so recently that the inbox may not have it yet."""
+    """What an inbox must have: ``posts`` of followed users, and ``celebrities``. ``left_out``:
+    authors whose follow, or who as a celebrity, changed so recently that the inbox may not have it
+    yet."""
 
     posts: list[FeedEntry]
-    stars: set[int]
+    celebrities: set[int]
     left_out: set[int]
 
 
 class FollowState(NamedTuple):
-    """Whether a reader follows an author, and whether the author is a star."""
+    """Whether a reader follows an author, and whether the author is a celebrity."""
 
     on: bool
-    star: bool
+    celebrity: bool
 
 
 def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
@@ -61,7 +62,7 @@ def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
                s.announced
         FROM content AS c
         LEFT JOIN user_counter AS u ON u.user_id = c.author_id
-        LEFT JOIN star AS s ON s.user_id = c.author_id
+        LEFT JOIN celebrity AS s ON s.user_id = c.author_id
         WHERE c.content_type = 'post'
           AND c.content_id IN ({sql.render_ids(post_ids)})
           AND c.deleted_at IS NULL
@@ -74,15 +75,16 @@ def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
     }
 
 
-def add_stars(user_ids: Collection[int]) -> None:
-    """Make users stars, permanently. One statement. Raises MysqlDown."""
+def add_celebrities(user_ids: Collection[int]) -> None:
+    """Make users celebrities, permanently. One statement. Raises MysqlDown."""
     rows = ",".join(f"({user_id:d})" for user_id in sorted(user_ids))
-    mysql.write(f"INSERT IGNORE INTO star (user_id) VALUES {rows}")
+    mysql.write(f"INSERT IGNORE INTO celebrity (user_id) VALUES {rows}")
 
 
 def mark_announced(user_ids: Collection[int]) -> None:
-    """Record that all followers' inboxes have these stars. One statement. Raises MysqlDown."""
-    mysql.write(f"UPDATE star SET announced = 1 WHERE user_id IN ({sql.render_ids(user_ids)})")
+    """Record that all followers' inboxes have these celebrities. One statement. Raises
+    MysqlDown."""
+    mysql.write(f"UPDATE celebrity SET announced = 1 WHERE user_id IN ({sql.render_ids(user_ids)})")
 
 
 def read_followers(authors: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
@@ -119,14 +121,14 @@ def read_followees(user_id: int) -> list[Followee]:
         """
         SELECT r.target_id, s.user_id IS NOT NULL
         FROM reaction AS r FORCE INDEX (by_actor)
-        LEFT JOIN star AS s ON s.user_id = r.target_id
+        LEFT JOIN celebrity AS s ON s.user_id = r.target_id
         WHERE r.actor_id = %s
           AND r.kind = 'follow'
           AND r.state = 1
         """,
         (user_id,),
     )
-    return [Followee(followee_id, star == 1) for followee_id, star in rows]
+    return [Followee(followee_id, celebrity == 1) for followee_id, celebrity in rows]
 
 
 def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FollowState]:
@@ -141,18 +143,18 @@ def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int]
             AND r.target_id = k.user_id
             AND r.kind = 'follow'
             AND r.actor_id = k.actor_id
-        LEFT JOIN star AS s ON s.user_id = k.user_id
+        LEFT JOIN celebrity AS s ON s.user_id = k.user_id
         """,
         (json.dumps(unique),),
     )
     return {
-        (reader_id, author_id): FollowState(state == 1, star == 1)
-        for reader_id, author_id, state, star in rows
+        (reader_id, author_id): FollowState(state == 1, celebrity == 1)
+        for reader_id, author_id, state, celebrity in rows
     }
 
 
 def read_inboxes(floors_us: Mapping[int, int], until_us: int) -> dict[int, RecordedInbox]:
-    """Return reader -> the posts above the reader's floor, stars, and what changed after
+    """Return reader -> the posts above the reader's floor, celebrities, and what changed after
     ``until_us``. One statement. Raises MysqlDown."""
     arms = []
     for reader_id, floor_us in floors_us.items():
@@ -167,7 +169,7 @@ def read_inboxes(floors_us: Mapping[int, int], until_us: int) -> dict[int, Recor
                     AND c.author_id = r.target_id
                     AND c.deleted_at IS NULL
                     AND c.created_at > '{sql.from_us(floor_us):%Y-%m-%d %H:%M:%S.%f}'
-                LEFT JOIN star AS s ON s.user_id = r.target_id
+                LEFT JOIN celebrity AS s ON s.user_id = r.target_id
                 WHERE {followed}
                   AND r.state = 1
                   AND s.user_id IS NULL
@@ -175,9 +177,9 @@ def read_inboxes(floors_us: Mapping[int, int], until_us: int) -> dict[int, Recor
             )
             """,
             f"""
-            SELECT IF(s.announced = 1, 'star', 'new'), r.actor_id, r.target_id, 0, NULL
+            SELECT IF(s.announced = 1, 'celebrity', 'new'), r.actor_id, r.target_id, 0, NULL
             FROM reaction AS r FORCE INDEX (by_actor)
-            STRAIGHT_JOIN star AS s ON s.user_id = r.target_id
+            STRAIGHT_JOIN celebrity AS s ON s.user_id = r.target_id
             WHERE {followed}
               AND r.state = 1
             """,
@@ -197,14 +199,14 @@ def read_inboxes(floors_us: Mapping[int, int], until_us: int) -> dict[int, Recor
         match what:
             case "post":
                 inbox.posts.append(_entry(created_at, post_id, author_id))
-            case "star":
-                inbox.stars.add(author_id)
+            case "celebrity":
+                inbox.celebrities.add(author_id)
             case "new":
                 inbox.left_out.add(author_id)
     return {
         reader_id: RecordedInbox(
             [post for post in inbox.posts if post.author_id not in inbox.left_out],
-            inbox.stars - inbox.left_out,
+            inbox.celebrities - inbox.left_out,
             inbox.left_out,
         )
         for reader_id, inbox in inboxes.items()
@@ -220,7 +222,7 @@ def read_posts_above(floors_us: Mapping[int, int]) -> dict[int, list[FeedEntry]]
             {_BY_AUTHOR}
               AND author_id = {author_id:d}
               AND created_at > '{sql.from_us(floor_us):%Y-%m-%d %H:%M:%S.%f}'
-            {_NEWEST_FIRST} LIMIT {_MAX_STAR_POSTS:d}
+            {_NEWEST_FIRST} LIMIT {_MAX_CELEBRITY_POSTS:d}
         )
         """
         for author_id, floor_us in floors_us.items()
@@ -247,9 +249,9 @@ def read_newest(author_ids: Collection[int], count: int) -> dict[int, list[FeedE
 
 
 def read_window(
-    author_ids: Collection[int], before: ListPosition, begin_us: int, count: int
+    author_ids: Collection[int], before: ListCursor, begin_us: int, count: int
 ) -> list[FeedEntry]:
-    """Return the authors' newest ``count`` posts before a position and after ``begin_us``, newest
+    """Return the authors' newest ``count`` posts before a cursor and after ``begin_us``, newest
     first. One statement. Raises MysqlDown."""
     to = sql.from_us(before.created_us)
     where, args = "AND created_at <= %s", [to]

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import (
     MAX_FLOOR_US,
@@ -32,7 +32,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.infra.runtime.errors import TooManyRequests
 
-NEWEST = ListPosition(MAX_FLOOR_US, MAX_ID)
+NEWEST = ListCursor(MAX_FLOOR_US, MAX_ID)
 # Posts of a part that one statement returns.
 POSTS_AT_ONCE = 400
 _GROWTH = 4
@@ -63,13 +63,13 @@ class OlderPosts:
     _authors: list[list[int]] | None = None
     _began_us: int = field(default_factory=clock.now_us)
 
-    def read_page(self, after: ListPosition | None, floor_us: int, count: int) -> OlderPage:
+    def read_page(self, after: ListCursor | None, floor_us: int, count: int) -> OlderPage:
         """Return up to ``count`` posts past ``after`` and at or below the floor.
 
         A statement for the followees of a request, and one for each window of a part, charged
         before; two round trips, and two a window. Raises RedisDown, MysqlDown, TooManyRequests.
         """
-        top = min(after or NEWEST, ListPosition(floor_us, MAX_ID))
+        top = min(after or NEWEST, ListCursor(floor_us, MAX_ID))
         if self._parts is None:
             self._parts = self._load(top) if self.is_kept else {}
         page = self._merge(top, count)
@@ -91,21 +91,21 @@ class OlderPosts:
         if self.is_kept:
             self.is_kept, self._parts, self._authors = False, {}, None
 
-    def _load(self, top: ListPosition) -> dict[int, OlderPart]:
+    def _load(self, top: ListCursor) -> dict[int, OlderPart]:
         self._generation, parts = redis_store.read_older(self.user_id)
         if top == NEWEST:
             return {}
         return {number: part for number, part in parts.items() if part.bottom <= top <= part.top}
 
-    def _merge(self, top: ListPosition, count: int) -> OlderPage:
+    def _merge(self, top: ListCursor, count: int) -> OlderPage:
         parts = self._parts or {}
         of = parts[0].of if 0 in parts else 0
         complete = [parts[n] for n in range(of) if n in parts and parts[n].of == of]
         if not complete or len(complete) < of:
-            return OlderPage([], min(top, ListPosition(self._began_us, MAX_ID)))
+            return OlderPage([], min(top, ListCursor(self._began_us, MAX_ID)))
         return merge_parts(complete, top, count)
 
-    def _read_on(self, top: ListPosition, floor_us: int) -> bool:
+    def _read_on(self, top: ListCursor, floor_us: int) -> bool:
         """Read the next window of the part that ends first; return False if that would be too much
         for one page."""
         parts, authors = self._parts or {}, self._split()
@@ -127,7 +127,7 @@ class OlderPosts:
         self._parts = parts
         if self.is_kept:
             # Posts newer than the statement are not in the part.
-            until = min(top, ListPosition(self._began_us, MAX_ID))
+            until = min(top, ListCursor(self._began_us, MAX_ID))
             with suppress(RedisDown):
                 redis_store.store_older(self.user_id, number, parts[number]._replace(top=until))
         return True
@@ -144,25 +144,23 @@ class OlderPosts:
         return self._authors
 
 
-def _begin_part(of: int, generation: str, top: ListPosition, window_us: int) -> OlderPart:
+def _begin_part(of: int, generation: str, top: ListCursor, window_us: int) -> OlderPart:
     return OlderPart(of, generation, top, top, window_us, [])
 
 
-def _extend(
-    part: OlderPart, author_ids: Collection[int], top: ListPosition, count: int
-) -> OlderPart:
+def _extend(part: OlderPart, author_ids: Collection[int], top: ListCursor, count: int) -> OlderPart:
     """Return the part with ``count`` posts below its bottom, fewer if the window has fewer, without
     the posts above ``top``. One statement, none without authors."""
-    kept = [entry for entry in part.entries if entry.position < top]
+    kept = [entry for entry in part.entries if entry.cursor < top]
     if not author_ids:
         return part._replace(top=top, bottom=OLDEST, entries=kept)
     end_us = min(part.bottom.created_us, clock.now_us())
     begin_us = max(0, end_us - part.window_us)
     entries = mysql_store.read_window(author_ids, part.bottom, begin_us, count)
     if len(entries) == count:
-        bottom = entries[-1].position
+        bottom = entries[-1].cursor
         window_us = max(_MIN_WINDOW_US, 2 * (end_us - bottom.created_us))
     else:
-        bottom = ListPosition(begin_us, MAX_ID) if begin_us else OLDEST
+        bottom = ListCursor(begin_us, MAX_ID) if begin_us else OLDEST
         window_us = part.window_us * (_GROWTH if len(entries) * _GROWTH < count else 1)
     return part._replace(top=top, bottom=bottom, window_us=window_us, entries=kept + entries)

@@ -1,4 +1,4 @@
-"""Read the feed: from the inbox and the posts of stars, and below their floors from MySQL."""
+"""Read the feed: from the inbox and the posts of celebrities, and below their floors from MySQL."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from plaza import content
-from plaza.content import ContentView, ListPosition
+from plaza.content import ContentView, ListCursor
 from plaza.content import queries as content_queries
 from plaza.feed import redis_store
 from plaza.feed.model import (
@@ -41,20 +41,20 @@ _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
 class _Batch(NamedTuple):
-    """The next entries past a position, without gaps; the first ``hot`` of them are from Redis.
+    """The next entries past a cursor, without gaps; the first ``hot`` of them are from Redis.
 
     ``last``: past which the next ones follow; None at the end. ``verified``: MySQL just confirmed
     that their authors are followed, and Redis, which may have newer follows, is unavailable.
     """
 
     entries: list[FeedEntry]
-    last: ListPosition | None
+    last: ListCursor | None
     hot: int = 0
     verified: bool = False
 
 
 def read_feed(
-    user_id: int, after: ListPosition | None, limit: int, charge: Charge = no_charge
+    user_id: int, after: ListCursor | None, limit: int, charge: Charge = no_charge
 ) -> FeedPage:
     """Return a page of the posts of a user's followed authors, newest first, past ``after``.
 
@@ -64,34 +64,34 @@ def read_feed(
     Raises MysqlDown, RedisDown, TooManyRequests.
     """
     visible: list[ContentView] = []
-    position, older = after, OlderPosts(user_id, charge)
+    cursor, older = after, OlderPosts(user_id, charge)
     for attempt in range(_MAX_ROUNDS):
         try:
             if not (in_redis := attempt < _ROUNDS_IN_REDIS):
                 older.forget_deleted()
-            batch = _read_batch(user_id, position, limit + 1, in_redis, older)
+            batch = _read_batch(user_id, cursor, limit + 1, in_redis, older)
             visible += _read_visible(user_id, batch)
         except (MysqlDown, TooManyRequests):
             if not visible:
                 raise
             break
-        position = batch.last
+        cursor = batch.last
         if len(batch.entries) <= limit or len(visible) > limit:
             break
     page = visible[: content.count_fitting([view.text for view in visible[:limit]])]
     if len(page) < len(visible):
-        position = ListPosition(page[-1].text.created_us, page[-1].text.id)
-    return FeedPage(page, position)
+        cursor = ListCursor(page[-1].text.created_us, page[-1].text.id)
+    return FeedPage(page, cursor)
 
 
 def _read_batch(
-    user_id: int, after: ListPosition | None, count: int, in_redis: bool, older: OlderPosts
+    user_id: int, after: ListCursor | None, count: int, in_redis: bool, older: OlderPosts
 ) -> _Batch:
     """Return the next ``count`` entries; fewer at the end, and where the page must end."""
     try:
         floor_us, hot = _read_hot(user_id, after, count) if in_redis else (MAX_FLOOR_US, [])
         if len(hot) == count:
-            return _Batch(hot, hot[-1].position, hot=count)
+            return _Batch(hot, hot[-1].cursor, hot=count)
         if floor_us <= MIN_FLOOR_US:
             return _Batch(hot, None, hot=len(hot))
         return _read_below(hot, after, floor_us, count, older)
@@ -104,7 +104,7 @@ def _read_batch(
 
 def _read_below(
     hot: list[FeedEntry],
-    after: ListPosition | None,
+    after: ListCursor | None,
     floor_us: int,
     count: int,
     older: OlderPosts,
@@ -115,18 +115,18 @@ def _read_below(
     except (MysqlDown, TooManyRequests):
         if not hot:
             raise
-        return _Batch(hot, hot[-1].position, hot=len(hot))
+        return _Batch(hot, hot[-1].cursor, hot=len(hot))
     record("feed_read_from_mysql", {"feeds_from_mysql": 1}, found=len(page.entries), hot=len(hot))
     return _Batch(hot + page.entries, None if page.is_ended else page.last, hot=len(hot))
 
 
-def _read_hot(user_id: int, after: ListPosition | None, count: int) -> tuple[int, list[FeedEntry]]:
-    """Return the highest floor of the inbox and its stars, and ``count`` entries above it. At most
-    two round trips. Raises RedisDown."""
+def _read_hot(user_id: int, after: ListCursor | None, count: int) -> tuple[int, list[FeedEntry]]:
+    """Return the highest floor of the inbox and its celebrities, and ``count`` entries above it. At
+    most two round trips. Raises RedisDown."""
     inbox = Timeline(INBOX, user_id)
     pages = dict(zip([inbox], redis_store.read_pages([inbox], after, count), strict=True))
-    if stars := [Timeline(POSTS, star) for star in pages[inbox].stars]:
-        pages |= zip(stars, redis_store.read_pages(stars, after, count), strict=True)
+    if celebrities := [Timeline(POSTS, celebrity) for celebrity in pages[inbox].celebrities]:
+        pages |= zip(celebrities, redis_store.read_pages(celebrities, after, count), strict=True)
     if due := [timeline for timeline, page in pages.items() if page.rebuild_due]:
         request_rebuild(due)
     floor_us = max(page.floor_us for page in pages.values())

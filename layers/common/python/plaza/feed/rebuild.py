@@ -1,7 +1,7 @@
 """Rebuild missing and old timelines from MySQL.
 
 A timeline accepts pushes from the start of its build, and MySQL is read after that. A post, a
-follow or a star that MySQL stores after the read therefore arrives by a push.
+follow or a celebrity that MySQL stores after the read therefore arrives by a push.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     """Fill timelines from MySQL.
 
     Safe to repeat: a timeline built within the last minute is skipped. One statement for all
-    timelines of stars; for an inbox one for the followees and one for each window of time.
+    timelines of celebrities; for an inbox one for the followees and one for each window of time.
     Raises MysqlDown, RedisDown.
     """
     builds = redis_store.begin_all(sorted({timeline for batch in batches for timeline in batch}))
     if not builds:
         return
-    pushes = _read_star_posts([timeline for timeline in builds if timeline.kind != INBOX])
+    pushes = _read_celebrity_posts([timeline for timeline in builds if timeline.kind != INBOX])
     pushes += [_read_inbox(timeline) for timeline in builds if timeline.kind == INBOX]
     filled = redis_store.fill_all([(builds[push.timeline], push) for push in pushes])
     record("timelines_built", {"timelines_built": filled}, refused=len(pushes) - filled)
 
 
-def _read_star_posts(timelines: Sequence[Timeline]) -> list[Push]:
+def _read_celebrity_posts(timelines: Sequence[Timeline]) -> list[Push]:
     if not timelines:
         return []
     cap = timelines[0].cap
@@ -60,7 +60,7 @@ def _read_star_posts(timelines: Sequence[Timeline]) -> list[Push]:
 
 def _read_inbox(inbox: Timeline) -> Push:
     followees = mysql_store.read_followees(inbox.user_id)
-    stars = [followee.user_id for followee in followees if followee.star]
-    others = [followee.user_id for followee in followees if not followee.star]
+    celebrities = [followee.user_id for followee in followees if followee.celebrity]
+    others = [followee.user_id for followee in followees if not followee.celebrity]
     newest = older_posts.read_newest(others, inbox.cap)
-    return Push(inbox, newest, stars, floor_of(newest, inbox.cap))
+    return Push(inbox, newest, celebrities, floor_of(newest, inbox.cap))

@@ -1,13 +1,13 @@
 """Timelines in Redis, in the shard of the user:
 
 {<shard>}:user:<id>:inbox  zset  posts of followed users
-{<shard>}:user:<id>:posts  zset  the user's own posts; of stars only
+{<shard>}:user:<id>:posts  zset  the user's own posts; of celebrities only
 {<shard>}:user:<id>:older  hash  what pages below the inbox read from MySQL, for OLDER_TTL_S:
                                  number of a part -> OLDER_PART; generation, of the follows
 
 Members are ``<post, 19 digits>:<author>`` -> created, microseconds since 1970; posts of equal time
-sort by id. An inbox also has ``star:<author>`` -> 0 for each followed star. The members below have
-minus a time in microseconds as their score, which sorts them apart from posts:
+sort by id. An inbox also has ``celebrity:<author>`` -> 0 for each followed celebrity. The members
+below have minus a time in microseconds as their score, which sorts them apart from posts:
 
     floor      the timeline is complete above it; it only rises
     built      time of the last fill from MySQL; without it the timeline must not be read
@@ -28,7 +28,7 @@ from pathlib import Path
 from types import GenericAlias
 from typing import NamedTuple
 
-from plaza.content import ListPosition
+from plaza.content import ListCursor
 from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedEntry, OlderPart, Timeline
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call, Command
@@ -44,7 +44,7 @@ REBUILD_AFTER_US = 86_400_000_000
 MIN_REBUILD_AGE_US = 60_000_000
 OLDER_TTL_S = 600
 MAX_TIMELINES_PER_CALL = 16
-MAX_STARS_PER_CALL = 500
+MAX_CELEBRITIES_PER_CALL = 500
 _MAX_PUSHES_PER_TRIP = 2_000
 _POST = re.compile(r"\d{19}:[1-9]\d{0,18}", re.ASCII)
 
@@ -53,15 +53,15 @@ OLDER_PART: Codec[OlderPart] = json_codec(
     "older_posts",
     row_type(
         OlderPart,
-        top=row_type(ListPosition),
-        bottom=row_type(ListPosition),
+        top=row_type(ListCursor),
+        bottom=row_type(ListCursor),
         entries=GenericAlias(list, (row_type(FeedEntry),)),
     ),
     lambda row: OlderPart(
         row.of,
         row.generation,
-        ListPosition(*values_of(row.top)),
-        ListPosition(*values_of(row.bottom)),
+        ListCursor(*values_of(row.top)),
+        ListCursor(*values_of(row.bottom)),
         row.window_us,
         [FeedEntry(*values_of(entry)) for entry in row.entries],
     ),
@@ -76,21 +76,21 @@ REMOVE = load_script(_LUA / "remove.lua")
 
 
 class TimelinePage(NamedTuple):
-    """The ``newest`` entries past a position and above ``floor_us``. ``rebuild_due``: the reader
+    """The ``newest`` entries past a cursor and above ``floor_us``. ``rebuild_due``: the reader
     must request a rebuild."""
 
     floor_us: int
     rebuild_due: bool
-    stars: list[int]
+    celebrities: list[int]
     newest: list[FeedEntry]
 
 
 class Push(NamedTuple):
-    """Entries for a timeline, complete for their authors above ``floor_us``, and stars."""
+    """Entries for a timeline, complete for their authors above ``floor_us``, and celebrities."""
 
     timeline: Timeline
     entries: Sequence[FeedEntry]
-    stars: Sequence[int] = ()
+    celebrities: Sequence[int] = ()
     floor_us: int = MIN_FLOOR_US
 
 
@@ -100,7 +100,7 @@ def key(timeline: Timeline) -> str:
 
 
 def read_pages(
-    timelines: Iterable[Timeline], after: ListPosition | None, count: int
+    timelines: Iterable[Timeline], after: ListCursor | None, count: int
 ) -> list[TimelinePage]:
     """Return a page past ``after`` of each of ``timelines``. One round trip. Raises RedisDown."""
     begin: tuple[int | str, str] = ("+inf", "")
@@ -122,14 +122,14 @@ def read_whole(timelines: Sequence[Timeline]) -> dict[Timeline, TimelinePage]:
         pairs = iter(reply)
         scores = {member: int(float(score)) for member, score in zip(pairs, pairs, strict=True)}
         if "built" in scores and "floor" in scores:
-            stars = [member for member in scores if member.startswith("star:")]
+            celebrities = [member for member in scores if member.startswith("celebrity:")]
             posts = [
                 part
                 for member, score in scores.items()
                 if _POST.fullmatch(member)
                 for part in (member, str(score))
             ]
-            whole[timeline] = _parse_page(-scores["floor"], 0, stars, posts)
+            whole[timeline] = _parse_page(-scores["floor"], 0, celebrities, posts)
     return whole
 
 
@@ -190,14 +190,15 @@ def push_all(pushes: Iterable[Push]) -> int:
     return pushed
 
 
-def push_to_inboxes(user_ids: Sequence[int], entry: FeedEntry, star: bool) -> int:
-    """Add a post, and its author as a star if ``star``, to the existing inboxes of ``user_ids``.
+def push_to_inboxes(user_ids: Sequence[int], entry: FeedEntry, celebrity: bool) -> int:
+    """Add a post, and its author as a celebrity if ``celebrity``, to the existing inboxes of
+    ``user_ids``.
 
     Return the number of inboxes. One round trip, with one run of the script for up to 16 inboxes of
     a shard. Raises RedisDown.
     """
-    stars = [entry.author_id] if star else []
-    push = Push(Timeline(INBOX, 0), [entry], stars)
+    celebrities = [entry.author_id] if celebrity else []
+    push = Push(Timeline(INBOX, 0), [entry], celebrities)
     args = (push.timeline.cap, push.floor_us, *_members(push))
     by_shard: dict[int, list[str]] = {}
     for user_id in user_ids:
@@ -239,11 +240,11 @@ def begin_all(timelines: Sequence[Timeline]) -> dict[Timeline, int]:
 
 def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
     """Fill timelines; return how many accepted it, because their build was still the current one.
-    One round trip, and one more if stars are followed. Raises RedisDown."""
+    One round trip, and one more if celebrities are followed. Raises RedisDown."""
     push_all(
-        Push(push.timeline, [], push.stars[start : start + MAX_STARS_PER_CALL])
+        Push(push.timeline, [], push.celebrities[start : start + MAX_CELEBRITIES_PER_CALL])
         for _, push in builds
-        for start in range(0, len(push.stars), MAX_STARS_PER_CALL)
+        for start in range(0, len(push.celebrities), MAX_CELEBRITIES_PER_CALL)
     )
     calls = [
         Call(
@@ -254,7 +255,7 @@ def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
                 push.timeline.cap,
                 push.floor_us,
                 READ_TTL_MS,
-                *_members(push._replace(stars=())),
+                *_members(push._replace(celebrities=())),
             ),
         )
         for build, push in builds
@@ -263,14 +264,14 @@ def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
 
 
 def _parse_page(
-    floor_us: int, rebuild_due: int, stars: Sequence[str], members: Sequence[str]
+    floor_us: int, rebuild_due: int, celebrities: Sequence[str], members: Sequence[str]
 ) -> TimelinePage:
     pairs = iter(members)
     entries = []
     for member, score in zip(pairs, pairs, strict=True):
         post_id, _, author_id = member.partition(":")
         entries.append(FeedEntry(int(float(score)), int(post_id), int(author_id)))
-    ids = [int(star.partition(":")[2]) for star in stars]
+    ids = [int(celebrity.partition(":")[2]) for celebrity in celebrities]
     return TimelinePage(floor_us or MAX_FLOOR_US, rebuild_due == 1, ids, entries)
 
 
@@ -282,6 +283,6 @@ def _members(push: Push) -> list[int | str]:
     members: list[int | str] = []
     for entry in push.entries:
         members += [entry.created_us, _member(entry)]
-    for star in push.stars:
-        members += [0, f"star:{star}"]
+    for celebrity in push.celebrities:
+        members += [0, f"celebrity:{celebrity}"]
     return members

@@ -63,7 +63,7 @@ def _require_cancellable(order: Order) -> None:
 
 def _cancel(cursor: Cursor, row: OrderRow) -> bool:
     """Cancel an order; return False if it was cancelled before."""
-    append_events.pass_gate(cursor)
+    append_events.pass_barrier(cursor)
     mysql_vouchers.lock(cursor, [row.voucher_id])
     stored, cancelled = mysql_orders.read_for_cancelling(cursor, row)
     if stored is not None:

@@ -92,7 +92,7 @@ def redeem_code(
         raise NotUsable("This order has expired.")
 
     def write(cursor: Cursor) -> bool:
-        append_events.pass_gate(cursor)
+        append_events.pass_barrier(cursor)
         if attempt and not idempotency.claim(
             cursor, redeemer_id, attempt, ("redemption", row.order_id)
         ):

@@ -40,11 +40,11 @@ def voucher_of_key(key: str) -> int | None:
 
 def compare_sales(voucher_ids: Sequence[int]) -> dict[int, ListState]:
     """Compare the units of live sales with MySQL, which is read after Redis; omit others, and what
-    was read under another reign. One round trip, one statement. Raises RedisDown, MysqlDown."""
+    was read under another term. One round trip, one statement. Raises RedisDown, MysqlDown."""
     live = {
         voucher_id: counts
         for voucher_id, counts in redis_sales.read_counts(voucher_ids).items()
-        if counts.live and counts.reign in (None, redis_sales.read_reign(voucher_id))
+        if counts.live and counts.term == redis_sales.read_term(voucher_id)
     }
     vouchers = mysql_vouchers.read_all(live) if live else {}
     return {

@@ -7,7 +7,7 @@ as a success may still acknowledge it. After a loss the orders that SQS refused 
 and the generation drains until the queue is empty, 30 s at most: reservations of the lost
 generation take precedence over new ones.
 
-A node that was promoted has another reign: it may lack orders and buyers who joined, and have
+A node that was promoted has another term: it may lack orders and buyers who joined, and have
 buyers who left. What it lacks is read again; ``make_offers`` in Lua closes the sale before, if a
 unit returns that buyers may wait for.
 """
@@ -48,7 +48,7 @@ _PAGE = 5_000
 
 def load_sale(voucher_id: int) -> None:
     """Load the state of a voucher into Redis unless it is live there and was read under the current
-    reign. Returns when it is live.
+    term. Returns when it is live.
 
     Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes
     longer than 4 s or another process loads: the next call continues; RedisDown, MysqlDown.
@@ -73,21 +73,21 @@ def open_if_drained(sale: SaleGeneration) -> None:
     _open(sale, backlog.has_drained(sale))
 
 
-def _open(sale: SaleGeneration, drained: bool, reign: str = "") -> None:
-    if redis_load.open_sale(sale, drained, reign) == "DRAINING":
+def _open(sale: SaleGeneration, drained: bool, term: str = "") -> None:
+    if redis_load.open_sale(sale, drained, term) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
     redis_waitlist.leave(sale, [])  # offers units to the buyers who waited before the loss
 
 
 def _load(voucher: Voucher) -> None:
     deadline = Deadline.in_s(MAX_RUN_S)
-    now_us, reign = clock.now_us(), redis_sales.read_reign(voucher.id)
+    now_us, term = clock.now_us(), redis_sales.read_term(voucher.id)
     # State that Redis loses from here on is not begun again: its generation has been used.
     progress = redis_load.read_progress(voucher.id)
     generation = (
         progress.sale.generation if progress else mysql_vouchers.begin_generation(voucher.id)
     )
-    # The first generation follows no other, unless its node has another reign.
+    # The first generation follows no other, unless its node has another term.
     is_current = progress is None or progress.is_current
     lost = (generation > 1 or not is_current) and voucher.terms.opens_us <= now_us
     progress = progress or redis_load.begin_loading(
@@ -119,7 +119,7 @@ def _load(voucher: Voucher) -> None:
     if progress.phase != "live":
         has_loaded = progress.phase == "loading"
         drained = (has_loaded and not lost) or backlog.has_drained(sale)
-        _open(sale, drained, reign if has_loaded else "")
+        _open(sale, drained, term if has_loaded else "")
 
 
 def _lacks_orders(voucher: Voucher) -> bool:

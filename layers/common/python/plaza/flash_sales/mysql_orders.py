@@ -108,7 +108,7 @@ def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
 
 def append_to_log(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
     """Append the event of each order that was decided, cancelled or used, such as
-    ``order.success``. One statement; the transaction has passed the gate of the log."""
+    ``order.success``. One statement; the transaction has passed the barrier of the log."""
     append_events.append(
         cursor,
         [

@@ -153,15 +153,15 @@ def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
 
 def _write(cursor: Cursor, events: Sequence[OrderEvent]) -> DecidedBatch:
     """Read, decide and write in three packets; the vouchers are locked for all of them."""
-    gate, vouchers, orders = mysql.read_all(
+    barrier, vouchers, orders = mysql.read_all(
         cursor,
         [
-            append_events.SHARE_GATE,
+            append_events.SHARE_BARRIER,
             mysql_vouchers.select_locked({event.voucher_id for event in events}),
             mysql_orders.select_existing(events),
         ],
     )
-    append_events.require_gate(gate)
+    append_events.require_barrier(barrier)
     stocks, (existing, holders) = (
         mysql_vouchers.stocks_of(vouchers),
         mysql_orders.existing_of(orders),

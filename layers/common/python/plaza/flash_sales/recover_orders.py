@@ -253,13 +253,13 @@ def _acknowledge(
 
 def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Continue loads that no order continues any more, and read the waitlists of live sales again
-    whose node has another reign, once their orders were confirmed."""
+    whose node has another term, once their orders were confirmed."""
     counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
         counts = counts_by_id.get(voucher.id)
         if counts is None:
             continue
-        is_current = counts.reign in (None, redis_sales.read_reign(voucher.id))
+        is_current = counts.term == redis_sales.read_term(voucher.id)
         if not counts.live or not (is_current or counts.lacks_orders(voucher)):
             _load(voucher.id)
 

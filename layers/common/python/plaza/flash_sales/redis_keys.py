@@ -8,7 +8,7 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                        cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
-                       reign: under which the waitlist was read from MySQL (``infra.redis.reigns``);
+                       term: under which the waitlist was read from MySQL (``infra.redis.terms``);
                        under another one the node may lack buyers and orders, and offers no unit
                        until they are read again; full_us: when the token bucket of orders is full
                        again

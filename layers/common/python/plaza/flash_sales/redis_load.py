@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_keys import lease_key, state_key
-from plaza.flash_sales.redis_sales import read_reign
+from plaza.flash_sales.redis_sales import read_term
 from plaza.infra.redis import locks, redis
 from plaza.infra.redis.scripts import load_script
 
@@ -21,7 +21,7 @@ OPEN = load_script(_LUA / "open.lua")
 class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
     with ``stage`` 1 all of them and the successes of buyers up to it, with 2 the waitlist up to a
-    seq, too. ``is_current``: the waitlist was read under the current reign."""
+    seq, too. ``is_current``: the waitlist was read under the current term."""
 
     sale: SaleGeneration
     phase: str
@@ -41,14 +41,14 @@ def release_lease(voucher_id: int) -> None:
 
 def read_progress(voucher_id: int) -> LoadProgress | None:
     """Return the progress of the current generation, None without one. Raises RedisDown."""
-    names = ("generation", "initial_stock", "phase", "cursor", "reign")
-    generation, initial_stock, phase, cursor, reign = redis.execute(
+    names = ("generation", "initial_stock", "phase", "cursor", "term")
+    generation, initial_stock, phase, cursor, term = redis.execute(
         "HMGET", state_key(voucher_id), *names
     )
     if generation is None:
         return None
     sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
-    is_current = reign in (None, read_reign(voucher_id))
+    is_current = term == read_term(voucher_id)
     return LoadProgress(sale, phase, *_parse_cursor(cursor), is_current)
 
 
@@ -66,10 +66,10 @@ def advance(progress: LoadProgress) -> None:
     redis.run(OPEN, (state_key(progress.sale.voucher_id),), args)
 
 
-def open_sale(sale: SaleGeneration, drained: bool, reign: str = "") -> str:
-    """Record that everything is loaded, and under which reign if the waitlist was read; return as
+def open_sale(sale: SaleGeneration, drained: bool, term: str = "") -> str:
+    """Record that everything is loaded, and under which term if the waitlist was read; return as
     open.lua. Raises RedisDown."""
-    args = (sale.generation, "", int(drained), reign)
+    args = (sale.generation, "", int(drained), term)
     return str(redis.run(OPEN, (state_key(sale.voucher_id),), args))
 
 

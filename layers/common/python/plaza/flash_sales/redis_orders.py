@@ -107,15 +107,19 @@ def load_orders(
 
 
 def find_overdue(
-    sales: Sequence[SaleGeneration], grace_us: int, limit: int
+    sales: Sequence[SaleGeneration], resend_after_us: int, limit: int
 ) -> tuple[list[OrderEvent], list[SaleGeneration]]:
     """Return (the overdue pending orders among the oldest ``limit`` entries of each sale, longest
-    overdue first; the sales that may have more). Their next recovery is due after the grace.
+    overdue first; the sales that may have more). Their next recovery is due after
+    ``resend_after_s``.
 
     Two round trips, one if nothing is overdue. Raises RedisDown.
     """
     due = redis.run_all(
-        [Call(OVERDUE, recovery_keys(sale), (sale.generation, grace_us, limit)) for sale in sales]
+        [
+            Call(OVERDUE, recovery_keys(sale), (sale.generation, resend_after_us, limit))
+            for sale in sales
+        ]
     )
     overdue = [(sale, entries) for sale, entries in zip(sales, due, strict=True) if entries]
     calls = []

@@ -20,7 +20,7 @@ WITHDRAW = load_script(_LUA / "withdraw.lua")
 
 class SaleCounts(NamedTuple):
     """The counts of a sale in Redis, in units; ``cancelled`` in orders, ``waiting`` in buyers. And
-    the ``reign`` under which its waitlist was read, None if the version before read it."""
+    the ``term`` under which its waitlist was read."""
 
     generation: int
     live: bool
@@ -31,7 +31,7 @@ class SaleCounts(NamedTuple):
     cancelled: int
     offered: int
     waiting: int
-    reign: str | None
+    term: str
 
     def lacks_orders(self, voucher: Voucher) -> bool:
         """Return whether MySQL had more decided orders when ``voucher`` was read, before these
@@ -79,17 +79,17 @@ def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
     }
 
 
-def read_reign(voucher_id: int) -> str:
-    """Return the reign of the node with a voucher. Raises RedisDown."""
-    return masters.find_node(state_key(voucher_id)).reign
+def read_term(voucher_id: int) -> str:
+    """Return the term of the node with a voucher. Raises RedisDown."""
+    return masters.find_node(state_key(voucher_id)).term
 
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
-    names = ("generation", "phase", "counts", "reign", "initial_stock", "sold", "cancelled")
+    names = ("generation", "phase", "counts", "term", "initial_stock", "sold", "cancelled")
     replies = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     counts_by_id = {}
-    for voucher_id, (generation, phase, counts, reign, *others) in zip(
+    for voucher_id, (generation, phase, counts, term, *others) in zip(
         voucher_ids, replies, strict=True
     ):
         if generation is not None:
@@ -105,7 +105,7 @@ def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
                 cancelled,
                 offered,
                 waiting,
-                reign,
+                term,
             )
     return counts_by_id
 

@@ -1,13 +1,13 @@
 """Follows: reactions to a user, with a limit of their own, and lists of users."""
 
 from plaza.follows.follow_user import follow, unfollow
-from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, FollowPosition, Person, SelfFollow
+from plaza.follows.model import FOLLOW_LIMIT, FollowCursor, FollowLimit, Person, SelfFollow
 from plaza.follows.queries import list_common, list_followers, list_following
 
 __all__ = [
     "FOLLOW_LIMIT",
+    "FollowCursor",
     "FollowLimit",
-    "FollowPosition",
     "Person",
     "SelfFollow",
     "follow",

@@ -7,7 +7,7 @@ from contextlib import suppress
 from plaza import counters
 from plaza.blocks import Blocked
 from plaza.blocks import queries as block_queries
-from plaza.counters import Claim
+from plaza.counters import Hold
 from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, SelfFollow
 from plaza.infra.redis.errors import RedisDown
 from plaza.reactions import FOLLOW, Target, queries, react
@@ -33,18 +33,18 @@ def follow(user_id: int, actor_id: int) -> Outcome:
 
 def _follow(target: Target, actor_id: int) -> Outcome:
     try:
-        claim = counters.claim(actor_id, _LIMITED_TOTAL, FOLLOW_LIMIT, str(target))
+        hold = counters.hold(actor_id, _LIMITED_TOTAL, FOLLOW_LIMIT, str(target))
     except RedisDown:
-        return _follow_unclaimed(target, actor_id)
-    if claim is None:
+        return _follow_without_hold(target, actor_id)
+    if hold is None:
         return _repeat_follow(target, actor_id)
     try:
         outcome = react.react(FOLLOW, target, actor_id, True)
     except Exception:
-        _unclaim(target, actor_id, claim)
+        _cancel_hold(target, actor_id, hold)
         raise
     if outcome.changed is False:
-        _unclaim(target, actor_id, claim)
+        _cancel_hold(target, actor_id, hold)
     return outcome
 
 
@@ -53,8 +53,8 @@ def unfollow(user_id: int, actor_id: int) -> Outcome:
     return react.react(FOLLOW, Target("user", user_id), actor_id, False)
 
 
-def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
-    """Follow while Redis, which has the claims, is unavailable: compare MySQL's total instead."""
+def _follow_without_hold(target: Target, actor_id: int) -> Outcome:
+    """Follow while Redis, which has the holds, is unavailable: compare MySQL's total instead."""
     totals = counters.read_users([actor_id])[actor_id]
     if totals.following_total >= FOLLOW_LIMIT:
         return _repeat_follow(target, actor_id)
@@ -62,7 +62,7 @@ def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
 
 
 def _repeat_follow(target: Target, actor_id: int) -> Outcome:
-    """Repeat a follow at the limit, without a claim. The gate records it, like any other, so that
+    """Repeat a follow at the limit, without a hold. The gate records it, like any other, so that
     it wins over an earlier 202. Raises FollowLimit if the follow is new, TargetMissing."""
     react.require_existing(target)
     [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
@@ -75,6 +75,6 @@ def _repeat_follow(target: Target, actor_id: int) -> Outcome:
     )
 
 
-def _unclaim(target: Target, actor_id: int, claim: Claim) -> None:
-    with suppress(RedisDown):  # the claim expires
-        counters.unclaim(actor_id, str(target), claim)
+def _cancel_hold(target: Target, actor_id: int, hold: Hold) -> None:
+    with suppress(RedisDown):  # the hold expires
+        counters.cancel_hold(actor_id, str(target), hold)

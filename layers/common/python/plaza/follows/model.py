@@ -36,8 +36,8 @@ class Person(NamedTuple):
     followed_by_viewer: bool | None
 
 
-class FollowPosition(NamedTuple):
-    """A position in a list of users, ordered by ``version_us``, then by id."""
+class FollowCursor(NamedTuple):
+    """A cursor in a list of users, ordered by ``version_us``, then by id."""
 
     version_us: int
     user_id: int

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from plaza.follows.model import FollowPosition
+from plaza.follows.model import FollowCursor
 from plaza.infra.mysql import mysql
 
 
 def read_common(
-    user_id: int, actor_id: int, after: FollowPosition | None, limit: int
-) -> list[FollowPosition]:
+    user_id: int, actor_id: int, after: FollowCursor | None, limit: int
+) -> list[FollowCursor]:
     """Return the users that both follow, the actor's newest follow first. Raises MysqlDown.
 
     One statement, which scans the actor's follows in order with one primary-key lookup each: at
@@ -36,4 +36,4 @@ def read_common(
         """,
         args,
     )
-    return [FollowPosition(version, target_id) for version, target_id in rows]
+    return [FollowCursor(version, target_id) for version, target_id in rows]

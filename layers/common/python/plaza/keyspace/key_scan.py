@@ -46,7 +46,7 @@ _FILTERS = re.compile(r":(?:bloom|filling|filter|filter:next)$")
 _MAX_FILTER_BYTES = 1_048_576 + 64
 # A 128th of all shops each (docs/scaling.md): reported without an alarm.
 _EXPECTED_LARGE = re.compile(r":shops:placed$")
-_SECRET = re.compile(r"(:(?:session|session_mac|challenge):).*")
+_SECRET = re.compile(r"(auth\{\d+\}:[^:]+:).*")
 
 
 class KeySize(NamedTuple):
@@ -202,7 +202,7 @@ def read_hot_keys(minutes: int = HOT_MINUTES, limit: int = 20) -> list[HotKey]:
 
 
 def redact_key(key: str) -> str:
-    """Return the key without the hash of a session or challenge, for logs."""
+    """Return the key without the secret part of a key of ``auth``, for logs."""
     return _SECRET.sub(r"\1...", key)
 
 

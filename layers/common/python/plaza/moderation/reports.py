@@ -39,7 +39,7 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
     report_id = ids.new_id()
 
     def work(cursor: Cursor) -> Report | None:
-        append_events.pass_gate(cursor)
+        append_events.pass_barrier(cursor)
         resource = ("report", report_id)
         if attempt and not idempotency.claim(cursor, draft.reporter_id, attempt, resource):
             return None
@@ -106,7 +106,7 @@ def resolve(report_id: int, outcome: str, operator_id: int, key_id: str | None =
         return report
 
     def work(cursor: Cursor) -> Report:
-        append_events.pass_gate(cursor)
+        append_events.pass_barrier(cursor)
         report = lock(cursor)
         if report.outcome is None:
             mysql_store.resolve(cursor, report_id, outcome, operator_id, key_id)

@@ -1,7 +1,7 @@
-"""Notifications: the groups of a user's bell with their texts, totals and actors, listed and
-pushed.
+"""Notifications: the groups of a user's unread counter with their texts, totals and actors, listed
+and pushed.
 
-Owns no table and no key: ``bell`` has the groups.
+Owns no table and no key: ``unread`` has the groups.
 """
 
 from plaza.notifications.model import Notification, NotificationPage

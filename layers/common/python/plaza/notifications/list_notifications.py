@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza import counters
-from plaza.bell import GroupKey, GroupPosition, ListedGroup, list_groups
 from plaza.blocks import queries as block_queries
 from plaza.content import queries as content_queries
 from plaza.infra.runtime.observability import record_unknown
@@ -13,6 +12,7 @@ from plaza.notifications.model import MAX_ACTORS, Notification, NotificationPage
 from plaza.notifications.texts import USER, read_texts
 from plaza.reactions import KINDS, Kind, Target
 from plaza.reactions import queries as reaction_queries
+from plaza.unread import GroupCursor, GroupKey, ListedGroup, list_groups
 from plaza.users import Card, cards
 
 _COMMENT = "comment"
@@ -20,10 +20,10 @@ _READ_ACTORS = MAX_ACTORS + 1  # one may be the recipient
 
 
 def list_notifications(
-    user_id: int, after: GroupPosition | None, limit: int, *, is_displayed: bool
+    user_id: int, after: GroupCursor | None, limit: int, *, is_displayed: bool
 ) -> NotificationPage:
-    """Return a page of a user's notifications, the newest ring first; see
-    ``bell.list_groups``.
+    """Return a page of a user's notifications, the newest notification first; see
+    ``unread.list_groups``.
 
     A page may be short: groups of deleted texts, groups without a reaction, and kinds of another
     version are omitted. The user's own reactions and reactions of blocked users are not named. Four
@@ -49,7 +49,7 @@ def _is_known(key: GroupKey) -> bool:
     """Return whether this version has the kind of a group; record it if not."""
     if key.kind in KINDS or key.kind == _COMMENT:
         return True
-    record_unknown("bell_group.kind", key.kind)
+    record_unknown("notification_group.kind", key.kind)
     return False
 
 

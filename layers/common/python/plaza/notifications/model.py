@@ -1,10 +1,10 @@
-"""Notifications as readers see them, and order tokens of bells. No I/O."""
+"""Notifications as readers see them, and order tokens of unread counters. No I/O."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.bell import BellState, GroupPosition, ListedGroup
+from plaza.unread import GroupCursor, ListedGroup, UnreadState
 from plaza.users import Card
 
 MAX_ACTORS = 3
@@ -24,12 +24,12 @@ class Notification(NamedTuple):
 
 
 class NotificationPage(NamedTuple):
-    """A page, the bell of its instant, and the position after which the next page begins (None: the
-    end)."""
+    """A page, the unread counter of its instant, and the cursor after which the next page begins
+    (None: the end)."""
 
-    state: BellState
+    state: UnreadState
     items: list[Notification]
-    last: GroupPosition | None
+    last: GroupCursor | None
 
 
 def encode_order(version: int) -> str:

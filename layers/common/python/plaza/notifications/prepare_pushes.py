@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plaza.bell import BellState, ListedGroup
-from plaza.bell import queries as bell_queries
 from plaza.flash_sales import outcomes
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
@@ -17,10 +15,12 @@ from plaza.notifications.model import MAX_TEXT, encode_order
 from plaza.notifications.texts import read_texts
 from plaza.push import Notice, PushRequest, PushTask, Recipient, prepared, topic_of
 from plaza.push.queues import PUSHES
+from plaza.unread import ListedGroup, UnreadState
+from plaza.unread import queries as unread_queries
 
 __all__ = ["PUSHES", "prepare"]
 
-MAX_GROUPS = 10  # of a user in one round; the bell has the others
+MAX_GROUPS = 10  # of a user in one run; the list has the others
 _SUBJECTS = {"order": "order", "waitlist": "voucher", "report": "report"}
 
 
@@ -40,7 +40,7 @@ class _Push:
     def topic(self) -> str:
         return topic_of(self.user_id, self.kind, self.subject_type, self.subject_id)
 
-    def render(self, state: BellState) -> str:
+    def render(self, state: UnreadState) -> str:
         subject = {"type": self.subject_type, "id": str(self.subject_id), "text": self.text}
         payload: dict[str, Any] = {
             "topic": self.topic,
@@ -57,10 +57,10 @@ class _Push:
 
 @PUSHES.consumer
 def prepare(tasks: Sequence[PushTask]) -> None:
-    """Queue a push for each group that rang since the last round of its user and still has
+    """Queue a push for each group that notified since the last push to its user and still has
     something new, and for each notice that still holds; of the kinds that the user wants.
 
-    At least once: a process that ends before the positions are stored queues them again. Statements
+    At least once: a process that ends before the sequences are stored queues them again. Statements
     and round trips do not grow with the tasks: nine and three at most. Raises MysqlDown, RedisDown,
     QueueDown.
     """
@@ -71,13 +71,15 @@ def prepare(tasks: Sequence[PushTask]) -> None:
     recipients = prepared.read_recipients(concerned) if concerned else {}
     if not recipients:
         return
-    states = bell_queries.read_states(recipients)  # before the groups: what rings later is later
-    rung = bell_queries.read_rung(
-        {i: recipients[i].pushed_position for i in sorted(users & recipients.keys())}, MAX_GROUPS
+    states = unread_queries.read_states(
+        recipients
+    )  # before the groups: what notifies later is later
+    notified = unread_queries.read_notified_groups(
+        {i: recipients[i].pushed_sequence for i in sorted(users & recipients.keys())}, MAX_GROUPS
     )
-    pushes = [*_of_groups(rung), *_of_notices(n for n in notices if n.user_id in recipients)]
+    pushes = [*_of_groups(notified), *_of_notices(n for n in notices if n.user_id in recipients)]
     requests = list(_requests(pushes, recipients, states))
-    prepared.send_requests(requests, {i: states[i].position for i in users & recipients.keys()})
+    prepared.send_requests(requests, {i: states[i].sequence for i in users & recipients.keys()})
     record("pushes_prepared", {"pushes_prepared": len(requests)}, users=len(recipients))
 
 
@@ -143,7 +145,7 @@ def _push(notice: Notice, text: str | None, what: str | None) -> _Push:
 def _requests(
     pushes: Iterable[_Push],
     recipients: Mapping[int, Recipient],
-    states: Mapping[int, BellState],
+    states: Mapping[int, UnreadState],
 ) -> Iterator[PushRequest]:
     now_s = int(clock.now_s())
     for push in pushes:

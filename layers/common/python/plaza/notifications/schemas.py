@@ -1,4 +1,4 @@
-"""Schemas of the API: bells and notifications."""
+"""Schemas of the API: unread counters and notifications."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from plaza.bell import BellState, GroupKey
 from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel, Time
 from plaza.notifications.model import Notification, NotificationPage, encode_order
+from plaza.unread import GroupKey, UnreadState
 from plaza.users.schemas import UserCard
 
 NotificationKind = Literal["like", "comment", "follow"]
@@ -24,7 +24,7 @@ _At = Annotated[str, Field(pattern=ORDER_PATTERN, description=_AT)]
 _Unread = Annotated[
     int, Field(ge=0, description="Notifications with something new. Exact, without a cap.")
 ]
-_BELL: dict[str, Any] = {"unread": 3, "at": "1--F-----t"}
+_UNREAD: dict[str, Any] = {"unread": 3, "at": "1--F-----t"}
 _BELL_AFTER: dict[str, Any] = {"unread": 1, "at": "1--F-----v"}
 _SUBJECT: dict[str, Any] = {"type": "post", "id": "9000001"}
 _NOTIFICATION: dict[str, Any] = {
@@ -38,16 +38,16 @@ _NOTIFICATION: dict[str, Any] = {
 }
 
 
-class BellResponse(ResponseModel):
-    """The caller's bell."""
+class UnreadResponse(ResponseModel):
+    """The caller's unread counter."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [_BELL]})
+    model_config = ConfigDict(json_schema_extra={"examples": [_UNREAD]})
 
     unread: _Unread
     at: _At
 
     @classmethod
-    def of(cls, state: BellState) -> BellResponse:
+    def of(cls, state: UnreadState) -> UnreadResponse:
         """Returns ``state`` as the API sends it."""
         return cls(unread=state.unread, at=encode_order(state.version))
 
@@ -104,11 +104,11 @@ class NotificationResponse(ResponseModel):
         )
 
 
-class NotificationsResponse(BellResponse):
-    """A page of notifications, and the bell of the same instant."""
+class NotificationsResponse(UnreadResponse):
+    """A page of notifications, and the unread counter of the same instant."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{**_BELL, "items": [_NOTIFICATION], "next": None}]}
+        json_schema_extra={"examples": [{**_UNREAD, "items": [_NOTIFICATION], "next": None}]}
     )
 
     items: list[NotificationResponse]
@@ -138,8 +138,8 @@ class MarkReadRequest(RequestModel):
     model_config = ConfigDict(
         json_schema_extra={
             "examples": [
-                {"at": _BELL["at"], "groups": [{"kind": "like", "subject": _SUBJECT}]},
-                {"at": _BELL["at"]},
+                {"at": _UNREAD["at"], "groups": [{"kind": "like", "subject": _SUBJECT}]},
+                {"at": _UNREAD["at"]},
             ]
         }
     )
@@ -166,8 +166,8 @@ class MarkReadRequest(RequestModel):
         ]
 
 
-class MarkReadResponse(BellResponse):
-    """The bell after the mark."""
+class MarkReadResponse(UnreadResponse):
+    """The unread counter after the mark."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{**_BELL_AFTER, "left": 0}]})
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plaza.bell import GroupKey
 from plaza.content import queries
 from plaza.notifications.model import MAX_TEXT
 from plaza.reactions import Target
+from plaza.unread import GroupKey
 
 USER = "user"
 

@@ -1,8 +1,8 @@
 """Push messages: what users receive, their browsers, and the two queues to the push services.
 
 Owns the tables push_subscription, push_recipient and notification_preference. Contexts call
-``announce`` after a commit that rang a bell or decided something; ``notifications`` consumes PUSHES
-and composes. ``send_requests`` runs outside of the VPC. See docs/notifications.md.
+``announce`` after a commit that notified an unread counter or decided something; ``notifications``
+consumes PUSHES and composes. ``send_requests`` runs outside of the VPC. See docs/notifications.md.
 """
 
 from plaza.push.model import (

@@ -20,10 +20,10 @@ def is_on() -> bool:
     return push_settings().is_on
 
 
-def announce_rings(user_ids: Collection[int]) -> None:
-    """Push to users, changed or not, what rang up to the end of the next 30 s. Nothing for users
-    for whom that is announced already. One statement; one more and a message for 100 users if some
-    of them have a subscription. Raises MysqlDown."""
+def announce_notified(user_ids: Collection[int]) -> None:
+    """Push to users, changed or not, what notified up to the end of the next 30 s. Nothing for
+    users for whom that is announced already. One statement; one more and a message for 100 users if
+    some of them have a subscription. Raises MysqlDown."""
     if not user_ids or not is_on():
         return
     unscheduled = mysql_store.find_unscheduled(sorted(user_ids))

@@ -12,6 +12,6 @@ def end_subscriptions(user_id: int) -> int:
 
 
 def erase(user_id: int) -> int:
-    """Delete subscriptions, preferences and the position; return how many rows. Three statements.
+    """Delete subscriptions, preferences and the sequence; return how many rows. Three statements.
     Safe to repeat. Raises MysqlDown."""
     return mysql_store.delete_of_user(user_id)

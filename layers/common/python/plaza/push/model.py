@@ -68,17 +68,17 @@ class Notice(NamedTuple):
 
 
 class Recipient(NamedTuple):
-    """A user with subscriptions: the position up to which rings were pushed, the kinds that are
-    off, and the subscriptions."""
+    """A user with subscriptions: the sequence up to which notifications were pushed, the kinds that
+    are off, and the subscriptions."""
 
-    pushed_position: int
+    pushed_sequence: int
     off: frozenset[str]
     subscriptions: Sequence[Subscription]
 
 
 class PushTask(NamedTuple):
-    """A message of PUSHES: users whose bells rang, notices, or subscriptions (user, hash of the
-    endpoint) that a push service ended."""
+    """A message of PUSHES: users whose unread counters notified, notices, or subscriptions (user,
+    hash of the endpoint) that a push service ended."""
 
     users: Sequence[int] = ()
     notices: Sequence[Notice] = ()

@@ -11,10 +11,10 @@ from plaza.push.model import COALESCED_S, Preference, Recipient, Subscription
 
 
 def add_subscription(
-    cursor: Cursor, user_id: int, subscription: Subscription, position: int
+    cursor: Cursor, user_id: int, subscription: Subscription, sequence: int
 ) -> bool:
-    """Store a subscription, which another user may have had, and its recipient: what rang up to
-    ``position`` is not pushed. Return whether the subscription is new. Two statements."""
+    """Store a subscription, which another user may have had, and its recipient: what notified up to
+    ``sequence`` is not pushed. Return whether the subscription is new. Two statements."""
     added = cursor.execute(
         """
         INSERT INTO push_subscription (user_id, endpoint_hash, endpoint, public_key, auth_secret)
@@ -28,11 +28,11 @@ def add_subscription(
     )
     cursor.execute(
         """
-        INSERT INTO push_recipient (user_id, pushed_position)
+        INSERT INTO push_recipient (user_id, pushed_sequence)
         VALUES (%s, %s)
         ON DUPLICATE KEY UPDATE user_id = push_recipient.user_id
         """,
-        (user_id, position),
+        (user_id, sequence),
     )
     return added == 1  # 2: it was changed, 0: it is the same
 
@@ -49,10 +49,11 @@ def count_subscriptions(cursor: Cursor, user_id: int) -> int:
     return int(count)
 
 
-def reset_position(cursor: Cursor, user_id: int, position: int) -> None:
-    """Let what rang up to ``position`` not be pushed to a user whose first subscription this is."""
+def reset_sequence(cursor: Cursor, user_id: int, sequence: int) -> None:
+    """Let what notified up to ``sequence`` not be pushed to a user whose first subscription this
+    is."""
     cursor.execute(
-        "UPDATE push_recipient SET pushed_position = %s WHERE user_id = %s", (position, user_id)
+        "UPDATE push_recipient SET pushed_sequence = %s WHERE user_id = %s", (sequence, user_id)
     )
 
 
@@ -104,7 +105,7 @@ def find_recipients(user_ids: Iterable[int]) -> set[int]:
 
 
 def set_due(user_ids: Collection[int], in_s: int) -> None:
-    """Store that a message is on its way that pushes what rings for users in the next ``in_s``."""
+    """Store that a message is on its way that pushes what notifies users in the next ``in_s``."""
     mysql.write(
         f"""
         UPDATE push_recipient
@@ -130,34 +131,34 @@ def read_recipients(user_ids: Iterable[int]) -> dict[int, Recipient]:
         """
     ):
         off.setdefault(user_id, set()).add(kind)
-    positions: dict[int, int] = {}
+    sequences: dict[int, int] = {}
     subscriptions: dict[int, list[Subscription]] = {}
-    for user_id, position, *subscription in mysql.fetch_all(
+    for user_id, sequence, *subscription in mysql.fetch_all(
         f"""
-        SELECT r.user_id, r.pushed_position, s.endpoint, s.public_key, s.auth_secret
+        SELECT r.user_id, r.pushed_sequence, s.endpoint, s.public_key, s.auth_secret
         FROM push_recipient AS r FORCE INDEX (PRIMARY)
         JOIN push_subscription AS s ON s.user_id = r.user_id
         WHERE r.user_id IN ({ids})
         ORDER BY r.user_id, s.endpoint_hash
         """
     ):
-        positions[user_id] = position
+        sequences[user_id] = sequence
         subscriptions.setdefault(user_id, []).append(Subscription(*subscription))
     return {
-        user_id: Recipient(positions[user_id], frozenset(off.get(user_id, ())), of_user)
+        user_id: Recipient(sequences[user_id], frozenset(off.get(user_id, ())), of_user)
         for user_id, of_user in subscriptions.items()
     }
 
 
-def raise_positions(positions: Mapping[int, int]) -> None:
-    """Store up to which positions the rings of users were pushed."""
-    if positions:
-        cases = " ".join(f"WHEN {user:d} THEN {position:d}" for user, position in positions.items())
+def raise_sequences(sequences: Mapping[int, int]) -> None:
+    """Store up to which sequences the notifications of users were pushed."""
+    if sequences:
+        cases = " ".join(f"WHEN {user:d} THEN {sequence:d}" for user, sequence in sequences.items())
         mysql.write(
             f"""
             UPDATE push_recipient
-            SET pushed_position = GREATEST(pushed_position, CASE user_id {cases} END)
-            WHERE user_id IN ({sql.render_ids(positions)})
+            SET pushed_sequence = GREATEST(pushed_sequence, CASE user_id {cases} END)
+            WHERE user_id IN ({sql.render_ids(sequences)})
             """
         )
 

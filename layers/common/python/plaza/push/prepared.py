@@ -14,12 +14,12 @@ from plaza.push.queues import PUSH_REQUESTS
 __all__ = ["end_subscriptions", "read_recipients", "send_requests"]
 
 
-def send_requests(requests: Sequence[PushRequest], positions: Mapping[int, int]) -> None:
-    """Send requests, ten a call, then store up to which positions the rings of users are pushed.
-    One statement. Raises QueueDown if SQS did not accept all: a repeat sends them again."""
+def send_requests(requests: Sequence[PushRequest], sequences: Mapping[int, int]) -> None:
+    """Send requests, ten a call, then store up to which sequences the notifications of users are
+    pushed. One statement. Raises QueueDown if SQS did not accept all: a repeat sends them again."""
     if requests and PUSH_REQUESTS.send_all(requests) < len(requests):
         raise QueueDown("SQS did not accept all pushes")
-    mysql_store.raise_positions(positions)
+    mysql_store.raise_sequences(sequences)
 
 
 def end_subscriptions(ended: Collection[tuple[int, bytes]]) -> None:

@@ -28,11 +28,11 @@ def read_public_key() -> str | None:
     return push_settings().public_key
 
 
-def subscribe(user_id: int, subscription: Subscription, position: int) -> str:
-    """Add a browser of a user and return its id; what rang up to ``position`` is not pushed. The
-    browser of another user becomes this one's. One transaction of five statements at most. Safe to
-    repeat. Raises PushIsOff, TooManySubscriptions, BadInput for another host than a push service's,
-    MysqlDown."""
+def subscribe(user_id: int, subscription: Subscription, sequence: int) -> str:
+    """Add a browser of a user and return its id; what notified up to ``sequence`` is not pushed.
+    The browser of another user becomes this one's. One transaction of five statements at most. Safe
+    to repeat. Raises PushIsOff, TooManySubscriptions, BadInput for another host than a push
+    service's, MysqlDown."""
     if not push_settings().is_on:
         raise PushIsOff("This deployment sends no push messages.")
     is_local = settings().environment == "local"
@@ -42,13 +42,13 @@ def subscribe(user_id: int, subscription: Subscription, position: int) -> str:
         raise BadInput("endpoint", str(error), code="not-listed") from None
 
     def work(cursor: Cursor) -> None:
-        is_new = mysql_store.add_subscription(cursor, user_id, subscription, position)
+        is_new = mysql_store.add_subscription(cursor, user_id, subscription, sequence)
         mysql_store.lock_recipient(cursor, user_id)
         count = mysql_store.count_subscriptions(cursor, user_id)
         if count > MAX_SUBSCRIPTIONS:
             raise TooManySubscriptions
         if is_new and count == 1:
-            mysql_store.reset_position(cursor, user_id, position)
+            mysql_store.reset_sequence(cursor, user_id, sequence)
 
     mysql.run_in_transaction(work)
     return subscription.endpoint_hash.hex()

@@ -40,8 +40,7 @@ _KEY = "target_type, target_id, kind, actor_id, version"
 _LINE = (
     """CONCAT('{"target_type":"', target_type, '","target_id":', target_id, ',"kind":"', kind,"""
     """ '","actor_id":', actor_id, ',"state":', state, ',"version":', version, ',"change":',"""
-    """ change_by, ',"commit":', db_version, IF(total IS NULL, '', CONCAT(',"total":', total)),"""
-    """ '}')"""
+    """ change_by, ',"commit":', db_version, ',"total":', total, '}')"""
 )
 _SELECT_PARTITIONS = """
     SELECT PARTITION_NAME, PARTITION_DESCRIPTION

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from plaza import counters
-from plaza.bell import queries as bell_queries
 from plaza.infra.redis import connections
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
@@ -15,21 +14,22 @@ from plaza.reactions import redis_commits, redis_hydration, redis_rankings
 from plaza.reactions.hydration import hydrate, request_rebuild
 from plaza.reactions.model import LIKE, Commit, Kind, PostLikes, Target
 from plaza.reactions.redis_commits import ApplyResult
-from plaza.reactions.reign_guard import MasterDeposed
+from plaza.reactions.term_guard import MasterDeposed
+from plaza.unread import queries as unread_queries
 
 
 class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
-    follows (actor, target, version) whose claims end when these totals are in Redis, the versions
+    follows (actor, target, version) whose holds end when these totals are in Redis, the versions
     of changed rows, whether the master that this process is connected to was deposed, so that it
-    must not apply the commits, and the users whose bells may have moved."""
+    must not apply the commits, and the users whose unread counters may have moved."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
-    claimed: Sequence[tuple[int, str, int]] = ()
+    held: Sequence[tuple[int, str, int]] = ()
     changed_us: Sequence[int] = ()
     is_deposed: bool = False
-    rung: Collection[int] = ()
+    notified: Collection[int] = ()
 
 
 class Applied(NamedTuple):
@@ -41,8 +41,8 @@ class Applied(NamedTuple):
 
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
-    and three round trips for users whose totals, claims or bells Redis has. Raises RedisDown,
-    MysqlDown."""
+    and three round trips for users whose totals, holds or unread counters Redis has. Raises
+    RedisDown, MysqlDown."""
     complete(saved, apply(saved))
 
 
@@ -53,7 +53,7 @@ def apply(saved: PersistedBatch) -> Applied:
         connections.forget_client()
         raise MasterDeposed("This process is not connected to the current master of Redis")
     results = redis_commits.apply_all(saved.commits)
-    cached = counters.find_cached_users(saved.users, bell_queries.bell_key)
+    cached = counters.find_cached_users(saved.users, unread_queries.unread_key)
     redis_rankings.project_likes(
         [
             PostLikes(c.target.id, c.total, c.db_version)
@@ -70,9 +70,9 @@ def complete(saved: PersistedBatch, applied: Applied) -> None:
     results, cached = applied
     if cached:
         counters.refresh_projections(sorted(cached))
-        bell_queries.refresh_projections(sorted(cached.intersection(saved.rung)))
-    # Last: a claim counts for its follow until the projected total includes it.
-    counters.release(of_follow for of_follow in saved.claimed if of_follow[0] in cached)
+        unread_queries.refresh_projections(sorted(cached.intersection(saved.notified)))
+    # Last: a hold counts for its follow until the projected total includes it.
+    counters.release(of_follow for of_follow in saved.held if of_follow[0] in cached)
     lost, cold = [], []
     for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, results, strict=True):
         if rebuild:

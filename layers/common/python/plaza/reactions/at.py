@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-from plaza.infra.runtime import switch_state
-
 _BITS = 54  # of each number: nine digits, enough for 2**53
 _DIGITS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"  # in ASCII order
 _FORMAT = _DIGITS.index("1")  # the first digit; a later format has a greater one
@@ -19,15 +17,12 @@ _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _TO_DIGITS = bytes.maketrans(_BASE64, _DIGITS.encode())
 
 
-def encode(db_version: int, loaded_us: int | None, changes: int) -> str | None:
-    """Return the token of a total: 28 characters, compared by their codes. None while the switch
-    ``live`` is off, and of a load by the version before (``loaded_us`` None)."""
-    if loaded_us is None or not switch_state.current().live:
-        return None
+def encode(db_version: int, loaded_us: int, changes: int) -> str:
+    """Return the token of a total: 28 characters, compared by their codes."""
     number = ((_FORMAT << _BITS | db_version) << _BITS | loaded_us) << _BITS | changes
     return b2a_base64(number.to_bytes(21), newline=False).translate(_TO_DIGITS).decode()
 
 
-def parse_order(db_version: str | int, loaded: str | None, changes: str | None) -> str | None:
+def parse_order(db_version: str | int, loaded: str, changes: str) -> str:
     """Return the token of what a script replies with a total: see read.lua."""
-    return encode(int(db_version), int(loaded) if loaded else None, int(changes or 0))
+    return encode(int(db_version), int(loaded), int(changes))

@@ -18,8 +18,8 @@ class _Followers(Section):
             self.render_arm("sorted_reaction", has_key, [is_sorted]),
             self.render_arm(self.table, has_key, [f"NOT {is_sorted}"]),
         )
-        positions = ", ".join(str(number) for number, _ in enumerate(self.order, 1))
-        return f"({') UNION ALL ('.join(arms)}) ORDER BY {positions}"
+        columns = ", ".join(str(number) for number, _ in enumerate(self.order, 1))
+        return f"({') UNION ALL ('.join(arms)}) ORDER BY {columns}"
 
 
 SECTIONS = (

@@ -48,10 +48,6 @@ class NotRepeated(PlazaError):
     """The reaction is not a repeat of the present state, which stays as it is."""
 
 
-class IndexNeeded(PlazaError):
-    """Functions that read the index may still run."""
-
-
 class TooManyChanges(TooManyRequests):
     """The actor turned one reaction on and off too often within a minute."""
 
@@ -61,8 +57,8 @@ class Kind:
     """A kind of reaction: the types of its targets and the columns of its counters.
 
     ``total`` and its ``version`` are columns of content_counter. ``received`` is the owner's column
-    in user_counter, ``given`` the actor's, None if it is not counted. ``rings``: whether the owner
-    is notified; collects are private.
+    in user_counter, ``given`` the actor's, None if it is not counted. ``notifies``: whether the
+    owner is notified; collects are private.
     """
 
     name: str
@@ -71,7 +67,7 @@ class Kind:
     version: str
     received: str
     given: str | None = None
-    rings: bool = True
+    notifies: bool = True
 
     @property
     def field(self) -> str:
@@ -91,7 +87,7 @@ COLLECT = Kind(
     "collect_total",
     "collect_version",
     "collects_received_total",
-    rings=False,
+    notifies=False,
 )
 FOLLOW = Kind(
     "follow",
@@ -134,11 +130,12 @@ class ReactionKey(NamedTuple):
 
 
 class ReactionRow(NamedTuple):
-    """The state of a reaction in MySQL. ``bell_position``: at which it rang for the owner, or 0."""
+    """The state of a reaction in MySQL. ``notified_sequence``: at which it notified for the owner,
+    or 0."""
 
     on: bool
     version_us: int
-    bell_position: int = 0
+    notified_sequence: int = 0
 
 
 _NEVER = ReactionRow(False, 0)
@@ -151,7 +148,7 @@ class ReactionEvent:
     ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, in any
     order of arrival. It is None for a provisional event, accepted while Redis was unavailable.
     ``deadline_ms`` is the latest time at which a provisional event is ordered: SQS may store it
-    after its sender gave up. Older versions of Plaza send none. ``request_id`` and ``sent_ms``,
+    after its sender gave up. None: not limited. ``request_id`` and ``sent_ms``,
     when the queue took the event, are attributes of the message, not of its body.
     """
 

@@ -1,4 +1,4 @@
-"""Progress of the failover recovery in MySQL: the reigns of Redis and the log's head at each check.
+"""Progress of the failover recovery in MySQL: the terms of Redis and the log's head at each check.
 
 The heads are rows of ``watermark``: events after the lowest watermark are not archived. They are
 heads of the sweeper that checked last, maybe at a deposed master: a recovery also reads the heads
@@ -17,14 +17,14 @@ _BEFORE, _LAST = "redis_before", "redis_last"
 
 
 class FailoverProgress(NamedTuple):
-    """The last check of Redis: the digest of its ``reigns``; the log's head at the check that was
+    """The last check of Redis: the digest of its ``terms``; the log's head at the check that was
     last kept, ``age_s`` ago (``last``), and at the one kept before it (``before``); None before the
     first check.
 
-    ``recovering``: the reigns whose failover is being recovered; ``recovered_seq``: up to where.
+    ``recovering``: the terms whose failover is being recovered; ``recovered_seq``: up to where.
     """
 
-    reigns: int | None
+    terms: int | None
     recovering: int | None
     recovered_seq: int | None
     before: int | None
@@ -49,21 +49,21 @@ def read_progress() -> tuple[FailoverProgress, int]:
     return FailoverProgress(*progress), int(head)
 
 
-def end_recovery(stored: int | None, reigns: int) -> None:
+def end_recovery(stored: int | None, terms: int) -> None:
     """End the recovery of a failover that began while ``stored`` was stored, unless a sweeper at
-    another master stored its reign since. Keep the heads of the checks before it."""
+    another master stored its term since. Keep the heads of the checks before it."""
     mysql.write(
         """
         UPDATE redis_epoch
         SET epoch = %s, recovering_epoch = NULL, recovered_seq = NULL
         WHERE epoch = %s
         """,
-        (reigns, stored),
+        (terms, stored),
     )
 
 
-def record_check(stored: int | None, reigns: int, before: int, last: int) -> None:
-    """Keep the heads of a check, and its reigns where ``stored`` is stored, in one transaction."""
+def record_check(stored: int | None, terms: int, before: int, last: int) -> None:
+    """Keep the heads of a check, and its terms where ``stored`` is stored, in one transaction."""
 
     def save(cursor: Cursor) -> None:
         cursor.execute(
@@ -81,7 +81,7 @@ def record_check(stored: int | None, reigns: int, before: int, last: int) -> Non
             ON DUPLICATE KEY UPDATE
                 epoch = IF(epoch = %s, VALUES(epoch), epoch), checked_at = VALUES(checked_at)
             """,
-            (reigns, stored),
+            (terms, stored),
         )
 
     mysql.run_in_transaction(save)

@@ -1,4 +1,4 @@
-"""The reaction log in MySQL: its lock, epoch, head and entries, and the reigns that share its lock.
+"""The reaction log in MySQL: its lock, epoch, head and entries, and the terms that share its lock.
 Unless stated otherwise, a function runs one statement; without a cursor it raises MysqlDown.
 
 ``db_version`` is the version of a counter's row plus the epoch of MySQL. The epoch is raised when
@@ -24,52 +24,52 @@ _DAY_US = 86_400_000_000
 
 
 class LogLock(NamedTuple):
-    """The first version of the epoch, and first_slot -> reign of each master of Redis as the last
-    recovery stored them (``reign_guard``)."""
+    """The first version of the epoch, and first_slot -> term of each master of Redis as the last
+    recovery stored them (``term_guard``)."""
 
     epoch: int
-    reigns: Mapping[int, str]
+    terms: Mapping[int, str]
 
 
 SHARE_LOG_LOCK = """
-        SELECT log_gate.epoch, redis_reign.first_slot, redis_reign.reign
-        FROM log_gate
-        LEFT JOIN redis_reign ON TRUE
-        WHERE log_gate.id = 1
+        SELECT log_barrier.epoch, redis_term.first_slot, redis_term.term
+        FROM log_barrier
+        LEFT JOIN redis_term ON TRUE
+        WHERE log_barrier.id = 1
         LOCK IN SHARE MODE
         """
-"""Locks the log and the reigns, shared, until the commit, for ``lock_of``.
+"""Locks the log and the terms, shared, until the commit, for ``lock_of``.
 
 Run it before an append: when a reader gets the exclusive lock, all earlier appends are committed
-(docs/decisions/0022-read-the-log-behind-a-gate.md).
+(docs/decisions/0022-read-the-log-behind-a-barrier.md).
 """
 
 
 def lock_of(rows: Sequence[mysql.Row]) -> LogLock:
-    """Return the epoch and the reigns from the rows of ``SHARE_LOG_LOCK``."""
+    """Return the epoch and the terms from the rows of ``SHARE_LOG_LOCK``."""
     if not rows:
-        raise LookupError("log_gate has no row: readers could not wait for this transaction")
+        raise LookupError("log_barrier has no row: readers could not wait for this transaction")
     return LogLock(
         int(rows[0][0]) * VERSIONS_PER_EPOCH,
-        {first_slot: reign for _, first_slot, reign in rows if reign is not None},
+        {first_slot: term for _, first_slot, term in rows if term is not None},
     )
 
 
-def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str) -> None:
-    """Replace the reign of a master by its successor's, unless another one did."""
+def succeed_term(cursor: Cursor, first_slot: int, predecessor: str, term: str) -> None:
+    """Replace the term of a master by its successor's, unless another one did."""
     cursor.execute(
         """
-        UPDATE redis_reign
-        SET reign = %s
-        WHERE first_slot = %s AND reign = %s
+        UPDATE redis_term
+        SET term = %s
+        WHERE first_slot = %s AND term = %s
         """,
-        (reign, first_slot, predecessor),
+        (term, first_slot, predecessor),
     )
 
 
-def replace_reigns(reigns: Mapping[int, str]) -> None:
-    """Store first_slot -> reign of all masters, behind all transactions that passed the log lock.
-    Three statements, six if other reigns were stored. Raises MysqlDown as ``wait_for_log_writers``.
+def replace_terms(terms: Mapping[int, str]) -> None:
+    """Store first_slot -> term of all masters, behind all transactions that passed the log barrier.
+    Three statements, six if other terms were stored. Raises MysqlDown as ``wait_for_log_writers``.
 
     Then the next run of the recovery begins as after a failover: this process may be connected to
     an earlier master, and be killed before it recovers. The random epoch keeps a slower run, which
@@ -78,16 +78,16 @@ def replace_reigns(reigns: Mapping[int, str]) -> None:
 
     def replace(cursor: Cursor) -> None:
         take_log_lock(cursor)
-        cursor.execute("SELECT first_slot, reign FROM redis_reign")
-        if dict(cursor.fetchall()) == reigns:
+        cursor.execute("SELECT first_slot, term FROM redis_term")
+        if dict(cursor.fetchall()) == terms:
             return
         cursor.execute(
             "UPDATE redis_epoch SET epoch = %s, recovering_epoch = NULL, recovered_seq = NULL",
-            (-1 - random.getrandbits(60),),  # no digest of reigns is negative
+            (-1 - random.getrandbits(60),),  # no digest of terms is negative
         )
-        cursor.execute("DELETE FROM redis_reign")
+        cursor.execute("DELETE FROM redis_term")
         cursor.executemany(
-            "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())
+            "INSERT INTO redis_term (first_slot, term) VALUES (%s, %s)", sorted(terms.items())
         )
 
     mysql.run_in_transaction(replace)
@@ -101,21 +101,21 @@ def read_epoch(cursor: Cursor) -> int:
 
 
 def raise_epoch() -> int:
-    """Raise the epoch by one and return it; if ``log_gate`` has no row, insert it with an epoch
-    above all that the log has. One transaction. Raises MysqlDown while writers hold the gate."""
+    """Raise the epoch by one and return it; if ``log_barrier`` has no row, insert it with an epoch
+    above all that the log has. One transaction. Raises MysqlDown while writers hold the barrier."""
 
     def work(cursor: Cursor) -> int:
-        if cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 FOR UPDATE"):
-            cursor.execute("UPDATE log_gate SET epoch = epoch + 1 WHERE id = 1")
+        if cursor.execute("SELECT epoch FROM log_barrier WHERE id = 1 FOR UPDATE"):
+            cursor.execute("UPDATE log_barrier SET epoch = epoch + 1 WHERE id = 1")
         else:
             cursor.execute(
                 f"""
-                INSERT INTO log_gate (id, epoch)
+                INSERT INTO log_barrier (id, epoch)
                 SELECT 1, COALESCE(MAX(db_version) DIV {VERSIONS_PER_EPOCH:d}, 0) + 1
                 FROM reaction_log
                 """
             )
-        cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
+        cursor.execute("SELECT epoch FROM log_barrier WHERE id = 1")
         [(epoch,)] = cursor.fetchall()
         return int(epoch)
 
@@ -132,10 +132,10 @@ def wait_for_log_writers() -> None:
 
 
 def take_log_lock(cursor: Cursor) -> None:
-    """Take the log lock, exclusively, until the commit. Two statements."""
+    """Take the log barrier, exclusively, until the commit. Two statements."""
     cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
-    if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
-        raise LookupError("log_gate has no row: writers cannot be waited for")
+    if not cursor.execute("SELECT id FROM log_barrier WHERE id = 1 FOR UPDATE"):
+        raise LookupError("log_barrier has no row: writers cannot be waited for")
 
 
 def read_log_head() -> int:

@@ -24,8 +24,8 @@ from plaza.reactions.model import (
 from plaza.reactions.mysql_sorted_lists import select_rows
 
 VERSIONS_PER_EPOCH = 2**40
-EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
-_ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.bell_position")
+EPOCH_NOW = f"(SELECT epoch FROM log_barrier WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
+_ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.notified_sequence")
 
 
 def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
@@ -66,15 +66,15 @@ def rows_of(rows: Iterable[mysql.Row]) -> dict[ReactionKey, ReactionRow]:
     """Return the rows that exist from the rows of ``select_keys``."""
     return {
         ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(
-            state == 1, version, bell_position
+            state == 1, version, notified_sequence
         )
         for target_type, kind, packed in rows
-        for target_id, actor_id, state, version, bell_position in sql.split_rows(packed)
+        for target_id, actor_id, state, version, notified_sequence in sql.split_rows(packed)
     }
 
 
 def render_rows(groups: EventGroups) -> dict[ReactionKey, str]:
-    """Render the newest event of each key as a row, without its bell_position."""
+    """Render the newest event of each key as a row, without its notified_sequence."""
     return {
         event.key: "%s,%d,%d,%d" % (of, actor_id, event.on, at_us)
         for (target_type, target_id, kind), group in groups
@@ -86,17 +86,17 @@ def render_rows(groups: EventGroups) -> dict[ReactionKey, str]:
 def upsert_rows(
     cursor: Cursor,
     rows: Mapping[ReactionKey, str],
-    bell_positions: Mapping[tuple[str, int, str, int], int] | None = None,
+    notified_sequences: Mapping[tuple[str, int, str, int], int] | None = None,
 ) -> None:
-    """Store rendered rows where they are newer than the existing ones. ``bell_positions``: key of a
-    row -> its position, the present one of a row that is not newer, 0 without an entry; None: all
-    stay as they are. MySQL assigns from left to right, so the version is assigned last."""
-    column, position = "", ""
+    """Store rendered rows where they are newer than the existing ones. ``notified_sequences``: key
+    of a row -> its sequence, the present one of a row that is not newer, 0 without an entry; None:
+    all stay as they are. MySQL assigns from left to right, so the version is assigned last."""
+    column, sequence = "", ""
     values = "),(".join(rows.values())
-    if bell_positions is not None:
-        at = bell_positions.get
+    if notified_sequences is not None:
+        at = notified_sequences.get
         values = "),(".join(["%s,%d" % (row, at(key, 0)) for key, row in rows.items()])
-        column, position = ", bell_position", "bell_position = VALUES(bell_position),"
+        column, sequence = ", notified_sequence", "notified_sequence = VALUES(notified_sequence),"
     mysql.send(
         cursor,
         f"""
@@ -104,7 +104,7 @@ def upsert_rows(
         VALUES ({values})
         ON DUPLICATE KEY UPDATE
             state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
-            {position}
+            {sequence}
             version = GREATEST(reaction.version, VALUES(version))
         """,
     )

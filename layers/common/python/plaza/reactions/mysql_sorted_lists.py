@@ -28,7 +28,7 @@ def select_rows(kind: Kind, target: Target, columns: str, conditions: str) -> tu
     """Return two SELECTs of the rows of a target and kind: of its sorted list, and of ``reaction``.
     The order is the caller's. One of them returns nothing and reads no row.
 
-    The second one has no hint: it reads the index by_target until an operator drops it, then sorts.
+    The second one reads the few rows of a small target by the primary key, then sorts.
     """
     where = f"""
         target_type = '{target.type}'

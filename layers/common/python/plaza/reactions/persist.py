@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from plaza import counters
-from plaza.bell import moves
 from plaza.counters import ContentCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
@@ -21,14 +20,13 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import (
     acknowledgement,
-    bell_moves,
     mysql_log,
     mysql_rows,
-    reign_guard,
+    notification_moves,
     sorted_lists,
+    term_guard,
 )
 from plaza.reactions.acknowledgement import Applied, PersistedBatch, acknowledge
-from plaza.reactions.bell_moves import BellDecision
 from plaza.reactions.model import (
     FOLLOW,
     KINDS,
@@ -43,14 +41,16 @@ from plaza.reactions.model import (
     group_events,
     replay,
 )
+from plaza.reactions.notification_moves import NotificationDecision
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
-from plaza.reactions.reign_guard import Masters
+from plaza.reactions.term_guard import Masters
 from plaza.switches import refresh as switches_refresh
 from plaza.targets import lookup
+from plaza.unread import moves
 
 if TYPE_CHECKING:
     from plaza.push import announce as push_announce
-else:  # while the bell is off, nothing is pushed
+else:  # while the unread counter is off, nothing is pushed
     push_announce = LazyModule("plaza.push.announce")
 
 __all__ = ["ACKNOWLEDGEMENTS", "REACTIONS", "acknowledge_again", "save", "save_history"]
@@ -97,13 +97,13 @@ def save(events: Sequence[ReactionEvent]) -> None:
     Redis is unavailable too: SQS delivers the batch again.
     """
     save_rate.wait_for_turn(len(events))
-    masters = reign_guard.read_masters()
-    rings = switches_refresh.read().bell_on
+    masters = term_guard.read_masters()
+    notifies = not switches_refresh.read().notifications_stopped
     size = EVENTS_PER_TRANSACTION
     # Events of a target are in one transaction, which pays once for its counter and its commit.
     ordered = sorted(events, key=lambda event: event.key.target_id)
     parts = [ordered[start : start + size] for start in range(0, len(events), size)]
-    store = partial(_store, masters=masters, rings=rings)
+    store = partial(_store, masters=masters, notifies=notifies)
     if len(parts) > 1:
         _save_overlapped(parts, store)
     else:
@@ -131,19 +131,19 @@ def _save_overlapped(
 
 
 def _store(
-    events: Sequence[ReactionEvent], masters: Masters | None, *, rings: bool
+    events: Sequence[ReactionEvent], masters: Masters | None, *, notifies: bool
 ) -> PersistedBatch:
     """Save events in one transaction."""
     saved = counters.run_in_transaction(
-        lambda cursor: _persist_batch(cursor, events, masters, rings=rings)
+        lambda cursor: _persist_batch(cursor, events, masters, notifies=notifies)
     )
     record(
         "reactions_saved",
         {"accepted": len(events), "changed": len(saved.changed_us)},
         targets=len(saved.commits),
     )
-    if rings:
-        push_announce.announce_rings(saved.rung)
+    if notifies:
+        push_announce.announce_notified(saved.notified)
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
         newest_us = max(e.version_us for e in events if e.version_us)
@@ -176,15 +176,15 @@ def _acknowledge_or_postpone(saved: PersistedBatch, applied: Future[Applied] | N
 
 def save_history(events: Sequence[ReactionEvent]) -> int:
     """Save a batch of old reactions from another system, with their times as versions; return how
-    many rows changed. Costs as much as ``save``, rings no bell, records no lag, and sends follows
-    only, to the feeds.
+    many rows changed. Costs as much as ``save``, notifies no user, records no lag, and sends
+    follows only, to the feeds.
 
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
     that targets in Redis and feeds get it.
     """
-    masters = reign_guard.read_masters()
+    masters = term_guard.read_masters()
     saved = counters.run_in_transaction(
-        lambda cursor: _persist_batch(cursor, events, masters, rings=False)
+        lambda cursor: _persist_batch(cursor, events, masters, notifies=False)
     )
     acknowledge(saved)
     _publish_follow_changes(events)
@@ -228,7 +228,7 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
     batches += [(keys[start : start + MAX_ROWS], None) for start in range(0, len(keys), MAX_ROWS)]
     for part, commits in batches:
         if part:
-            masters = reign_guard.read_masters()
+            masters = term_guard.read_masters()
             read = partial(_read_current, keys=part, masters=masters, commits=commits)
             acknowledge(counters.run_in_transaction(read))
 
@@ -238,12 +238,13 @@ def _persist_batch(
     events: Sequence[ReactionEvent],
     masters: Masters | None,
     *,
-    rings: bool = False,
+    notifies: bool = False,
 ) -> PersistedBatch:
     """Read, decide and write a batch in three packets, of which the last one ends with the commit.
 
-    One packet more when a replica was promoted, one for the first ring of an owner, and two when a
-    target becomes large. Locks the log, then the counters by key, then the bells by owner.
+    One packet more when a replica was promoted, one for the first notification of an owner, and two
+    when a target becomes large. Locks the log, then the counters by key, then the unread counters
+    by owner.
     """
     groups, keys = group_events(events), {event.key for event in events}
     rows = mysql_rows.render_rows(groups)
@@ -251,12 +252,14 @@ def _persist_batch(
     decision = decide(stored, groups)
     # Before the owners are locked, who have more targets than these.
     _write_targets(cursor, stored, decision)
-    asked = bell_moves.reads(stored.owners, stored.rows, decision.changes, rings=rings)
-    around = moves.read(cursor, asked.values(), rings=rings)
-    bells = bell_moves.decide(asked, around, stored.rows, rings=rings)
-    _write_rows(cursor, rows, stored, decision, bells)
+    asked = notification_moves.reads(
+        stored.owners, stored.rows, decision.changes, notifies=notifies
+    )
+    around = moves.read(cursor, asked.values(), notifies=notifies)
+    unread_counters = notification_moves.decide(asked, around, stored.rows, notifies=notifies)
+    _write_rows(cursor, rows, stored, decision, unread_counters)
     return _describe_batch(stored, keys, decision.commits)._replace(
-        claimed=_find_claimed(groups),
+        held=_find_held(groups),
         changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
     )
 
@@ -284,9 +287,9 @@ def _read_owners(
     packet, one more when a replica was promoted."""
     first = [mysql_log.SHARE_LOG_LOCK, lookup.select_owners(targets)]
     lock, owners, *rows = mysql.read_all(cursor, [*first, *selects])
-    epoch, reigns = mysql_log.lock_of(lock)
+    epoch, terms = mysql_log.lock_of(lock)
     kinds = ((KINDS[key.kind], key.target) for key in keys)  # read after a promotion only
-    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, kinds)
+    is_deposed = not term_guard.pass_guard(cursor, terms, masters, kinds)
     return Stored(epoch, lookup.owners_of(targets, owners), {}, {}, is_deposed), rows
 
 
@@ -310,13 +313,13 @@ def _write_rows(
     rows: Mapping[ReactionKey, str],
     stored: Stored,
     decision: Decision,
-    bells: BellDecision,
+    unread_counters: NotificationDecision,
 ) -> None:
     """Queue the other writes for the packet of the commit. Two packets more when a target becomes
     large."""
     if decision.is_new:
-        mysql_rows.upsert_rows(cursor, rows, bells.positions)
-    for write in bells.writes:
+        mysql_rows.upsert_rows(cursor, rows, unread_counters.sequences)
+    for write in unread_counters.writes:
         mysql.send(cursor, write)
     counters.add_to_users(cursor, decision.of_users)
     sorted_lists.begin_list(cursor, stored.counters, decision.commits)
@@ -348,7 +351,7 @@ def _describe_batch(
     may have been killed before it updated Redis.
     """
     actors = {key.actor_id for key in keys if KINDS[key.kind].given}
-    claimed = [
+    held = [
         (actor_id, str(commit.target), version_us)
         for commit in commits
         if commit.kind.given
@@ -356,12 +359,12 @@ def _describe_batch(
         if on
     ]
     users = sorted(actors.union(stored.owners.values()))
-    rung = bell_moves.after(stored.owners, keys)
-    return PersistedBatch(commits, users, claimed, is_deposed=stored.is_deposed, rung=rung)
+    notified = notification_moves.after(stored.owners, keys)
+    return PersistedBatch(commits, users, held, is_deposed=stored.is_deposed, notified=notified)
 
 
-def _find_claimed(groups: EventGroups) -> list[tuple[int, str, int]]:
-    """Return the follows whose claims end. An unfollow ends no claim: the follow of this claim may
+def _find_held(groups: EventGroups) -> list[tuple[int, str, int]]:
+    """Return the follows whose holds end. An unfollow ends no hold: the follow of this hold may
     be on its way to the gate."""
     return [
         (actor_id, str(Target(target_type, target_id)), version_us)

@@ -11,12 +11,11 @@ from plaza.infra.redis import locks, redis
 from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime import clock, switch_state
+from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.reactions import (
     mysql_rows,
-    redis_hydration,
     redis_keys,
     redis_queries,
     redis_user_lists,
@@ -46,7 +45,6 @@ else:  # only what Redis lacks is read from MySQL
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 # Per process: lists are public.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
-_MAX_DROPPED = 10  # by one read
 EARLIEST_LENGTH = 101  # the longest page, and one more as a sign of a next page
 _EARLIEST_LOCK_S = 5
 _EARLIEST_WAIT_S = 0.5
@@ -123,8 +121,6 @@ def _read_counts_in_redis(
         for c in cached
         if c is not None and c.viewer_state is not None and not c.rebuild
     ]
-    if switch_state.current().live:
-        _drop_unordered([w for w, c in zip(pairs, cached, strict=True) if c and c.at is None])
     if len(known) == len(pairs):
         return known, True
     if cold := [w for w, c in zip(pairs, cached, strict=True) if c is None]:
@@ -152,13 +148,6 @@ def _read_counts_in_redis(
         for w, c in zip(pairs, cached, strict=True)
     ]
     return counts, exact
-
-
-def _drop_unordered(unordered: Sequence[tuple[Kind, Target]]) -> None:
-    """Drop targets that the version before loaded, whose totals have no order: the next caller
-    loads them. No process of that version runs while tokens are sent. One round trip, if any."""
-    if unordered:
-        redis_hydration.evict_all((kind, target, None) for kind, target in unordered[:_MAX_DROPPED])
 
 
 def _read_cold(
@@ -288,8 +277,8 @@ def _newest_reactors(
 
 
 def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:
-    position, last = (reactor.version_us, reactor.actor_id), (after.version_us, after.actor_id)
-    return position < last if latest else position > last
+    key, last = (reactor.version_us, reactor.actor_id), (after.version_us, after.actor_id)
+    return key < last if latest else key > last
 
 
 def _in_order(reactors: list[Reactor], latest: bool) -> list[Reactor]:

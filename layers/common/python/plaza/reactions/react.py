@@ -107,7 +107,7 @@ def _decide(
             case "HIDDEN":
                 if lookup.find_hidden([target]):
                     raise TargetHidden(f"{_describe(target)} is hidden.")
-                # Shown by a process that did not mark it: killed, or of the version before.
+                # Shown by a process that was killed before it marked it.
                 redis_hydration.evict_all([(kind, target, None)])
             case "FULL":
                 detail = f"{_describe(target)} has too many unsaved reactions; try again."

@@ -9,7 +9,7 @@ from pathlib import Path
 from plaza.infra.redis import redis
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import Kind, Target
-from plaza.reactions.redis_keys import keys_of, reign_of
+from plaza.reactions.redis_keys import keys_of, term_of
 
 _LUA = Path(__file__).with_name("lua")
 BEGIN_BLOOM = load_script(_LUA / "begin_bloom.lua")
@@ -19,7 +19,7 @@ FILL_BLOOM = load_script(_LUA / "fill_bloom.lua")
 def begin_bloom(kind: Kind, target: Target, build: str, actors: int) -> str:
     """Start a filter sized for ``actors``; return the code of begin_bloom.lua."""
     keys = keys_of(kind.name, target)
-    args = (reign_of(keys), build, actors)
+    args = (term_of(keys), build, actors)
     return str(redis.run(BEGIN_BLOOM, (keys.meta, keys.filling), args))
 
 

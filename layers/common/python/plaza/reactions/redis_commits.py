@@ -17,8 +17,8 @@ from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,
     list_keys,
-    reign_of,
     run_on_known_nodes,
+    term_of,
 )
 from plaza.reactions.settings import reaction_settings
 
@@ -92,5 +92,5 @@ def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
         rows = render_rows(commit.rows)
         args += [commit.db_version, commit.total, int(commit.is_new), rows, of_target.member]
     count = sum(len(commit.rows) for commit in commits)
-    reign, cap = reign_of(all_keys[0]), reaction_settings().recent_cap
-    return Call(APPLY, keys, (reign, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))
+    term, cap = term_of(all_keys[0]), reaction_settings().recent_cap
+    return Call(APPLY, keys, (term, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))

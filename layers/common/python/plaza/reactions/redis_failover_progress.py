@@ -1,6 +1,6 @@
 """Progress of the failover recovery in Redis: the log's heads at the checks of this data.
 
-``{<shard>}:log_heads`` is a hash: ``last``, the head of the log at the last check, and ``before``,
+``{<shard>}:log_checks`` is a hash: ``last``, the head of the log at the last check, and ``before``,
 at the check before it. A single Redis has one, of shard 0. The heads are replicated and restored
 with the data: a promoted node has those that its predecessor had replicated to it, whatever a
 sweeper has checked at the predecessor since. Each function is one round trip, and raises RedisDown.
@@ -11,12 +11,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import redis, reigns
+from plaza.infra.redis import redis, terms
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import SHARDS, tag_of
 from plaza.infra.runtime.settings import settings
-from plaza.reactions.reign_guard import Masters
+from plaza.reactions.term_guard import Masters
 
 RECORD_HEADS = load_script(Path(__file__).with_name("lua") / "record_heads.lua")
 
@@ -30,7 +30,7 @@ class LogHeads(NamedTuple):
 
 def _keys() -> list[str]:
     shards = SHARDS if settings().redis_cluster else 1
-    return [f"{{{shard}}}:log_heads" for shard in range(shards)]
+    return [f"{{{shard}}}:log_checks" for shard in range(shards)]
 
 
 def read_heads() -> list[LogHeads]:
@@ -43,13 +43,13 @@ def record_heads(masters: Masters, before: int, last: int) -> None:
     """Store heads in all shards whose node is still the one of ``masters``."""
     redis.run_all(
         [
-            Call(RECORD_HEADS, (key,), (before, last, masters[tag_of(key)].reign, _read_reign))
+            Call(RECORD_HEADS, (key,), (before, last, masters[tag_of(key)].term, _read_term))
             for key in _keys()
         ]
     )
 
 
-def _read_reign(node: str) -> tuple[str]:
-    """Return the reign of the node that a command is sent to, "" if it is not known."""
-    known = reigns.known_nodes.get(node)
-    return (known.reign if known else "",)
+def _read_term(node: str) -> tuple[str]:
+    """Return the term of the node that a command is sent to, "" if it is not known."""
+    known = terms.known_nodes.get(node)
+    return (known.term if known else "",)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from plaza.infra.redis import masters
 from plaza.infra.redis.commands import Argument
 from plaza.infra.redis.errors import RedisDown
-from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.terms import Node
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
 from plaza.reactions.at import parse_order
 from plaza.reactions.model import Kind, ReactionUndecided, Target
-from plaza.reactions.redis_keys import TargetKeys, keys_of, reign_of
+from plaza.reactions.redis_keys import TargetKeys, keys_of, term_of
 from plaza.reactions.settings import reaction_settings
 
 GATE = load_script(Path(__file__).with_name("lua") / "gate.lua")
@@ -57,17 +57,17 @@ def gate(
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
     for _ in range(_MAX_ATTEMPTS):
-        began_s, reign = clock.monotonic_s(), ""
+        began_s, term = clock.monotonic_s(), ""
 
         def args_for(node: Node, until_s: float = began_s + timeout_s) -> tuple[Argument, ...]:
-            nonlocal reign
-            reign = node.reign
+            nonlocal term
+            term = node.term
             return (
                 actor_id,
                 int(on),
                 nonce,
                 node.deadline_us(until_s),
-                reign,
+                term,
                 reaction_settings().outbox_limit,
                 keys.member,
                 int(only_repeat),
@@ -81,8 +81,8 @@ def gate(
                 clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
         masters.observe_clock(keys.meta, now_us)
-        is_of_reign = reign_of(keys) == reign
-        if not is_of_reign:
+        is_of_term = term_of(keys) == term
+        if not is_of_term:
             continue  # a new master may have run it with the arguments of the last one
         if code == "UNKNOWN":
             return GateDecision(code, rebuild=rest[0] == 1)
@@ -90,7 +90,7 @@ def gate(
             total, version_us, *order = rest or (0, 0)
             at = parse_order(*order) if order else None
             return GateDecision(code, total, version_us, at)
-    if not is_of_reign:
+    if not is_of_term:
         raise ReactionUndecided(
             f"Redis restarted during every change of {target.type} {target.id}; try again."
         )

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from plaza.infra.redis import locks, masters, redis
 from plaza.infra.redis.commands import Call
-from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.terms import Node
 from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of
 from plaza.targets import Visibility
@@ -48,7 +48,7 @@ def take_hydration_leases(pairs: Sequence[tuple[Kind, Target]]) -> list[Hydratio
             Call(
                 LEASE_HYDRATION,
                 (keys.meta, keys.outbox, keys.lease),
-                (nodes[-1].reign, token, HYDRATION_LEASE_TTL_MS),
+                (nodes[-1].term, token, HYDRATION_LEASE_TTL_MS),
             )
         )
     return [
@@ -123,7 +123,7 @@ def hydrate_all(loads: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
                     keys.existence,
                 ),
                 (
-                    lease.node.reign,
+                    lease.node.term,
                     lease.token,
                     snapshot.db_version,
                     snapshot.total,
@@ -131,7 +131,6 @@ def hydrate_all(loads: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
                     snapshot.last_version_us,
                     keys.member,
                     idle_ttl_ms(),
-                    lease.node.run_id,
                     snapshot.loaded_us,
                     *(part for pair in snapshot.newest for part in pair),
                 ),

@@ -20,7 +20,7 @@ from plaza.reactions.model import (
     Target,
     Unreadable,
 )
-from plaza.reactions.redis_keys import keys_of, reign_of
+from plaza.reactions.redis_keys import keys_of, term_of
 
 _LUA = Path(__file__).with_name("lua")
 INSPECT_TARGET = load_script(_LUA / "inspect_target.lua")
@@ -55,9 +55,7 @@ def inspect_all(
     for kind, target in pairs:
         keys = keys_of(kind.name, target)
         calls.append(
-            Call(
-                INSPECT_TARGET, (keys.meta, keys.outbox, keys.recent), (reign_of(keys), max_actors)
-            )
+            Call(INSPECT_TARGET, (keys.meta, keys.outbox, keys.recent), (term_of(keys), max_actors))
         )
     return [reply and _parse_target(reply) for reply in redis.run_all(calls)]
 
@@ -97,7 +95,7 @@ def find_denied(
     for kind, target, actor_ids in requests:
         keys = keys_of(kind.name, target)
         of_target = (keys.meta, keys.recent, keys.bloom)
-        calls.append(Call(FIND_DENIED, of_target, (reign_of(keys), *actor_ids)))
+        calls.append(Call(FIND_DENIED, of_target, (term_of(keys), *actor_ids)))
     return [
         (int(reply[0]), [int(actor) for actor in reply[1:]]) if reply else (0, [])
         for reply in redis.run_all(calls)

@@ -25,7 +25,7 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     toggles  hash    actor -> full_us of its token bucket for quick changes
     row_requests  hash    actor -> db_version when its row was requested
 
-    Fields of meta: reign of the node that loaded it; mode, <protocol>:<live, hidden or deleted>:
+    Fields of meta: term of the node that loaded it; mode, <protocol>:<live, hidden or deleted>:
     <complete when recent has all actors that are on, else the bits of the filter in use, 0 without
     one>; base, the counter at db_version; accepted, <delta>:<outbox_count>:<version>: the sum of
     want - base over the outbox, its number of entries, and the newest version; db_version; floor,
@@ -39,7 +39,7 @@ Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.derived.outbox`
 -> when the oldest entry of the outbox was accepted. Per user and kind, in the shard of the
 user, ``{<shard>}:<kind>:user:<id>:``
 
-    newest   zset    target -> version; floor:<reign of the node when it was filled> -> version
+    newest   zset    target -> version; floor:<term of the node when it was filled> -> version
                      above which the list is complete
     lease    string  token of the caller that may fill the list
 """
@@ -125,16 +125,16 @@ def idle_ttl_ms() -> int:
     return int(settings().idle_ttl_s * 1000 * random.uniform(0.9, 1.1))
 
 
-def reign_of(keys: TargetKeys) -> str:
-    """Return the reign of the node that has these keys. Raises RedisDown."""
-    return masters.find_node(keys.meta).reign
+def term_of(keys: TargetKeys) -> str:
+    """Return the term of the node that has these keys. Raises RedisDown."""
+    return masters.find_node(keys.meta).term
 
 
-def reigns_of(all_keys: Sequence[TargetKeys]) -> list[str]:
-    """Return ``reign_of`` each of ``all_keys``. Raises RedisDown."""
+def terms_of(all_keys: Sequence[TargetKeys]) -> list[str]:
+    """Return ``term_of`` each of ``all_keys``. Raises RedisDown."""
     if all_keys and not settings().redis_cluster:
-        return [reign_of(all_keys[0])] * len(all_keys)
-    return [reign_of(keys) for keys in all_keys]
+        return [term_of(all_keys[0])] * len(all_keys)
+    return [term_of(keys) for keys in all_keys]
 
 
 def run_on_known_nodes(
@@ -143,14 +143,14 @@ def run_on_known_nodes(
     commands: Sequence[Command] = (),
     source: RunAll = redis.run_all,
 ) -> list[Any]:
-    """Run scripts whose arguments contain the reign of their node, then ``commands``.
+    """Run scripts whose arguments contain the term of their node, then ``commands``.
 
     A lost connection is replaced while a command is sent, maybe by one to a node that restarted:
     then ``calls`` builds the scripts again. One round trip otherwise. Raises RedisDown.
     """
     for _ in range(_MAX_ATTEMPTS):
-        before = reigns_of(all_keys)
+        before = terms_of(all_keys)
         replies = source(calls(), commands)
-        if before == reigns_of(all_keys):
+        if before == terms_of(all_keys):
             return replies
     raise RedisDown("Redis restarted during every attempt")

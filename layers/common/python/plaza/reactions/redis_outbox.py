@@ -12,7 +12,7 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import KINDS, Kind, ReactionEvent, ReactionKey, Target
-from plaza.reactions.redis_keys import keys_of, outboxes_key, reign_of
+from plaza.reactions.redis_keys import keys_of, outboxes_key, term_of
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
@@ -31,7 +31,7 @@ def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 
 
 def sweep_all(
-    targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
+    targets: Sequence[tuple[Kind, Target]], resend_after_us: int, count: int, max_wait_us: int
 ) -> list[SweptTarget]:
     """Return a page of the outbox of each target, about ``count`` entries, with what is due."""
     calls = []
@@ -41,7 +41,7 @@ def sweep_all(
             Call(
                 SWEEP,
                 (keys.meta, keys.outbox, keys.outboxes, keys.sweep),
-                (reign_of(keys), keys.member, grace_us, count, max_wait_us),
+                (term_of(keys), keys.member, resend_after_us, count, max_wait_us),
             )
         )
     replies = redis.run_all(calls)

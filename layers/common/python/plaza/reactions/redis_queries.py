@@ -16,9 +16,9 @@ from plaza.reactions.model import Kind, Reactor, Target
 from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,
-    reign_of,
-    reigns_of,
     run_on_known_nodes,
+    term_of,
+    terms_of,
 )
 
 EARLIEST_TTL_S = 3_600
@@ -64,9 +64,9 @@ def read_all(
             Call(
                 READ,
                 [key for i in group for key in all_keys[i][:_KEYS_OF_READ]],
-                (reign, actor, ttl_ms),
+                (term, actor, ttl_ms),
             )
-            for group, reign in zip(groups, reigns_of(firsts), strict=True)
+            for group, term in zip(groups, terms_of(firsts), strict=True)
         ]
 
     counts: list[CachedCount | None] = [None] * len(pairs)
@@ -103,7 +103,7 @@ def read_page(
     order = "desc" if latest else "asc"
 
     def calls() -> list[Call]:
-        args = (reign_of(keys), begin, order, count)
+        args = (term_of(keys), begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
     [reply] = run_on_known_nodes([keys], calls, source=source)
@@ -123,8 +123,8 @@ def read_newest(pairs: Sequence[tuple[Kind, Target]], count: int) -> list[list[R
 
     def calls() -> list[Call]:
         return [
-            Call(PAGE, (keys.meta, keys.recent, keys.earliest), (reign, "+inf", "desc", count))
-            for keys, reign in zip(all_keys, reigns_of(all_keys), strict=True)
+            Call(PAGE, (keys.meta, keys.recent, keys.earliest), (term, "+inf", "desc", count))
+            for keys, term in zip(all_keys, terms_of(all_keys), strict=True)
         ]
 
     pages: list[list[Reactor] | None] = []
@@ -146,7 +146,7 @@ def cache_earliest(
     ``db_version``. False when the target is not loaded or has a newer version."""
     keys = keys_of(kind.name, target)
     args: list[Argument] = [
-        reign_of(keys),
+        term_of(keys),
         db_version,
         earliest[-1].version_us,
         EARLIEST_TTL_S * 1000,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.infra.redis import masters, redis
-from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.terms import Node
 from plaza.reactions.model import KINDS, MAX_ID, Kind, ReactedTarget, Target
 from plaza.reactions.redis_keys import list_keys
 
@@ -100,4 +100,4 @@ def drop_lists(actors: Iterable[tuple[Kind, int]]) -> None:
 
 
 def _floor_at(node: Node) -> str:
-    return f"floor:{node.reign}"
+    return f"floor:{node.term}"

@@ -32,7 +32,7 @@ _ROWS_AT_ONCE = 5_000
 _COUNTERS_AT_ONCE = 10_000
 
 
-class SortPosition(NamedTuple):
+class SortCursor(NamedTuple):
     """Where sorting continues: after a target, and in the next list after an actor."""
 
     target_type: str
@@ -98,12 +98,12 @@ def sort_list(kind: Kind, target: Target, deadline: Deadline, after_id: int = 0)
     Returns None when it is complete, else the actor to continue after. Consumers of the target wait
     for each transaction. Safe to repeat and to run concurrently. Raises MysqlDown.
     """
-    position: int | None = after_id
-    while position is not None and not deadline.has_passed:
-        position = counters.run_in_transaction(
-            partial(_sort_part, kind=kind, target=target, after_id=position)
+    cursor: int | None = after_id
+    while cursor is not None and not deadline.has_passed:
+        cursor = counters.run_in_transaction(
+            partial(_sort_part, kind=kind, target=target, after_id=cursor)
         )
-    return position
+    return cursor
 
 
 def _sort_part(cursor: Cursor, kind: Kind, target: Target, after_id: int) -> int | None:
@@ -142,33 +142,33 @@ def _end_lists(cursor: Cursor, targets: Mapping[Kind, Sequence[Target]]) -> None
 
 def sort_range(
     target_type: str, after_id: int, last_id: int, deadline: Deadline, actor_id: int = 0
-) -> tuple[int, SortPosition | None]:
+) -> tuple[int, SortCursor | None]:
     """Fill the missing lists of the large targets of a range until the deadline, the first one from
     ``actor_id`` on.
 
-    Returns how many are complete, and the position of the next one, None if there is none. One
+    Returns how many are complete, and the cursor of the next one, None if there is none. One
     statement, and five for each 5,000 rows. Raises MysqlDown.
     """
     missing = mysql_sorted_lists.find_unsorted(target_type, after_id, last_id, MAX_UNSORTED + 1)
     for number, (kind, target) in enumerate(missing):
         left = sort_list(kind, target, deadline, 0 if number else actor_id)
         if left is not None:
-            return number, SortPosition(target_type, target.id - 1, left)
+            return number, SortCursor(target_type, target.id - 1, left)
     return len(missing), None
 
 
-def sort_all(position: SortPosition | None, deadline: Deadline) -> tuple[int, SortPosition | None]:
-    """Fill the missing lists of all large targets, from ``position`` on, until the deadline.
+def sort_all(cursor: SortCursor | None, deadline: Deadline) -> tuple[int, SortCursor | None]:
+    """Fill the missing lists of all large targets, from ``cursor`` on, until the deadline.
 
-    Returns how many are complete now, and the next position, None after all. One statement for each
+    Returns how many are complete now, and the next cursor, None after all. One statement for each
     10,000 counters besides what ``sort_range`` runs. Raises MysqlDown.
     """
-    count, begin = 0, position or SortPosition(TARGET_TYPES[0])
+    count, begin = 0, cursor or SortCursor(TARGET_TYPES[0])
     for target_type in TARGET_TYPES[TARGET_TYPES.index(begin.target_type) :]:
         _, after_id, actor_id = begin if target_type == begin.target_type else (target_type, 0, 0)
         while after_id < MAX_ID:
             if deadline.has_passed:
-                return count, SortPosition(target_type, after_id, actor_id)
+                return count, SortCursor(target_type, after_id, actor_id)
             last_id = mysql_sorted_lists.find_range_end(target_type, after_id, _COUNTERS_AT_ONCE)
             sorted_count, left = sort_range(target_type, after_id, last_id, deadline, actor_id)
             count += sorted_count
@@ -176,11 +176,3 @@ def sort_all(position: SortPosition | None, deadline: Deadline) -> tuple[int, So
                 return count, left
             after_id, actor_id = last_id, 0
     return count, None
-
-
-def drop_index() -> bool:
-    """Drop the index by_target, which no list needs once all are complete; return whether it
-    existed. Raises IndexNeeded, MysqlDown."""
-    from plaza.reactions import mysql_retired_index  # consumers do not need it
-
-    return mysql_retired_index.drop_index()

@@ -32,17 +32,18 @@ EVENTS_PER_TARGET = 500
 
 
 def sweep_outbox(
-    grace_us: int | None = None, *, everything: bool = False, max_s: float = MAX_RUN_S
+    resend_after_us: int | None = None, *, everything: bool = False, max_s: float = MAX_RUN_S
 ) -> int:
-    """Send entries again that waited longer than ``grace_us``; return how many the queue accepted.
+    """Send entries again that waited longer than ``resend_after_us``; return how many the queue
+    accepted.
 
-    ``grace_us`` None: the parameter ``ResendAfter``. ``everything``: send each entry, also one that
-    was swept a moment ago or while the backlog is long. At most 50,000 events and ``max_s`` a run;
-    the next run continues. Raises RedisDown, QueueDown.
+    ``resend_after_us`` None: the parameter ``ResendAfter``. ``everything``: send each entry, also
+    one that was swept a moment ago or while the backlog is long. At most 50,000 events and
+    ``max_s`` a run; the next run continues. Raises RedisDown, QueueDown.
     """
     spilled = _send_spilled()
     if everything:
-        grace_us = -MAX_WAIT_US
+        resend_after_us = -MAX_WAIT_US
     elif (backlog := REACTIONS.count_backlog()) > MAX_BACKLOG:
         paused = {"sweeps_paused": 1, "outbox_age_s": _measure_age_s()}
         record("sweep_paused", paused, backlog=backlog)
@@ -60,7 +61,9 @@ def sweep_outbox(
             [page.member for page in swept if page.code == "COLD"],
         )
 
-    swept = outbox.sweep(find, read_pages, REACTIONS.send_all, grace_us, MAX_EVENTS, max_s, repair)
+    swept = outbox.sweep(
+        find, read_pages, REACTIONS.send_all, resend_after_us, MAX_EVENTS, max_s, repair
+    )
     sent = swept.sent + spilled
     metrics = {"republished": sent, "outbox_age_s": _measure_age_s()}
     record("outbox_swept", metrics, targets=swept.outboxes)

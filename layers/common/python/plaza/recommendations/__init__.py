@@ -1,6 +1,6 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
-Other contexts use ``vote_roll_up`` after they corrected the likes of reviews, ``post_hours`` to
+Other contexts use ``like_roll_up`` after they corrected the likes of reviews, ``post_hours`` to
 compare hourly likes with the log, ``recommend`` and ``post_rankings`` to build what Redis lost,
 operators ``watermarks``.
 """
@@ -19,9 +19,9 @@ __all__ = [
     "RankingPage",
     "RebuildLists",
     "RecommendedPage",
+    "like_roll_up",
     "post_hours",
     "post_rankings",
     "recommend",
-    "vote_roll_up",
     "watermarks",
 ]

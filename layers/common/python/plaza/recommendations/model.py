@@ -43,8 +43,8 @@ class RankingPage(NamedTuple):
     last: PostRank | None
 
 
-class RecommendedPosition(NamedTuple):
-    """A position in the recommended reviews of a shop: in the list ``number``, in the latest one if
+class RecommendedCursor(NamedTuple):
+    """A cursor in the recommended reviews of a shop: in the list ``number``, in the latest one if
     that is no longer stored."""
 
     offset: int
@@ -52,7 +52,7 @@ class RecommendedPosition(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Return False for a position in no list."""
+        """Return False for a cursor in no list."""
         return 0 <= self.offset <= LIST_LENGTH and self.number >= 0
 
 
@@ -60,7 +60,7 @@ class RecommendedPage(NamedTuple):
     """A page of reviews, and where the next page begins (None: the end)."""
 
     reviews: list[ContentView]
-    next: RecommendedPosition | None
+    next: RecommendedCursor | None
 
 
 class ScoreComponent(NamedTuple):
@@ -75,7 +75,7 @@ class ScoreComponent(NamedTuple):
 
 
 class ReviewScore(NamedTuple):
-    """The score of a review, of 1,000,000, and its components; ``rank`` (from 1) is its position in
+    """The score of a review, of 1,000,000, and its components; ``rank`` (from 1) is its place in
     the list that readers get, None if it is not in it."""
 
     review_id: int

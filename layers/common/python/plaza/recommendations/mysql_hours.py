@@ -1,6 +1,6 @@
 """Hourly likes of posts in MySQL beside the reaction log that they are rolled up from.
 
-A statement reads both, and the position of the roll-up, in one snapshot. So a difference is none
+A statement reads both, and the cursor of the roll-up, in one snapshot. So a difference is none
 that a roll-up in progress explains.
 """
 
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import MAX_ID
-from plaza.recommendations.mysql_votes import HOUR_US, lock_watermark, select_watermark
+from plaza.recommendations.mysql_roll_up import HOUR_US, lock_watermark, select_watermark
 
 MAX_EVENTS = 50_000  # of a range; one post may have more
 

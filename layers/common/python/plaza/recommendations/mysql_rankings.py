@@ -93,7 +93,7 @@ def _select_most_liked(count: int) -> str:
 def _select_window(hours: RankedHours, count: int) -> str:
     likes = f"SUM({_weigh_likes(hours)})"
     return f"""
-        SELECT likes, post_id
+        SELECT liked.likes, liked.post_id
         FROM (
             SELECT post_id, {likes} AS likes
             FROM post_hour
@@ -102,7 +102,7 @@ def _select_window(hours: RankedHours, count: int) -> str:
             GROUP BY post_id
             HAVING {likes} > 0
         ) AS liked{_LIVE.format(post_id="liked.post_id")}
-        ORDER BY likes DESC, post_id DESC LIMIT {count:d}
+        ORDER BY liked.likes DESC, liked.post_id DESC LIMIT {count:d}
         """
 
 

@@ -77,9 +77,9 @@ def _select_candidates(shop_id: str) -> str:
     return f"""
         (
             SELECT content_id
-            FROM content FORCE INDEX (by_votes)
+            FROM content FORCE INDEX (by_likes)
             WHERE {reviews}
-            ORDER BY votes DESC, content_id DESC LIMIT {MAX_CANDIDATES:d}
+            ORDER BY likes DESC, content_id DESC LIMIT {MAX_CANDIDATES:d}
         )
         UNION
         (
@@ -94,7 +94,7 @@ def _select_candidates(shop_id: str) -> str:
 def _measure(reviews: str) -> str:
     """Return SQL for the values of the components of ``reviews``, a SELECT of their ids."""
     return f"""
-        SELECT c.content_id, c.author_id, GREATEST(c.votes - (
+        SELECT c.content_id, c.author_id, GREATEST(c.likes - (
                    SELECT COUNT(*)
                    FROM reaction AS own
                    WHERE own.target_type = 'review'
@@ -102,7 +102,7 @@ def _measure(reviews: str) -> str:
                      AND own.kind = 'like'
                      AND own.actor_id = c.author_id
                      AND own.state = 1
-               ), 0) AS votes, CHAR_LENGTH(COALESCE(c.body, '')) AS length,
+               ), 0) AS likes, CHAR_LENGTH(COALESCE(c.body, '')) AS length,
                COALESCE(JSON_LENGTH(c.images), 0) AS images,
                GREATEST(DATEDIFF(UTC_DATE(), c.created_at), 0) AS age,
                COALESCE(u.likes_received_total, 0) AS author

@@ -17,8 +17,8 @@ from plaza.recommendations import mysql_recommendations, redis_store
 from plaza.recommendations.model import (
     MAX_SHOPS_PER_MESSAGE,
     RebuildLists,
+    RecommendedCursor,
     RecommendedPage,
-    RecommendedPosition,
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
@@ -50,9 +50,9 @@ _hot_lists: HotReads[tuple[int, int], CachedList] = HotReads(
 
 
 def recommend(
-    shop_id: int, position: RecommendedPosition, limit: int, actor_id: int | None
+    shop_id: int, cursor: RecommendedCursor, limit: int, actor_id: int | None
 ) -> RecommendedPage:
-    """Return the best reviews of a shop from ``position`` on.
+    """Return the best reviews of a shop from ``cursor`` on.
 
     The page is empty until the list is built; the first read requests that. While operators allow
     cached lists only, it is the list as last built, without reviews whose texts are not cached.
@@ -60,9 +60,9 @@ def recommend(
     """
     cached_only = current_switches().cached_lists_only
     queries.require_shop(shop_id)
-    review_ids, number = _read_list(shop_id, position.number)
+    review_ids, number = _read_list(shop_id, cursor.number)
     views: list[ContentView] = []
-    offset = position.offset
+    offset = cursor.offset
     # Deleted reviews leave gaps, which the following reviews fill.
     for _ in range(_MAX_ROUNDS):
         part = review_ids[offset : offset + limit - len(views)]
@@ -72,7 +72,7 @@ def recommend(
         if len(views) == limit or offset >= len(review_ids):
             break
     return RecommendedPage(
-        views, RecommendedPosition(offset, number) if offset < len(review_ids) else None
+        views, RecommendedCursor(offset, number) if offset < len(review_ids) else None
     )
 
 

@@ -47,7 +47,7 @@ class ScoreComponentResponse(ResponseModel):
         str,
         Field(
             description=(
-                "`votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes "
+                "`likes` (likes), `length` (characters), `images`, `age` (days), `author` (likes "
                 "that the author received)."
             )
         ),
@@ -78,7 +78,7 @@ class ReviewScoreResponse(ResponseModel):
                     "score": 511566,
                     "rank": 3,
                     "components": [
-                        {"name": "votes", "value": 4, "points": 500000, "weight": 50, "half": 4},
+                        {"name": "likes", "value": 4, "points": 500000, "weight": 50, "half": 4},
                         {
                             "name": "length",
                             "value": 150,

@@ -24,7 +24,7 @@ class RankingSettings(NamedTuple):
 def _numbers_by_name(
     env: Mapping[str, str], name: str, default: str, *, lowest: int
 ) -> dict[str, int]:
-    """Read ``votes=50,age=15``: a whole number for each of the names in ``default``."""
+    """Read ``likes=50,age=15``: a whole number for each of the names in ``default``."""
     raw = env.get(name) or default
     numbers = dict(_NUMBER_BY_NAME.findall(raw))
     expected = dict(_NUMBER_BY_NAME.findall(default))
@@ -38,14 +38,14 @@ def _numbers_by_name(
 
 def _review_weights(env: Mapping[str, str]) -> dict[str, int]:
     name = "PLAZA_REVIEW_WEIGHTS"
-    weights = _numbers_by_name(env, name, "votes=50,length=15,images=10,age=15,author=10", lowest=0)
+    weights = _numbers_by_name(env, name, "likes=50,length=15,images=10,age=15,author=10", lowest=0)
     if not any(weights.values()):
         raise BadSettings(f"{name} has no weight above 0")
     return weights
 
 
 def _review_halves(env: Mapping[str, str]) -> dict[str, int]:
-    default = "votes=4,length=200,images=1,age=90,author=50"
+    default = "likes=4,length=200,images=1,age=90,author=50"
     return _numbers_by_name(env, "PLAZA_REVIEW_HALVES", default, lowest=1)
 
 

@@ -1,5 +1,5 @@
-"""The positions of the readers of the reaction log, for an operator."""
+"""The cursors of the readers of the reaction log, for an operator."""
 
-from plaza.recommendations.mysql_votes import read_watermarks
+from plaza.recommendations.mysql_roll_up import read_watermarks
 
 __all__ = ["read_watermarks"]

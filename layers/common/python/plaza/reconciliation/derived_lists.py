@@ -1,10 +1,11 @@
-"""Lists, bells and units of sales that Redis derives from MySQL and that can be dropped any time.
+"""Lists, unread counters and units of sales that Redis derives from MySQL and that can be dropped
+any time.
 
 A scan of Redis finds their keys, so each run compares all that Redis has. An inbox costs as much as
 a page of old posts: each night compares the inboxes of a 28th of all users. The repair of a list
 drops it: its next reader loads it again. A sale is compared while no order changes it between both
 looks; else it is passed over, and compared when it is settled. Places and filters of shops and
-vouchers are compared by rounds of all ids, and projected again.
+vouchers are compared by cycles of all ids, and projected again.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from plaza.bell import inspection as bells
 from plaza.checkins import inspection as checkins
 from plaza.feed import inspection as feed
 from plaza.flash_sales import inspection as sales
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.runtime import clock
 from plaza.reactions import KINDS, Kind, Target, inspection
-from plaza.reconciliation.model import ROUND_S, Subject
+from plaza.reconciliation.model import CYCLE_S, Subject
 from plaza.shops import inspection as shops
+from plaza.unread import inspection as unread_counters
 
 _DAY_S = 86_400
 
@@ -65,22 +66,22 @@ def _of_earliest(kind: Kind, target_type: str) -> DerivedList:
 
 def _of_inbox(key: str) -> int | None:
     inbox = feed.owner_of(key)
-    is_compared = inbox and inbox.kind == "inbox" and is_in_share(inbox.user_id)
+    is_compared = inbox and inbox.kind == "inbox" and is_in_quota(inbox.user_id)
     return inbox.user_id if inbox and is_compared else None
 
 
-def _of_star(key: str) -> int | None:
+def _of_celebrity(key: str) -> int | None:
     timeline = feed.owner_of(key)
     return timeline.user_id if timeline and timeline.kind == "posts" else None
 
 
 def _of_no_key(_: str) -> None:
-    """A round of all ids compares it, because most keys have many owners."""
+    """A cycle of all ids compares it, because most keys have many owners."""
 
 
-def is_in_share(user_id: int) -> bool:
-    """Return whether a user belongs to the share of this day: each user does in one of 28 days."""
-    days = ROUND_S // _DAY_S
+def is_in_quota(user_id: int) -> bool:
+    """Return whether a user belongs to the quota of this day: each user does in one of 28 days."""
+    days = CYCLE_S // _DAY_S
     return user_id % days == int(clock.now_s() // _DAY_S) % days
 
 
@@ -91,9 +92,13 @@ LISTS: dict[str, DerivedList] = {
         for name, kind in KINDS.items()
         for target_type in kind.targets
     },
-    "bell-cache": DerivedList(bells.owner_of_key, bells.compare, bells.drop_bells),
+    "unread-cache": DerivedList(
+        unread_counters.owner_of_key, unread_counters.compare, unread_counters.drop_unread
+    ),
     "inbox": DerivedList(_of_inbox, feed.compare_inboxes, feed.drop_inboxes),
-    "star-posts": DerivedList(_of_star, feed.compare_star_posts, feed.drop_star_posts),
+    "celebrity-posts": DerivedList(
+        _of_celebrity, feed.compare_celebrity_posts, feed.drop_celebrity_posts
+    ),
     "check-ins": DerivedList(checkins.owner_of_key, checkins.compare, checkins.drop),
     "shop": DerivedList(_of_no_key, shops.compare, shops.repair, owner="shop"),
     "voucher": DerivedList(_of_no_key, sales.compare_filter, sales.add_to_filter, owner="voucher"),

@@ -17,9 +17,9 @@ from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
 
 MAX_DETAIL_CHARS = 400
 MAX_FINDINGS_PER_MESSAGE = 100
-ROUND_S = 28 * 86_400  # in which everything is compared once
+CYCLE_S = 28 * 86_400  # in which everything is compared once
 _DAY_S = 86_400
-MAX_HASTE = 4  # ordinary shares that a run takes at most of a round that is late
+MAX_HASTE = 4  # ordinary quotas that a run takes at most of a cycle that is late
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
@@ -38,13 +38,15 @@ UNKNOWN = "unknown"  # Redis has a total, MySQL has no counter
 UNREADABLE = "unreadable"  # Plaza does not write such a value
 SORTED = "sorted"  # the sorted list of a target has other entries than there are rows
 STUCK = "stuck"  # the outbox does not have outbox_count entries
-BELL_UNREAD = "bell-unread"  # unread is not the number of groups with something fresh
-BELL_BLOCKS = "bell-blocks"  # blocking is not the number of blocks by the user
-BELL_POSITION = "bell-position"  # a bell is behind one of its groups
+UNREAD_TOTAL = "unread-total"  # unread is not the number of groups with something fresh
+UNREAD_BLOCKS = "unread-blocks"  # blocking is not the number of blocks by the user
+UNREAD_SEQUENCE = "unread-sequence"  # an unread counter is behind one of its groups
 SLOT = "slot"  # the slot of a review is missing, or has outlived the review
-BELL_FRESH = "bell-fresh"  # fresh of a group is not the number of rows that rang since it was read
+UNREAD_FRESH = (
+    "unread-fresh"  # fresh of a group is not the number of rows that notified since it was read
+)
 HOURS = "hours"  # hourly likes of a post are not the sums of the log
-VOTES = "votes"  # the votes of a review are not its likes, all of which are rolled up
+REVIEW_LIKES = "review_likes"  # likes of a review that were rolled up are not its likes
 LIST = "list"  # a list in Redis is not what MySQL has
 
 CHECK_STATE = "state"  # a target's state or a counter's projection
@@ -57,9 +59,9 @@ Counts = Mapping[tuple[int, str], int]
 
 class Subject(NamedTuple):
     """``what`` is compared of a target, user or shop: a kind of reaction, ``comments``, one of a
-    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``votes`` or
-    ``slot`` of a review; ``hours`` of a post; ``bell`` of a user, or ``bell-<kind>`` for a group of
-    the target's owner; a name of ``derived_lists.LISTS``."""
+    user's totals, or ``user`` for all of these; ``reviews`` or ``scores`` of a shop; ``likes`` or
+    ``slot`` of a review; ``hours`` of a post; ``unread`` of a user, or ``unread-<kind>`` for a
+    group of the target's owner; a name of ``derived_lists.LISTS``."""
 
     what: str
     type: str
@@ -104,44 +106,44 @@ class Tally:
         return self.targets + self.users + self.cached
 
 
-class RoundMove(NamedTuple):
-    """What a step changes of the round ``name``: where it continues, ``''`` at its end; how many
+class CycleMove(NamedTuple):
+    """What a step changes of the cycle ``name``: where it continues, ``''`` at its end; how many
     subjects it compared; whether it has ended."""
 
     name: str
-    position: str
+    cursor: str
     compared: int
     has_ended: bool
 
 
 @dataclass(slots=True)
 class StepResult:
-    """The result of a step: its part's new position, what it found, and parts to add to the run.
+    """The result of a step: its part's new cursor, what it found, and parts to add to the run.
 
-    ``marks``: (name of a comparison, subject) that changed. ``unmarked``: the comparison whose
-    marks up to the position are dealt with.
+    ``dirty``: (name of a comparison, subject) that changed. ``cleaned``: the comparison whose
+    dirty rows up to the cursor were compared.
     """
 
-    position: str
+    cursor: str
     is_last: bool
     tally: Tally = default(default_factory=Tally)
     findings: list[Finding] = default(default_factory=list)
     suspects: list[Suspect] = default(default_factory=list)
     parts: list[str] = default(default_factory=list)
-    round: RoundMove | None = None
-    marks: list[tuple[str, int]] = default(default_factory=list)
-    unmarked: str | None = None
+    cycle: CycleMove | None = None
+    dirty: list[tuple[str, int]] = default(default_factory=list)
+    cleaned: str | None = None
 
 
 class RunPart(NamedTuple):
-    """A part of a run, its position, and what it did so far. ``share``: subjects that it compares
+    """A part of a run, its cursor, and what it did so far. ``quota``: subjects that it compares
     in this run; None: all."""
 
     run_id: int
     name: str
-    position: str
+    cursor: str
     is_done: bool
-    share: int | None = None
+    quota: int | None = None
     steps: int = 0
     subjects: int = 0
 
@@ -150,18 +152,18 @@ class NewPart(NamedTuple):
     """A part that a run begins with."""
 
     name: str
-    position: str = ""
-    share: int | None = None
+    cursor: str = ""
+    quota: int | None = None
 
 
-class Round(NamedTuple):
-    """The open round of a comparison, or of the log.
+class Cycle(NamedTuple):
+    """The open cycle of a comparison, or of the log.
 
     ``open_s``: seconds since it began. ``ended_s``: since the end of the latest complete one, None
     before the first.
     """
 
-    position: str
+    cursor: str
     compared: int
     expected: int
     open_s: int
@@ -169,11 +171,11 @@ class Round(NamedTuple):
 
 
 class RollingComparison(NamedTuple):
-    """A comparison of subjects with ids: in each run those that changed, and a share of all.
+    """A comparison of subjects with ids: in each run those that changed, and a quota of all.
 
-    ``compare_range(after_id)``: compares the next subjects; ``position`` of its result is the last
+    ``compare_range(after_id)``: compares the next subjects; ``cursor`` of its result is the last
     id, ``is_last`` whether none follow. ``estimate_left(after_id)``: about how many follow.
-    ``compare_changed(ids)``: compares ids in ascending order; ``position`` is the last that it has
+    ``compare_changed(ids)``: compares ids in ascending order; ``cursor`` is the last that it has
     dealt with. ``find_changed(after_seq, until_seq)``: the subjects of events of the log. Both are
     None when the log does not say what changed. Each is one bounded step. They raise MysqlDown,
     RedisDown.
@@ -246,17 +248,17 @@ class Comparison(NamedTuple):
     is_conclusive: bool = True
 
 
-def compute_share(compared: int, left: int, open_s: float, interval_s: float) -> int:
-    """Return how many of the ``left`` subjects of a round a run compares, so that the round ends
+def compute_quota(compared: int, left: int, open_s: float, interval_s: float) -> int:
+    """Return how many of the ``left`` subjects of a cycle a run compares, so that the cycle ends
     28 days after it began.
 
-    ``compared``: subjects so far. ``open_s``: age of the round. ``interval_s``: time between runs.
-    A round that is late takes four ordinary shares at most.
+    ``compared``: subjects so far. ``open_s``: age of the cycle. ``interval_s``: time between runs.
+    A cycle that is late takes four ordinary quotas at most.
     """
-    interval_s = min(max(interval_s, _DAY_S), ROUND_S)
-    left_s = ROUND_S - max(open_s, 0)
-    limit = math.ceil(MAX_HASTE * (compared + left) * interval_s / ROUND_S)
-    if left_s <= interval_s:  # the last run of the round: ``left`` may be an underestimate
+    interval_s = min(max(interval_s, _DAY_S), CYCLE_S)
+    left_s = CYCLE_S - max(open_s, 0)
+    limit = math.ceil(MAX_HASTE * (compared + left) * interval_s / CYCLE_S)
+    if left_s <= interval_s:  # the last run of the cycle: ``left`` may be an underestimate
         return limit
     return min(math.ceil(left * interval_s / left_s), limit)
 

@@ -14,7 +14,7 @@ from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import Fingerprint
-from plaza.reconciliation import mysql_rounds
+from plaza.reconciliation import mysql_cycles
 from plaza.reconciliation.model import (
     CONTENT_TOTALS,
     MAX_ID,
@@ -136,29 +136,30 @@ def _read_sizes(select: str) -> dict[int, int]:
 
 def estimate_targets(target_type: str, after_id: int) -> int:
     """Return about how many targets of a type follow an id. One statement. Raises MysqlDown."""
-    return mysql_rounds.estimate_rows(
+    return mysql_cycles.estimate_rows(
         "content_counter", f"target_type = '{target_type}' AND target_id > {after_id:d}"
     )
 
 
 def estimate_users(after_id: int) -> int:
     """Return about how many users follow an id. One statement. Raises MysqlDown."""
-    return mysql_rounds.estimate_rows("user_counter", f"user_id > {after_id:d}")
+    return mysql_cycles.estimate_rows("user_counter", f"user_id > {after_id:d}")
 
 
 def estimate_shops(after_id: int) -> int:
     """Return about how many shops with a counter follow an id. One statement. Raises MysqlDown."""
-    return mysql_rounds.estimate_rows("shop_counter", f"shop_id > {after_id:d}")
+    return mysql_cycles.estimate_rows("shop_counter", f"shop_id > {after_id:d}")
 
 
-def estimate_bells(after_id: int) -> int:
-    """Return about how many users with a bell follow an id. One statement. Raises MysqlDown."""
-    return mysql_rounds.estimate_rows("bell", f"user_id > {after_id:d}")
+def estimate_unread(after_id: int) -> int:
+    """Return about how many users with an unread counter follow an id. One statement. Raises
+    MysqlDown."""
+    return mysql_cycles.estimate_rows("unread_counter", f"user_id > {after_id:d}")
 
 
 def find_changed_users(after_seq: int, until_seq: int) -> list[int]:
     """Return the users whose totals a page of the log changed. One statement. Raises MysqlDown."""
-    return mysql_rounds.find_changed_users(_GIVEN, after_seq, until_seq)
+    return mysql_cycles.find_changed_users(_GIVEN, after_seq, until_seq)
 
 
 def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, dict[str, int]]:
@@ -235,12 +236,12 @@ def find_review_range_end(after_id: int) -> int:
 def estimate_ids(table: str, after_id: int) -> int:
     """Return about how many rows of ``table``, shop or voucher, follow an id. One statement. Raises
     MysqlDown."""
-    return mysql_rounds.estimate_rows(table, f"id > {after_id:d}")
+    return mysql_cycles.estimate_rows(table, f"id > {after_id:d}")
 
 
 def estimate_reviews(after_id: int) -> int:
     """Return about how many reviews follow an id. One statement. Raises MysqlDown."""
-    return mysql_rounds.estimate_rows(
+    return mysql_cycles.estimate_rows(
         "content", f"content_type = 'review' AND content_id > {after_id:d}"
     )
 

@@ -1,4 +1,4 @@
-"""Runs in MySQL: their parts with a position each, suspects and findings."""
+"""Runs in MySQL: their parts with a cursor each, suspects and findings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import Codec, json_codec
-from plaza.reconciliation import mysql_rounds
+from plaza.reconciliation import mysql_cycles
 from plaza.reconciliation.model import (
     MAX_DETAIL_CHARS,
     Example,
@@ -34,7 +34,7 @@ _SUBJECT = "what, target_type, target_id"
 def begin(parts: Sequence[NewPart], expected: Mapping[str, int]) -> tuple[int, bool]:
     """Begin a run unless one is open; return (id of the open run, whether this call began it).
 
-    ``expected``: name of a round -> about how many subjects it has.
+    ``expected``: name of a cycle -> about how many subjects it has.
     Deletes up to 10,000 parts, suspects and findings each of runs older than the last 30. Raises
     MysqlDown.
     """
@@ -52,10 +52,10 @@ def begin(parts: Sequence[NewPart], expected: Mapping[str, int]) -> tuple[int, b
             _insert(
                 cursor,
                 "part",
-                "run_id, part, position, share",
-                [(run_id, part.name, part.position, part.share) for part in parts],
+                "run_id, part, resume_after, quota",
+                [(run_id, part.name, part.cursor, part.quota) for part in parts],
             )
-            mysql_rounds.begin(cursor, expected)
+            mysql_cycles.begin(cursor, expected)
             for table in ("part", "suspect", "finding"):
                 cursor.execute(
                     f"DELETE FROM reconciliation_{table} WHERE run_id <= %s LIMIT {_MAX_DELETED}",
@@ -84,7 +84,7 @@ def read_parts(run_id: int) -> list[RunPart]:
     """Return all parts of an open run; none when it has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT p.run_id, part, position, is_done
+        SELECT p.run_id, part, resume_after, is_done
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -93,7 +93,7 @@ def read_parts(run_id: int) -> list[RunPart]:
         """,
         (run_id,),
     )
-    return [RunPart(run, name, position, bool(is_done)) for run, name, position, is_done in rows]
+    return [RunPart(run, name, cursor, bool(is_done)) for run, name, cursor, is_done in rows]
 
 
 def has_unfinished(run_id: int, excluding: Sequence[str]) -> bool:
@@ -118,7 +118,7 @@ def read_part(run_id: int, name: str) -> RunPart | None:
     """Return a part of an open run, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
-        SELECT position, share, steps, p.targets + p.users + p.cached
+        SELECT resume_after, quota, steps, p.targets + p.users + p.cached
         FROM reconciliation_part AS p
         JOIN reconciliation AS r ON r.id = p.run_id
         WHERE p.run_id = %s
@@ -128,8 +128,8 @@ def read_part(run_id: int, name: str) -> RunPart | None:
         """,
         (run_id, name),
     )
-    for position, share, steps, subjects in rows:
-        return RunPart(run_id, name, position, False, share, steps, int(subjects))
+    for cursor, quota, steps, subjects in rows:
+        return RunPart(run_id, name, cursor, False, quota, steps, int(subjects))
     return None
 
 
@@ -139,7 +139,7 @@ def add_part(run_id: int, name: str) -> None:
 
 
 def commit_step(part: RunPart, result: StepResult) -> bool:
-    """Store the new position of ``part`` and the findings of the step, in one transaction.
+    """Store the new cursor of ``part`` and the findings of the step, in one transaction.
 
     Return False, and store nothing, when another consumer did this step. Six statements at most.
     Raises MysqlDown.
@@ -150,26 +150,26 @@ def commit_step(part: RunPart, result: StepResult) -> bool:
         moved = cursor.execute(
             f"""
             UPDATE reconciliation_part
-            SET position = %s, is_done = %s, steps = steps + 1, {sums}
+            SET resume_after = %s, is_done = %s, steps = steps + 1, {sums}
             WHERE run_id = %s
               AND part = %s
-              AND position = %s
+              AND resume_after = %s
               AND is_done = 0
             """,
             (
-                result.position,
+                result.cursor,
                 result.is_last,
                 *astuple(result.tally),
                 part.run_id,
                 part.name,
-                part.position,
+                part.cursor,
             ),
         )
         if moved:
             _add_parts(cursor, part.run_id, result.parts)
             _add_suspects(cursor, part.run_id, result.suspects)
             _add_findings(cursor, part.run_id, result.findings)
-            mysql_rounds.store(cursor, part, result)
+            mysql_cycles.store(cursor, part, result)
         return moved == 1
 
     return mysql.run_in_transaction(work)

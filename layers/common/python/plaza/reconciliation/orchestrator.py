@@ -8,10 +8,10 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
-from plaza.reconciliation import mysql_runs, rounds, run_steps
+from plaza.reconciliation import cycles, mysql_runs, run_steps
+from plaza.reconciliation.cycles import CHANGED, LOG_PART
 from plaza.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
 from plaza.reconciliation.queues import COMPARISONS
-from plaza.reconciliation.rounds import LOG_PART, MARKED
 from plaza.reconciliation.run_steps import RECHECK, SEND_REPAIRS
 
 __all__ = [
@@ -37,12 +37,12 @@ def start() -> int:
     MysqlDown, RedisDown, QueueDown.
     """
     run_id, began = mysql_runs.begin(*run_steps.plan())
-    progress = rounds.read_progress()
+    progress = cycles.read_progress()
     record(
         "reconciliation_started",
         {
             "runs_resumed": int(not began),
-            "round_late_h": progress["round_late_h"],
+            "cycle_late_h": progress["cycle_late_h"],
             "changes_age_h": progress["changes_age_h"],
         },
         run=run_id,
@@ -95,7 +95,7 @@ def _schedule_next(run_id: int, name: str) -> None:
     if added := _prefixes_of_added(name):
         parts = mysql_runs.read_parts(run_id)
         _send_parts(
-            [p for p in parts if not p.is_done and not p.position and p.name.startswith(added)]
+            [p for p in parts if not p.is_done and not p.cursor and p.name.startswith(added)]
         )
     if not mysql_runs.has_unfinished(run_id, (RECHECK, SEND_REPAIRS)):
         _send_pending(run_id, mysql_runs.read_parts(run_id))
@@ -125,11 +125,10 @@ def _prefixes_of_added(name: str) -> tuple[str, ...]:
     if name.startswith("targets:"):
         return ("filter:",)
     if name == LOG_PART:
-        return (MARKED,)
+        return (CHANGED,)
     if name in run_steps.ROLLING:
         return ()
-    is_of_node = name.startswith("redis:") and not name.startswith(MARKED)
-    return ("filter:", "redis:") if is_of_node else ()
+    return ("filter:", "redis:") if name.startswith("redis:") else ()
 
 
 def _send_parts(parts: Sequence[RunPart]) -> None:

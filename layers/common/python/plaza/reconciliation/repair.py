@@ -10,8 +10,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from plaza import counters
-from plaza.bell import GroupKey, recount
-from plaza.bell import queries as bell_queries
 from plaza.content import inspection as texts
 from plaza.counters import ContentCounter, UserCounter, shop_totals
 from plaza.infra.mysql import mysql
@@ -20,35 +18,37 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings, sorted_lists
 from plaza.reactions.model import CachedTarget, PostLikes
-from plaza.recommendations import post_hours, vote_roll_up
+from plaza.recommendations import like_roll_up, post_hours
 from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
-    BELL_BLOCKS,
-    BELL_FRESH,
-    BELL_POSITION,
-    BELL_UNREAD,
     CONTENT_TOTALS,
     COUNTER,
     HOURS,
     LIST,
+    REVIEW_LIKES,
     SHOP,
     SLOT,
     SORTED,
+    UNREAD_BLOCKS,
+    UNREAD_FRESH,
+    UNREAD_SEQUENCE,
+    UNREAD_TOTAL,
     UNREADABLE,
-    VOTES,
     Finding,
     RepairFindings,
     parse_version,
 )
 from plaza.reconciliation.queues import REPAIRS
 from plaza.targets import lookup
+from plaza.unread import GroupKey, recount
+from plaza.unread import queries as unread_queries
 
 __all__ = ["REPAIRS", "CorrectedCounters", "repair"]
 
 MAX_SORT_S = 20.0  # of the findings of a message
 _COMMENTS = "comment_total"
-_OF_BELLS = (BELL_BLOCKS, BELL_POSITION, BELL_UNREAD)
+_OF_UNREAD = (UNREAD_BLOCKS, UNREAD_SEQUENCE, UNREAD_TOTAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +76,21 @@ def _repair(finding_ids: Collection[int]) -> None:
     findings = mysql_runs.read_findings(finding_ids)
     if not findings:
         return
-    of_bells = [f for f in findings.values() if f.reason in (BELL_FRESH, *_OF_BELLS)]
-    if of_bells:
-        _repair_bells(of_bells)
+    of_unread = [f for f in findings.values() if f.reason in (UNREAD_FRESH, *_OF_UNREAD)]
+    if of_unread:
+        _repair_unread(of_unread)
     of_lists = [f for f in findings.values() if f.reason == LIST]
     derived_lists.drop([f.subject for f in of_lists])
     of_shops = [f for f in findings.values() if f.subject.type == SHOP and f.reason != LIST]
     shop_ids = sorted({f.subject.id for f in of_shops})
     corrected_shops = _repair_shops(shop_ids) if shop_ids else 0
-    of_votes = [f for f in findings.values() if f.reason == VOTES]
-    vote_roll_up.sync_review_votes([f.subject.id for f in of_votes])
+    of_review_likes = [f for f in findings.values() if f.reason == REVIEW_LIKES]
+    like_roll_up.sync_review_likes([f.subject.id for f in of_review_likes])
     of_slots = [f for f in findings.values() if f.reason == SLOT]
     texts.repair_slots([f.subject.id for f in of_slots])
     of_hours = [f for f in findings.values() if f.reason == HOURS]
     post_hours.correct([f.subject.id for f in of_hours])
-    apart = {*of_bells, *of_lists, *of_votes, *of_slots, *of_hours}
+    apart = {*of_unread, *of_lists, *of_review_likes, *of_slots, *of_hours}
     unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
     targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
     user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
@@ -104,7 +104,7 @@ def _repair(finding_ids: Collection[int]) -> None:
         lambda cursor: _correct(cursor, unrepaired, *min_versions)
     )
     reviews = [target.id for target in corrected.content if target.type == "review"]
-    vote_roll_up.sync_review_votes(reviews)
+    like_roll_up.sync_review_likes(reviews)
     _update_redis(unrepaired, pairs, corrected)
     repaired = mysql_runs.mark_repaired(findings)
     record(
@@ -117,11 +117,12 @@ def _repair(finding_ids: Collection[int]) -> None:
     )
 
 
-def _repair_bells(findings: Sequence[Finding]) -> None:
-    """Recount groups under the locks of their subjects' counters and of their bells, and project
-    the bells. One transaction of ten statements at most. Raises MysqlDown, RedisDown."""
-    users = {f.subject.id for f in findings if f.reason in _OF_BELLS}
-    subjects = {(f.subject.what, f.subject.target) for f in findings if f.reason == BELL_FRESH}
+def _repair_unread(findings: Sequence[Finding]) -> None:
+    """Recount groups under the locks of their subjects' counters and of their unread counters, and
+    project the unread counters. One transaction of ten statements at most. Raises MysqlDown,
+    RedisDown."""
+    users = {f.subject.id for f in findings if f.reason in _OF_UNREAD}
+    subjects = {(f.subject.what, f.subject.target) for f in findings if f.reason == UNREAD_FRESH}
 
     def work(cursor: Cursor) -> tuple[set[int], int]:
         targets = sorted({target for _, target in subjects})
@@ -129,15 +130,15 @@ def _repair_bells(findings: Sequence[Finding]) -> None:
         if targets:
             counters.lock_content(cursor, targets)
         keys = [
-            GroupKey(owners[target], what.removeprefix("bell-"), *target)
+            GroupKey(owners[target], what.removeprefix("unread-"), *target)
             for what, target in subjects
             if target in owners
         ]
         return {*users, *owners.values()}, recount.repair(cursor, users, keys)
 
     recounted, corrected = counters.run_in_transaction(work)
-    bell_queries.refresh_projections(sorted(recounted))
-    record("bells_repaired", {"bells_corrected": corrected}, findings=len(findings))
+    unread_queries.refresh_projections(sorted(recounted))
+    record("unread_repaired", {"notifications_corrected": corrected}, findings=len(findings))
 
 
 def _repair_shops(shop_ids: Sequence[int]) -> int:

@@ -1,20 +1,19 @@
-"""The steps of a run. Each step compares a bounded range and returns its part's next position.
+"""The steps of a run. Each step compares a bounded range and returns its part's next cursor.
 
 A run has these parts:
 
-    targets:<type>               a share of all targets: counters, what they count, sorted lists
-    users                        a share of all users: the same
-    redis:log, redis:changed:... targets and users that changed (``rounds``)
-    targets:shop                 a share of all shops: counters and their reviews
-    redis:votes                  a share of all reviews: votes and slots (its name: ``rounds``)
-    redis:shops, redis:vouchers  a share of all shops and vouchers: places, filters of ids
-    redis:hours                  hourly likes of posts: of yesterday, and of eight days if they fit
-    bells                        a share of all bells: their unread groups and blocks
-    groups                       a share of all users with a bell: the rows that their groups count
-    redis:<node>                 keys of a node: targets, projections of counters, derived lists
-    filter:<kind>:<type>:<id>    actors of a target in the share that has a Bloom filter
-    recheck                      suspects of the parts above, compared a second time
-    repairs                      findings, sent to the queue ``repairs``
+    targets:<type>               a quota of all targets: counters, what they count, sorted lists
+    users                        a quota of all users: the same log, changed:...             targets
+    and users that changed (``cycles``) targets:shop                 a quota of all shops: counters
+    and their reviews review_likes                 a quota of all reviews: copied likes and slots
+    shops, vouchers              a quota of all shops and vouchers: places, filters of ids hours
+    hourly likes of posts: of yesterday, and of eight days if they fit unread counters
+    a quota of all unread counters: their unread groups and blocks groups                       a
+    quota of all users with an unread counter: the rows that their groups count redis:<node>
+    keys of a node: targets, projections of counters, derived lists filter:<kind>:<type>:<id>
+    actors of a target in the quota that has a Bloom filter recheck                      suspects of
+    the parts above, compared a second time repairs                      findings, sent to the queue
+    ``repairs``
 
 The first eleven run concurrently; each of the others begins when all before it are done.
 """
@@ -25,28 +24,24 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from plaza import counters
-from plaza.bell import recount
 from plaza.content import inspection as texts
 from plaza.flash_sales import inspection as sales
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, Kind, Target, inspection, sorted_lists
 from plaza.reactions.model import CachedTarget
-from plaza.recommendations import post_hours, vote_roll_up
+from plaza.recommendations import like_roll_up, post_hours
 from plaza.reconciliation import (
+    cycles,
     derived_lists,
     mysql_counts,
-    mysql_rounds,
+    mysql_cycles,
     mysql_runs,
     redis_scan,
-    rounds,
 )
 from plaza.reconciliation.comparison import compare_subjects
+from plaza.reconciliation.cycles import CHANGED, MIN_STEPS
 from plaza.reconciliation.model import (
-    BELL_BLOCKS,
-    BELL_FRESH,
-    BELL_POSITION,
-    BELL_UNREAD,
     CHECK_FILTER,
     CHECK_LIST,
     CHECK_STATE,
@@ -55,11 +50,15 @@ from plaza.reconciliation.model import (
     LIST,
     MAX_FINDINGS_PER_MESSAGE,
     MAX_ID,
+    REVIEW_LIKES,
     SHOP,
     SLOT,
     SORTED,
     TYPES,
-    VOTES,
+    UNREAD_BLOCKS,
+    UNREAD_FRESH,
+    UNREAD_SEQUENCE,
+    UNREAD_TOTAL,
     Counts,
     Finding,
     NewPart,
@@ -73,10 +72,10 @@ from plaza.reconciliation.model import (
     compare_counts,
 )
 from plaza.reconciliation.queues import REPAIRS
-from plaza.reconciliation.rounds import LOG_PART, MARKED, MIN_STEPS
 from plaza.shops import inspection as shops
+from plaza.unread import recount
 
-HOURS_PART = "redis:hours"
+HOURS_PART = "hours"
 RECHECK = "recheck"
 SEND_REPAIRS = "repairs"
 MAX_SORT_S = 30.0  # of a step; lists of more than some million rows need `sort-reactions`
@@ -91,9 +90,9 @@ _MAX_DENIED = 20
 
 
 def plan() -> tuple[list[NewPart], dict[str, int]]:
-    """Return the parts that a run begins with, and name -> expected subjects of each round.
+    """Return the parts that a run begins with, and name -> expected subjects of each cycle.
     Raises RedisDown, MysqlDown."""
-    parts, expected = rounds.plan(ROLLING.values())
+    parts, expected = cycles.plan(ROLLING.values())
     nodes = redis_scan.read_nodes()
     return [*parts, NewPart(HOURS_PART), *(NewPart(f"redis:{node}") for node in nodes)], expected
 
@@ -105,25 +104,25 @@ def execute(part: RunPart) -> StepResult:
     Raises MysqlDown, RedisDown, QueueDown.
     """
     if comparison := ROLLING.get(part.name):
-        return rounds.advance(part, comparison)
-    if comparison := ROLLING.get(part.name.removeprefix(MARKED)):
-        return rounds.compare_marked(int(part.position or 0), comparison)
+        return cycles.advance(part, comparison)
+    if comparison := ROLLING.get(part.name.removeprefix(CHANGED)):
+        return cycles.compare_dirty(int(part.cursor or 0), comparison)
     name, _, of = part.name.partition(":")
     match name:
-        case "redis" if part.name == HOURS_PART:
+        case "hours":
             return _compare_hours(part)
-        case "redis" if part.name == LOG_PART:
-            return rounds.mark_changes(int(part.position or 0), ROLLING.values())
+        case "log":
+            return cycles.find_changes(int(part.cursor or 0), ROLLING.values())
         case "redis":
-            return _scan_node(of, int(part.position or 0))
+            return _scan_node(of, int(part.cursor or 0))
         case "filter":
             kind, target_type, target_id = of.split(":")
             target = Target(target_type, int(target_id))
-            return _check_filter(KINDS[kind], target, int(part.position or 0))
+            return _check_filter(KINDS[kind], target, int(part.cursor or 0))
         case "recheck":
-            return _recheck_suspects(part.run_id, int(part.position or 0))
+            return _recheck_suspects(part.run_id, int(part.cursor or 0))
         case "repairs":
-            return _send_repairs(part.run_id, int(part.position or 0))
+            return _send_repairs(part.run_id, int(part.cursor or 0))
     raise LookupError(f"unknown part {part.name}")
 
 
@@ -133,7 +132,7 @@ def _compare_targets(target_type: str, after_id: int) -> StepResult:
     differing = inspection.find_differing(target_type, after_id, last_id)
     sorted_lists.sort_range(target_type, after_id, last_id, Deadline.in_s(MAX_SORT_S))
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=counted.subjects, relations=counted.relations),
         findings=[
@@ -160,7 +159,7 @@ def _list_filters(target_type: str, rows: Counts) -> list[str]:
 
 def _compare_changed_targets(target_type: str, ids: Sequence[int]) -> StepResult:
     sizes = mysql_counts.read_target_sizes(target_type, ids)
-    chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
+    chosen, last_id = cycles.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
     result = StepResult(str(last_id), is_last=False, tally=Tally(changed=len(chosen)))
     if chosen:
         counted = mysql_counts.count_given_targets(target_type, chosen)
@@ -172,7 +171,7 @@ def _compare_shops(after_id: int) -> StepResult:
     last_id = mysql_counts.find_shop_range_end(after_id)
     counted = mysql_counts.count_shops(after_id, last_id)
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=counted.subjects),
         findings=compare_counts(SHOP, counted.counters, counted.rows),
@@ -183,24 +182,28 @@ def _compare_users(after_id: int) -> StepResult:
     last_id = mysql_counts.find_user_range_end(after_id)
     counted = mysql_counts.count_users(after_id, last_id)
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(users=counted.subjects),
         findings=compare_counts("user", counted.counters, counted.rows),
     )
 
 
-def _compare_votes(after_id: int) -> StepResult:
+def _compare_review_likes(after_id: int) -> StepResult:
     last_id = mysql_counts.find_review_range_end(after_id)
-    count, wrong = vote_roll_up.compare_votes(after_id, last_id)
+    count, wrong = like_roll_up.compare_review_likes(after_id, last_id)
     slots = texts.find_wrong_slots(after_id, last_id)
     return StepResult(
-        position=str(last_id),
+        cursor=str(last_id),
         is_last=last_id == MAX_ID,
         tally=Tally(targets=count),
         findings=[
-            Finding(VOTES, Subject("votes", "review", review_id), f"votes {votes}, likes {likes}")
-            for review_id, (votes, likes) in wrong.items()
+            Finding(
+                REVIEW_LIKES,
+                Subject("review_likes", "review", review_id),
+                f"copied {copied}, likes {likes}",
+            )
+            for review_id, (copied, likes) in wrong.items()
         ]
         + [
             Finding(SLOT, Subject("slot", "review", review_id), difference)
@@ -211,7 +214,7 @@ def _compare_votes(after_id: int) -> StepResult:
 
 def _compare_hours(part: RunPart) -> StepResult:
     """Compare the next range of a day: all of yesterday, then other days within ``MIN_STEPS``."""
-    number, after_id = map(int, (part.position or "0:0").split(":"))
+    number, after_id = map(int, (part.cursor or "0:0").split(":"))
     day = post_hours.day_of(number)
     last_id = post_hours.find_range_end(day, after_id)
     wrong: dict[int, list[str]] = {}
@@ -221,7 +224,7 @@ def _compare_hours(part: RunPart) -> StepResult:
     if last_id == MAX_ID:
         number, last_id = number + 1, 0
     return StepResult(
-        position=f"{number}:{last_id}",
+        cursor=f"{number}:{last_id}",
         is_last=number == post_hours.DAYS or (number > 0 and part.steps + 1 >= MIN_STEPS),
         findings=[
             Finding(HOURS, Subject("hours", "post", post_id), "; ".join(hours))
@@ -230,25 +233,25 @@ def _compare_hours(part: RunPart) -> StepResult:
     )
 
 
-def _compare_bells(after_id: int) -> StepResult:
-    page = recount.compare_bells(after_id)
+def _compare_unread(after_id: int) -> StepResult:
+    page = recount.compare_unread(after_id)
     return StepResult(
-        position=str(page.last_id),
+        cursor=str(page.last_id),
         is_last=page.is_last,
         tally=Tally(users=page.users),
         findings=[
-            Finding(reason, Subject("bell", "user", bell.user_id), details)
-            for bell in page.wrong
+            Finding(reason, Subject("unread", "user", counter.user_id), details)
+            for counter in page.wrong
             for reason, is_wrong, details in (
                 (
-                    BELL_UNREAD,
-                    bell.unread != bell.counted,
-                    f"unread {bell.unread}, groups {bell.counted}",
+                    UNREAD_TOTAL,
+                    counter.unread != counter.counted,
+                    f"unread {counter.unread}, groups {counter.counted}",
                 ),
                 (
-                    BELL_BLOCKS,
-                    bell.blocking != bell.blocks,
-                    f"blocking {bell.blocking}, blocks {bell.blocks}",
+                    UNREAD_BLOCKS,
+                    counter.blocking != counter.blocks,
+                    f"blocking {counter.blocking}, blocks {counter.blocks}",
                 ),
             )
             if is_wrong
@@ -259,20 +262,22 @@ def _compare_bells(after_id: int) -> StepResult:
 def _compare_groups(after_id: int) -> StepResult:
     page = recount.compare_groups(after_id)
     return StepResult(
-        position=str(page.last_id),
+        cursor=str(page.last_id),
         is_last=page.is_last,
         tally=Tally(users=page.users),
         findings=[
             Finding(
-                BELL_FRESH,
-                Subject(f"bell-{group.key.kind}", *group.key.subject),
+                UNREAD_FRESH,
+                Subject(f"unread-{group.key.kind}", *group.key.subject),
                 f"fresh {group.fresh}, rows {group.counted}; since the list {group.fresh_after},"
                 f" rows {group.counted_after}",
             )
             for group in page.wrong
         ]
         + [
-            Finding(BELL_POSITION, Subject("bell", "user", user_id), f"{excess} below its groups")
+            Finding(
+                UNREAD_SEQUENCE, Subject("unread", "user", user_id), f"{excess} below its groups"
+            )
             for user_id, excess in page.behind.items()
         ],
     )
@@ -297,7 +302,7 @@ def _compare_listed(
 
 def _compare_changed_users(ids: Sequence[int]) -> StepResult:
     sizes = mysql_counts.read_user_sizes(ids)
-    chosen, last_id = rounds.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
+    chosen, last_id = cycles.choose(ids, sizes, mysql_counts.MAX_RELATIONS)
     result = StepResult(str(last_id), is_last=False, tally=Tally(changed=len(chosen)))
     if chosen:
         counted = mysql_counts.count_given_users(chosen)
@@ -314,7 +319,7 @@ ROLLING: dict[str, RollingComparison] = {
                 partial(_compare_targets, target_type),
                 partial(mysql_counts.estimate_targets, target_type),
                 partial(_compare_changed_targets, target_type),
-                partial(mysql_rounds.find_changed_targets, target_type),
+                partial(mysql_cycles.find_changed_targets, target_type),
             )
             for target_type in TYPES
         ),
@@ -326,19 +331,19 @@ ROLLING: dict[str, RollingComparison] = {
             mysql_counts.find_changed_users,
         ),
         RollingComparison(f"targets:{SHOP}", _compare_shops, mysql_counts.estimate_shops),
-        RollingComparison("redis:votes", _compare_votes, mysql_counts.estimate_reviews),
+        RollingComparison("review_likes", _compare_review_likes, mysql_counts.estimate_reviews),
         RollingComparison(
-            "redis:shops",
+            "shops",
             partial(_compare_listed, "shop", shops.read_ids),
             partial(mysql_counts.estimate_ids, "shop"),
         ),
         RollingComparison(
-            "redis:vouchers",
+            "vouchers",
             partial(_compare_listed, "voucher", sales.read_voucher_ids),
             partial(mysql_counts.estimate_ids, "voucher"),
         ),
-        RollingComparison("bells", _compare_bells, mysql_counts.estimate_bells),
-        RollingComparison("groups", _compare_groups, mysql_counts.estimate_bells),
+        RollingComparison("unread", _compare_unread, mysql_counts.estimate_unread),
+        RollingComparison("groups", _compare_groups, mysql_counts.estimate_unread),
     )
 }
 """What each run compares by ids."""

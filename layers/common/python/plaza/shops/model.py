@@ -162,10 +162,10 @@ class ShopDistance(NamedTuple):
         return round(self.distance / 10_000, 1)
 
 
-LIST_START = ShopDistance(-1, 0)  # the position before the first shop
+LIST_START = ShopDistance(-1, 0)  # the cursor before the first shop
 
 
-class NearPosition(NamedTuple):
+class NearCursor(NamedTuple):
     """The end of a page of nearby shops: its last shop, and the number of shops listed so far."""
 
     distance: int
@@ -242,4 +242,4 @@ class NearPage(NamedTuple):
     """A page of nearby shops, and its end (None: no page follows)."""
 
     shops: list[NearShop]
-    last: NearPosition | None
+    last: NearCursor | None

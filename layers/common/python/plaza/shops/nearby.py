@@ -14,8 +14,8 @@ from plaza.shops.model import (
     MAX_NEARBY_SHOPS,
     PLACES,
     Area,
+    NearCursor,
     NearPage,
-    NearPosition,
     NearShop,
     ShopDistance,
     ShopJobStep,
@@ -32,7 +32,7 @@ _results: LocalCache[tuple[Area, ShopDistance, int], NearResult] = LocalCache(1_
 
 
 def find_near(
-    area: Area, after: NearPosition | None, limit: int, charge: Charge = no_charge
+    area: Area, after: NearCursor | None, limit: int, charge: Charge = no_charge
 ) -> NearPage:
     """Return the shops of an area after ``after``, at most ``MAX_NEARBY_SHOPS`` on all pages.
 
@@ -67,7 +67,7 @@ def find_near(
             if (shop := shops.get(near.shop_id))
             and (area.type_id is None or shop.type_id == area.type_id)
         ],
-        NearPosition(*page[-1], listed) if more else None,
+        NearCursor(*page[-1], listed) if more else None,
     )
 
 

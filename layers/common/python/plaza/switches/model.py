@@ -16,18 +16,17 @@ from plaza.infra.runtime.switch_state import BaseSwitches
 @dataclass(frozen=True, slots=True)
 class Switches(BaseSwitches):
     """All switches. ``stopped_sales`` are ids of vouchers, as the API writes them; ``live_poll_s``
-    is the interval at which clients poll totals, 0: they do not. ``bell_on``: what is new rings;
-    off until no version without the bell is in use."""
+    is the interval at which clients poll totals, 0: they do not."""
 
     comments_stopped: bool = False
     posts_stopped: bool = False
+    notifications_stopped: bool = False
     sign_ups_stopped: bool = False
     stopped_sales: frozenset[str] = frozenset()
     cached_lists_only: bool = False
     reads_factor: float = 1.0
     writes_factor: float = 1.0
     live_poll_s: int = 5
-    bell_on: bool = False
 
 
 SWITCHES: Codec[Switches] = json_codec("switches", Switches, order="sorted")
@@ -82,7 +81,8 @@ LEVELS: Mapping[str, Switches] = {
     "warming": Switches(readers_held=True),
 }
 """Level -> its switches, each level stricter than the one before, but for ``warming``, which ends
-when Preheat does. No level changes the switches of one sale, of live numbers or of the bell."""
+when WarmUp does. No level changes the switches of one sale, of live numbers or of
+notifications."""
 
 
 class SwitchesChanged(Conflict):
@@ -115,11 +115,10 @@ def level_of(switches: Switches) -> str | None:
 
 def at_level(name: str, switches: Switches) -> Switches:
     """Return ``switches`` at a level: sales that are stopped stay stopped, live numbers and
-    the bell as they are."""
+    notifications as they are."""
     return replace(
         LEVELS[name],
         stopped_sales=switches.stopped_sales,
-        live=switches.live,
         live_poll_s=switches.live_poll_s,
-        bell_on=switches.bell_on,
+        notifications_stopped=switches.notifications_stopped,
     )

@@ -54,8 +54,7 @@ _Reason = Annotated[
 
 
 class SwitchSet(RequestModel):
-    """All switches. A request may leave out those with a default, which are newer than others: a
-    client that does not know them leaves them as they are."""
+    """All switches."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_SWITCHES_EXAMPLE]})
 
@@ -70,11 +69,14 @@ class SwitchSet(RequestModel):
         bool,
         Field(
             description="Reading is a 503 with `Retry-After`, except for admins and of `/health`"
-            " and orders. Preheat ends the level `warming`, which has it."
+            " and orders. WarmUp ends the level `warming`, which has it."
         ),
-    ] = False
+    ]
     comments_stopped: Annotated[bool, Field(description="No new comments.")]
     posts_stopped: Annotated[bool, Field(description="No new posts and no changes of posts.")]
+    notifications_stopped: Annotated[
+        bool, Field(description="Nothing new notifies. What ends is still taken back.")
+    ]
     sign_ups_stopped: Annotated[bool, Field(description="No new accounts. Users can sign in.")]
     stopped_sales: Annotated[
         list[IdText],
@@ -83,26 +85,12 @@ class SwitchSet(RequestModel):
     cached_lists_only: Annotated[
         bool, Field(description="Rankings and recommendations as last built, from Redis only.")
     ]
-    bell_on: Annotated[
-        bool,
-        Field(
-            description="What is new rings the bell. Off: nothing rings, and reactions that end are"
-            " still taken back."
-        ),
-    ] = False
     reads_factor: _Factor
     writes_factor: _Factor
     anonymous_factor: _Factor
     log_sample_rate: Annotated[
         float, Field(ge=0.001, le=1, description="Share of the successful requests that is logged.")
     ]
-    live: Annotated[
-        bool,
-        Field(
-            description="Totals are sent with order tokens. Off while a version without them runs"
-            " beside this one."
-        ),
-    ] = False
     live_poll_s: Annotated[
         int,
         Field(
@@ -112,12 +100,11 @@ class SwitchSet(RequestModel):
             " 0: they do not.",
         ),
         ACCEPT_INTEGRAL_FLOAT,
-    ] = 5
+    ]
 
     def to_values(self) -> dict[str, Any]:
-        """Returns the switches that were sent, as values of the model layer."""
-        values = self.model_dump(exclude_unset=True)
-        return values | {"stopped_sales": frozenset(self.stopped_sales)}
+        """Returns the switches as values of the model layer."""
+        return self.model_dump() | {"stopped_sales": frozenset(self.stopped_sales)}
 
 
 class SwitchSetResponse(SwitchSet):

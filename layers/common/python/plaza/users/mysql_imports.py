@@ -22,7 +22,7 @@ class ImportedUser(NamedTuple):
 
 def insert(cursor: Cursor, users: Sequence[ImportedUser]) -> dict[int, str]:
     """Insert users and identities that do not exist; return id -> why a user was left out: it was
-    erased, its identity is another user's, or it has another one. Five statements at most."""
+    erased, its identity is another user's, or it has another one. Four statements at most."""
     ids = sql.render_ids(user.id for user in users)
     cursor.execute(f"SELECT user_id FROM erasure WHERE user_id IN ({ids})")
     refused = {user_id: "it was erased" for (user_id,) in cursor.fetchall()}
@@ -43,20 +43,11 @@ def insert(cursor: Cursor, users: Sequence[ImportedUser]) -> dict[int, str]:
 
 
 def _insert_identities(cursor: Cursor, identities: Mapping[int, Identity]) -> dict[int, str]:
-    """Insert the identities of users; return id -> why one is not stored. Three statements."""
+    """Insert the identities of users; return id -> why one is not stored. Two statements."""
     if not identities:
         return {}
     pairs = ", ".join(["(%s, %s)"] * len(identities))
     values = [text for identity in identities.values() for text in identity]
-    # ascii_bin ignores spaces at the end: "ann ", which can never sign in, must not be "ann".
-    cursor.execute(
-        f"""
-        DELETE FROM user_identity
-        WHERE (issuer, subject) IN ({pairs})
-          AND (issuer LIKE '%% ' OR subject LIKE '%% ')
-        """,
-        values,
-    )
     cursor.execute(
         f"""
         INSERT INTO user_identity (issuer, subject, user_id)

@@ -3,8 +3,7 @@ of profiles uses."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
@@ -12,19 +11,18 @@ from plaza.users.model import User
 
 
 class Logins(NamedTuple):
-    """The statements of a table: find the user of a login, and the login as it is stored; insert a
-    login of a user unless it has one; delete a login."""
+    """The statements of a table: find the user of a login; insert a login of a user unless it has
+    one."""
 
     find: str
     insert: str
-    delete: str
 
 
-_USER = "SELECT user.id, user.nickname, user.avatar,"
+_USER = "SELECT user.id, user.nickname, user.avatar"
 # With INSERT IGNORE two transactions that wait for a third deadlock if it rolls back.
 PHONES = Logins(
     f"""
-    {_USER} user_phone.phone
+    {_USER}
     FROM user_phone
     JOIN user ON user.id = user_phone.user_id
     WHERE user_phone.phone = %s
@@ -34,11 +32,10 @@ PHONES = Logins(
     VALUES (%s, %s)
     ON DUPLICATE KEY UPDATE user_id = user_phone.user_id
     """,
-    "DELETE FROM user_phone WHERE phone = %s",
 )
 IDENTITIES = Logins(
     f"""
-    {_USER} user_identity.issuer, user_identity.subject
+    {_USER}
     FROM user_identity
     JOIN user ON user.id = user_identity.user_id
     WHERE user_identity.issuer = %s
@@ -49,13 +46,12 @@ IDENTITIES = Logins(
     VALUES (%s, %s, %s)
     ON DUPLICATE KEY UPDATE user_id = user_identity.user_id
     """,
-    "DELETE FROM user_identity WHERE issuer = %s AND subject = %s",
 )
 
 
 def find(logins: Logins, login: tuple[str, ...]) -> User | None:
     """Return the user of a login, or None. One statement. Raises MysqlDown."""
-    return _select_user(mysql.fetch_all(logins.find, login), login)
+    return next((User(*row) for row in mysql.fetch_all(logins.find, login)), None)
 
 
 def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nickname: str) -> User:
@@ -65,19 +61,10 @@ def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nicknam
         if cursor.execute(logins.insert, (*login, user_id)):
             cursor.execute("INSERT INTO user (id, nickname) VALUES (%s, %s)", (user_id, nickname))
         cursor.execute(logins.find, login)
-        user = _select_user(cursor.fetchall(), login)
-        if user is None:
-            # "ann ", which an import before 0.4 stored and no user can sign in with, is in the way.
-            cursor.execute(logins.delete, login)
-            return work(cursor)
-        return user
+        [row] = cursor.fetchall()
+        return User(*row)
 
     return mysql.run_in_transaction(work)
-
-
-def _select_user(rows: Iterable[tuple[Any, ...]], login: tuple[str, ...]) -> User | None:
-    """Return the user whose stored login equals ``login``: ascii_bin ignores spaces at the end."""
-    return next((User(*row[:3]) for row in rows if row[3:] == tuple(login)), None)
 
 
 def link(user_id: int, phone: str) -> tuple[int | None, str | None]:

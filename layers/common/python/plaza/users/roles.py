@@ -10,7 +10,7 @@ from plaza.users import mysql_users
 from plaza.users.model import UserMissing
 
 Role = Literal["user", "moderator", "sales", "operator", "admin"]
-"""A user has one. The version before takes all but ``admin`` for ``user``."""
+"""A user has one."""
 
 
 def read_role(user_id: int) -> str:

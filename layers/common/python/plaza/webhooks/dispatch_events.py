@@ -8,7 +8,7 @@ stored.
 from __future__ import annotations
 
 from plaza.event_log import read_events
-from plaza.event_log.model import EventPosition, EventsGone, LogHead
+from plaza.event_log.model import EventOffset, EventsGone, LogHead
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.json_encoders import make_encoder
@@ -60,10 +60,10 @@ def dispatch_due() -> int:
 
 def _dispatch(webhook: Webhook, head: LogHead) -> bool:
     """Queue the next batch of a webhook; return whether it is on its way."""
-    position = EventPosition(head.epoch, webhook.reaction_seq, webhook.event_seq, webhook.read_s)
+    offset = EventOffset(head.epoch, webhook.reaction_seq, webhook.event_seq, webhook.read_s)
     for _ in range(_MAX_PASSED_PAGES):
         try:
-            page = read_events.read_page(position, EVENTS_PER_BATCH)
+            page = read_events.read_page(offset, EVENTS_PER_BATCH)
         except EventsGone:
             # Another epoch means a restore between the two reads: the next step reads again.
             if read_events.find_head().epoch == head.epoch:
@@ -77,13 +77,13 @@ def _dispatch(webhook: Webhook, head: LogHead) -> bool:
         if events:
             return _send(webhook, events, page.next)
         mysql_webhooks.pass_events(webhook, page.next)
-        position = page.next
+        offset = page.next
         if not page.has_more:
             break
     return False
 
 
-def _send(webhook: Webhook, events: list[SentEvent], after: EventPosition) -> bool:
+def _send(webhook: Webhook, events: list[SentEvent], after: EventOffset) -> bool:
     if not mysql_webhooks.lease(webhook):
         return False  # another process was first, or an operator changed it
     batch = WebhookBatch(

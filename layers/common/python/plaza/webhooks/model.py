@@ -1,6 +1,6 @@
 """Webhooks, what is sent to them, and when it is tried again. No I/O.
 
-An event that is not received blocks its webhook: what follows waits. So a webhook is one position,
+An event that is not received blocks its webhook: what follows waits. So a webhook is one offset,
 and a replay sets it back.
 """
 
@@ -40,7 +40,7 @@ class WebhookMissing(NotFound):
 
 class Webhook(NamedTuple):
     """A webhook. ``kinds``: the types of events that it gets, all if it is empty. Times are in UTC;
-    ``read_s`` is of its position."""
+    ``read_s`` is of its offset."""
 
     id: int
     url: str
@@ -69,7 +69,7 @@ class Webhook(NamedTuple):
 
 
 class SentEvent(NamedTuple):
-    """An event in a batch: its id and its body, and the position after it."""
+    """An event in a batch: its id and its body, and the offset after it."""
 
     id: str
     body: str
@@ -79,7 +79,7 @@ class SentEvent(NamedTuple):
 
 class WebhookBatch(NamedTuple):
     """Events for a webhook, in order. ``serials``: of the secrets that sign them. ``next``: the
-    position after all of them: both seqs and ``read_s``; ``expires_s``: when it is too old to be
+    offset after all of them: both seqs and ``read_s``; ``expires_s``: when it is too old to be
     sent, in seconds since 1970."""
 
     webhook_id: int
@@ -92,25 +92,25 @@ class WebhookBatch(NamedTuple):
 
 
 class DeliveryOutcome(NamedTuple):
-    """What became of a batch: how many events were received, the position after them (None: none
+    """What became of a batch: how many events were received, the offset after them (None: none
     was), and why the next one was not, None if it was not tried."""
 
     webhook_id: int
     attempt: int
     received: int
-    position: tuple[int, int, int | None] | None
+    offset: tuple[int, int, int | None] | None
     error: str | None
 
 
 def find_outcome(batch: WebhookBatch, received: int, error: str | None) -> DeliveryOutcome:
     """Return the outcome of a batch of which ``received`` events were received."""
-    position: tuple[int, int, int | None] | None = None
+    offset: tuple[int, int, int | None] | None = None
     if received == len(batch.events):
-        position = batch.next
+        offset = batch.next
     elif received:
         last = batch.events[received - 1]
-        position = (last.reaction_seq, last.event_seq, None)
-    return DeliveryOutcome(batch.webhook_id, batch.attempt, received, position, error)
+        offset = (last.reaction_seq, last.event_seq, None)
+    return DeliveryOutcome(batch.webhook_id, batch.attempt, received, offset, error)
 
 
 def find_pause_s(failures: int) -> int:

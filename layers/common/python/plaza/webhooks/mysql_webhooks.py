@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from plaza.event_log.model import EventPosition, LogHead
+from plaza.event_log.model import EventOffset, LogHead
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.errors import Conflict
@@ -70,7 +70,7 @@ def count_by_state() -> dict[str, int]:
     return counts | {"failing": sum(int(failing) for state, _, failing in rows if state == ENABLED)}
 
 
-def insert(webhook_id: int, url: str, kinds: Collection[str], at: EventPosition) -> None:
+def insert(webhook_id: int, url: str, kinds: Collection[str], at: EventOffset) -> None:
     """Store a new webhook; raise Conflict if there are too many. One transaction of two
     statements."""
 
@@ -126,8 +126,8 @@ def rotate(webhook_id: int, serial: int) -> None:
     )
 
 
-def set_position(webhook_id: int, at: EventPosition) -> None:
-    """Set the position of a webhook, and try it at once; a batch on its way does not count."""
+def set_offset(webhook_id: int, at: EventOffset) -> None:
+    """Set the offset of a webhook, and try it at once; a batch on its way does not count."""
     mysql.write(
         """
         UPDATE webhook
@@ -198,8 +198,8 @@ def lease(webhook: Webhook) -> bool:
     )
 
 
-def pass_events(webhook: Webhook, at: EventPosition) -> None:
-    """Move the position over events that the webhook does not get."""
+def pass_events(webhook: Webhook, at: EventOffset) -> None:
+    """Move the offset over events that the webhook does not get."""
     mysql.write(
         """
         UPDATE webhook
@@ -220,7 +220,7 @@ def release(webhook_id: int, attempt: int) -> None:
 
 
 def record_outcome(outcome: DeliveryOutcome) -> str | None:
-    """Move the position to what was received, and store when to try again what was not; return the
+    """Move the offset to what was received, and store when to try again what was not; return the
     state of the webhook, None if the outcome is of an earlier batch. One transaction of two
     statements. Safe to repeat."""
 
@@ -241,8 +241,8 @@ def record_outcome(outcome: DeliveryOutcome) -> str | None:
         if row is None:
             return None
         failures, has_failed_long, reaction_seq, event_seq, read_s, state = row
-        if outcome.position is not None:
-            reaction_seq, event_seq, read = outcome.position
+        if outcome.offset is not None:
+            reaction_seq, event_seq, read = outcome.offset
             read_s = read_s if read is None else read
         if outcome.received:
             failures = has_failed_long = 0

@@ -1,4 +1,4 @@
-"""Make, list, change and end webhooks, rotate their secrets and set their positions: what operators
+"""Make, list, change and end webhooks, rotate their secrets and set their offsets: what operators
 do, by IAM or at the stores."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from plaza.event_log import read_events
-from plaza.event_log.model import EventPosition
+from plaza.event_log.model import EventOffset
 from plaza.infra.aws import secrets
 from plaza.infra.derived import ids
 from plaza.infra.runtime import clock
@@ -31,7 +31,7 @@ def make_webhook(url: str, kinds: Sequence[str], *, operator_id: str) -> tuple[i
     checked = _check_url(url), _check_kinds(kinds)
     key, head = _read_key(), read_events.find_head()
     webhook_id = ids.new_id()
-    mysql_webhooks.insert(webhook_id, *checked, EventPosition(*head, int(clock.now_s())))
+    mysql_webhooks.insert(webhook_id, *checked, EventOffset(*head, int(clock.now_s())))
     record("webhook_made", webhook_id=str(webhook_id), operator_id=operator_id)
     return webhook_id, derive_secret(key, webhook_id, 1)
 
@@ -68,20 +68,20 @@ def rotate_secret(webhook_id: int, *, operator_id: str) -> str:
 
 
 def replay(webhook_id: int, since: datetime, *, operator_id: str) -> datetime:
-    """Set the position of a webhook to before all events that were stored since a time; return the
-    time of that position, at most some minutes before. Four statements, and what moves the head.
+    """Set the offset of a webhook to before all events that were stored since a time; return the
+    time of that offset, at most some minutes before. Four statements, and what moves the head.
     Raises WebhookMissing; BadInput if MySQL does not have all of them; MysqlDown."""
     _require(webhook_id)
-    position = read_events.find_position(int(since.timestamp()))
-    if position is None or since.timestamp() > clock.now_s():
+    offset = read_events.find_offset(int(since.timestamp()))
+    if offset is None or since.timestamp() > clock.now_s():
         raise BadInput("since", "is within the last eight days")
-    mysql_webhooks.set_position(webhook_id, position)
+    mysql_webhooks.set_offset(webhook_id, offset)
     record("webhook_replayed", webhook_id=str(webhook_id), operator_id=operator_id)
-    return datetime.fromtimestamp(position.read_s, UTC)
+    return datetime.fromtimestamp(offset.read_s, UTC)
 
 
 def enable_webhook(webhook_id: int, *, operator_id: str) -> None:
-    """Enable a webhook that was disabled; it goes on at its position. Two statements. Raises
+    """Enable a webhook that was disabled; it goes on at its offset. Two statements. Raises
     WebhookMissing, MysqlDown."""
     _require(webhook_id)
     mysql_webhooks.enable(webhook_id)

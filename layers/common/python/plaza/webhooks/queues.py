@@ -30,7 +30,7 @@ class _OutcomeBody(Struct, frozen=True):
     webhook_id: int
     attempt: int
     received: int
-    position: tuple[int, int, int | None] | None
+    offset: tuple[int, int, int | None] | None
     error: str | None
 
 

@@ -1,4 +1,4 @@
-"""Move the positions of webhooks to what they received, and queue what follows."""
+"""Move the offsets of webhooks to what they received, and queue what follows."""
 
 from __future__ import annotations
 

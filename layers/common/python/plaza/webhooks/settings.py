@@ -10,8 +10,8 @@ from plaza.infra.runtime.settings import BadSettings, declare
 
 class WebhookSettings(NamedTuple):
     """``key_secret_id``: the secret with the key of all secrets of webhooks, which only the sender
-    and the verbs of operators have. ``allows_loopback``: whether a receiver may be on this machine,
-    for a local stack only."""
+    and the commands of operators have. ``allows_loopback``: whether a receiver may be on this
+    machine, for a local stack only."""
 
     key_secret_id: str | None
     allows_loopback: bool

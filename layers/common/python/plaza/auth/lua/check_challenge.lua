@@ -1,6 +1,6 @@
 --[[ check_challenge: use up a right code, or count a wrong try; too many of them burn the challenge.
 
-  KEYS[1]  {<shard>}:challenge:<sha256>  hash: mac, phone, wrong_tries, used_by_try, last_wrong_try
+  KEYS[1]  auth{<shard>}:challenge:<sha256>  hash: mac, phone, wrong_tries, used_by_try, last_wrong_try
   ARGV[1]  mac: keyed hash of the tried code
   ARGV[2]  number of wrong tries that burn the challenge
   ARGV[3]  unique name of this try

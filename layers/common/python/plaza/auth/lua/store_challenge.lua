@@ -1,6 +1,6 @@
 --[[ store_challenge: store a challenge, with the keyed hash of its code and its phone.
 
-  KEYS[1]  {<shard>}:challenge:<sha256>  hash: mac, phone, wrong_tries
+  KEYS[1]  auth{<shard>}:challenge:<sha256>  hash: mac, phone, wrong_tries
   ARGV[1]  mac: keyed hash of the code
   ARGV[2]  phone, encrypted
   ARGV[3]  ttl, milliseconds

@@ -1,6 +1,6 @@
 --[[ check_in: set a day of a user, extend or begin the streak, and add the day to the outbox.
 
-  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, 0 for none; streak, consecutive days up to last; reign, <month> -> 1
+  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, 0 for none; streak, consecutive days up to last; term, <month> -> 1
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: bit d is day d; bit 0 marks a complete month
   KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970
   KEYS[4]  {<shard>}:checkins:outboxes           zset: user -> when the oldest entry was accepted
@@ -9,18 +9,18 @@
   ARGV[3]  user
   ARGV[4]  now, microseconds since 1970
   ARGV[5]  ttl, seconds
-  ARGV[6]  reign of this node
+  ARGV[6]  term of this node
 
   Returns {code, last, streak, bits, accepted}
     code      CHANGED; UNCHANGED; DAY_PASSED, last is later than the day; COLD, without other
-              values: hydrate under this reign and try again
+              values: hydrate under this term and try again
     bits      of the month, bit 0 the highest
     accepted  when the day was accepted, as text; '0' if MySQL has it or code is DAY_PASSED
 
   Safe to repeat: a repeat returns UNCHANGED with the same accepted. ]]
 --!include outbox
 local head, month, outbox = KEYS[1], KEYS[2], KEYS[3]
-local fields = redis.call('HMGET', head, 'last', 'streak', 'reign', string.sub(month, -7))
+local fields = redis.call('HMGET', head, 'last', 'streak', 'term', string.sub(month, -7))
 if not fields[1] or fields[3] ~= ARGV[6] or not fields[4] or redis.call('GETBIT', month, 0) == 0 then
   return {'COLD'}
 end

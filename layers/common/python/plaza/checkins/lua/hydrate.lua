@@ -1,6 +1,6 @@
 --[[ hydrate: store the streak and a month of a user, from MySQL and the outbox.
 
-  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak, reign, <month> -> 1
+  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak, term, <month> -> 1
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: bit d is day d; bit 0 marks a complete month
   KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted
   KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: exists while nothing was acknowledged since it was acquired
@@ -9,7 +9,7 @@
   ARGV[3]  first day of the month (date.toordinal)
   ARGV[4]  number of days in the month
   ARGV[5]  bits of the month in MySQL
-  ARGV[6]  reign of the node that gave the lease
+  ARGV[6]  term of the node that gave the lease
   ARGV[7...]  pairs: first and last day of a range, newest first
 
   Bounded by: 40 ranges, and 366 days in the outbox, one for each day of an outage of MySQL.
@@ -47,8 +47,8 @@ while day > 0 do
   end
 end
 
-if redis.call('HGET', head, 'reign') ~= ARGV[6] then redis.call('UNLINK', head) end
-redis.call('HSET', head, 'last', last, 'streak', last - day, 'reign', ARGV[6], string.sub(month, -7), 1)
+if redis.call('HGET', head, 'term') ~= ARGV[6] then redis.call('UNLINK', head) end
+redis.call('HSET', head, 'last', last, 'streak', last - day, 'term', ARGV[6], string.sub(month, -7), 1)
 redis.call('EXPIRE', head, ARGV[2])
 redis.call('EXPIRE', month, ARGV[2])
 return 1

@@ -1,25 +1,25 @@
---[[ release: drop claims of users that the totals in MySQL include.
+--[[ release: drop holds of users that the totals in MySQL include.
 
-  KEYS[1...]  {<shard>}:user:<id>:<what>  zset: and a hash, two for each claim:
-           claims  zset: member -> time of its claim, microseconds
-           counted hash: member -> time up to which its claims are counted, see unclaim
+  KEYS[1...]  {<shard>}:user:<id>:<what>  zset: and a hash, two for each hold:
+           holds  zset: member -> time of its hold, microseconds
+           counted hash: member -> time up to which its holds are counted, see cancel_hold
   ARGV[1]  TTL of counted, milliseconds
-  ARGV[2...]  two for each claim: member, and the time up to which its claims are counted, microseconds
+  ARGV[2...]  two for each hold: member, and the time up to which its holds are counted, microseconds
 
-  Bounded by: 250 claims.
+  Bounded by: 250 holds.
 
-  Returns the number of dropped claims
+  Returns the number of dropped holds
 
-  Safe to repeat: a later claim stays. ]]
+  Safe to repeat: a later hold stays. ]]
 local counted, dropped = {unpack(ARGV, 2)}, 0
 for i = 1, #KEYS, 2 do
-  local claims, counted_key = KEYS[i], KEYS[i + 1]
+  local holds, counted_key = KEYS[i], KEYS[i + 1]
   local member, until_us = counted[i], counted[i + 1]
-  local claimed_us = redis.call('ZSCORE', claims, member)
-  if claimed_us and tonumber(claimed_us) <= tonumber(until_us) then
-    dropped = dropped + redis.call('ZREM', claims, member)
-  elseif claimed_us then
-    -- If the later claim is taken back, unclaim must not restore the earlier one, which is counted.
+  local held_us = redis.call('ZSCORE', holds, member)
+  if held_us and tonumber(held_us) <= tonumber(until_us) then
+    dropped = dropped + redis.call('ZREM', holds, member)
+  elseif held_us then
+    -- If the later hold is taken back, cancel_hold must not restore the earlier one, which is counted.
     local counted_us = tonumber(redis.call('HGET', counted_key, member) or 0)
     if counted_us < tonumber(until_us) then
       redis.call('HSET', counted_key, member, until_us)

@@ -1,6 +1,6 @@
 --[[ fill: finish the build of a timeline with the entries that MySQL had after the build began.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor, building, built (scores: redis_store.py)
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, celebrity:<author>, floor, building, built (scores: redis_store.py)
   ARGV[1]  build: the name that begin returned
   ARGV[2]  cap
   ARGV[3]  floor: the time above which the entries are complete, microseconds

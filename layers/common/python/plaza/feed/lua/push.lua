@@ -1,6 +1,6 @@
 --[[ push: add members to those timelines of one shard that exist, and trim these to their cap.
 
-  KEYS[1...]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor (scores: redis_store.py)
+  KEYS[1...]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, celebrity:<author>, floor (scores: redis_store.py)
   ARGV[1]  cap
   ARGV[2]  floor: the time above which the posts are complete for their authors, microseconds; 1: all of them
   ARGV[3...]  score, member, score, member, ...

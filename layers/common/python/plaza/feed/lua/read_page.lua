@@ -1,6 +1,6 @@
 --[[ read_page: return a page of a timeline, newest first, and whether a rebuild is due.
 
-  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor, building, built, requested
+  KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, celebrity:<author>, floor, building, built, requested
   ARGV[1]  time of the first post, microseconds since 1970, or +inf
   ARGV[2]  post after which the page begins, among the posts of that time: 19 digits; '' for all of them
   ARGV[3]  count: maximum number of posts
@@ -9,9 +9,9 @@
   ARGV[6]  minimum time between two requests for a rebuild, microseconds
   ARGV[7]  age at which a rebuild is due, microseconds
 
-  Bounded by: ARGV[3] posts, the posts of one microsecond, and the 5,000 stars that one user may follow.
+  Bounded by: ARGV[3] posts, the posts of one microsecond, and the 5,000 celebrities that one user may follow.
 
-  Returns {floor, rebuild_due, {star:<author>, ...}, {member, score, member, score, ...}}
+  Returns {floor, rebuild_due, {celebrity:<author>, ...}, {member, score, member, score, ...}}
     floor  the time above which the timeline is complete; 0 if it is not built
     rebuild_due  1 if the caller must request a rebuild
 

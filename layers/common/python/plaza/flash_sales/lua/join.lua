@@ -19,7 +19,7 @@
 
   Safe to repeat: a buyer stays at the first seq. ]]
 --!include counts
---!include reign
+--!include term
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase', 'counts', 'opens_us', 'closes_us')
 if not fields[1] then return {'COLD'} end

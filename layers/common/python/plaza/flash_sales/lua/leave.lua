@@ -16,7 +16,7 @@
 
   Safe to repeat: a unit is returned only with its offer. ]]
 --!include counts
---!include reign
+--!include term
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
 if not fields[1] then return {'COLD'} end

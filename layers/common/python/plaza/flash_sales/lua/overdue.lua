@@ -1,9 +1,9 @@
---[[ overdue: return the first entries of the recovery list whose grace has ended.
+--[[ overdue: return the first entries of the recovery list whose resend_after_us has passed.
 
   KEYS[1]  {<shard>}:voucher:<id>:sale                   hash: generation, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:recovery  list: order:buyer:second, when reserved or recovered
   ARGV[1]  generation
-  ARGV[2]  grace: how long an order may wait for its consumer, microseconds
+  ARGV[2]  resend_after_us: how long an order may wait for its consumer, microseconds
   ARGV[3]  limit of entries, at most 500
 
   Bounded by: ARGV[3] entries.

@@ -9,7 +9,7 @@
   Bounded by: 500 entries.
 
   Returns {order:buyer, order:buyer, ...}: the pending orders, longest overdue first. Their next recovery is due
-    after the grace
+    after resend_after_s
 
   Safe to repeat: only entries that are still the first are removed; an order that is sent twice is stored once. ]]
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return {} end

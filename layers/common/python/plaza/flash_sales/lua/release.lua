@@ -21,7 +21,7 @@
 
   Safe to repeat: a unit is returned only while the order is pending or, if it was cancelled, a success. ]]
 --!include counts
---!include reign
+--!include term
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase', 'counts')
 if not fields[1] then return {'COLD'} end

@@ -1,15 +1,16 @@
-"""Outboxes: entries that Redis accepted and MySQL has not confirmed, sent again after a grace.
+"""Outboxes: entries that Redis accepted and MySQL has not confirmed, sent again after
+``resend_after_s``.
 
 An outbox is the hash of one member, a target or a user. Each shard has an index of its outboxes, a
 zset: member -> when its oldest entry was accepted, as of the last sweep. A time ahead of the clock
 is due: the clock went back, or version 0.2.0 stored when to sweep the member again.
 
-Each run of the sweeper looks at all members whose oldest entry is older than the grace. An entry
-is due after the grace, and then whenever its age has doubled, at least once an hour. The progress
-of a member's sweeps, a key of two hours, has the time of the last one; it is stored after the
-entries were sent, so what a sweep found and did not send stays due. Scripts include
-outbox.inc.lua. Sweeps cover an API function that died before it sent the event, an
-unavailable queue, and a consumer that died before it acknowledged.
+Each run of the sweeper looks at all members whose oldest entry is older than ``resend_after_s``. An
+entry is due after ``resend_after_s``, and then whenever its age has doubled, at least once an hour.
+The progress of a member's sweeps, a key of two hours, has the time of the last one; it is stored
+after the entries were sent, so what a sweep found and did not send stays due. Scripts include
+outbox.inc.lua. Sweeps cover an API function that died before it sent the event, an unavailable
+queue, and a consumer that died before it acknowledged.
 """
 
 from __future__ import annotations
@@ -139,27 +140,27 @@ def sweep(
     find: Callable[[int], Sequence[M]],
     read_pages: Callable[[Sequence[M], int], Sequence[SweptPage[M, E]]],
     send_all: Callable[[Sequence[E], Deadline], int],
-    grace_us: int | None,
+    resend_after_us: int | None,
     max_entries: int,
     max_s: float,
     repair: Callable[[Sequence[SweptPage[M, E]]], None] | None = None,
 ) -> SweepResult:
     """Send due entries again. Those that were not sent stay due for the next run.
 
-    Stops after all members, after about ``max_entries``, or after ``max_s``. ``grace_us`` None
-    means ``ResendAfter`` of the template; with 0 all entries are due. ``find`` returns the members
-    whose oldest entry was accepted before a time in microseconds, ``read_pages`` a page of each
-    member's outbox. ``send_all`` returns how many entries the queue accepted until a deadline.
+    Stops after all members, after about ``max_entries``, or after ``max_s``. ``resend_after_us``
+    None means ``ResendAfter`` of the template; with 0 all entries are due. ``find`` returns the
+    members whose oldest entry was accepted before a time in microseconds, ``read_pages`` a page of
+    each member's outbox. ``send_all`` returns how many entries the queue accepted until a deadline.
     ``repair`` gets the pages after they were sent. Three round trips for 100 members. Raises what
     they raise, and RedisDown.
     """
-    if grace_us is None:
-        grace_us = settings().resend_after_s * 1_000_000
+    if resend_after_us is None:
+        resend_after_us = settings().resend_after_s * 1_000_000
     sent, outboxes, deadline = 0, 0, Deadline.in_s(max_s)
-    members = list(find(clock.now_us() - grace_us))
+    members = list(find(clock.now_us() - resend_after_us))
     random.shuffle(members)
     while members and sent < max_entries and not deadline.has_passed:
-        pages = read_pages(members[:_MEMBERS_PER_ROUND], grace_us)
+        pages = read_pages(members[:_MEMBERS_PER_ROUND], resend_after_us)
         del members[:_MEMBERS_PER_ROUND]
         swept: list[SweptPage[M, E]] = []
         for group in _group_pages(pages):

@@ -1,4 +1,4 @@
-"""The row binlog of MySQL: changes of rows in given tables since a position, by any client.
+"""The row binlog of MySQL: changes of rows in given tables since a offset, by any client.
 
 Needs ``log_bin``, ``binlog_format=ROW``, ``binlog_row_image=FULL`` and the privileges REPLICATION
 SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR). This module is the only one that loads
@@ -34,16 +34,16 @@ _INVALIDATING_DDL = re.compile(r"\s*(TRUNCATE|DROP|RENAME|ALTER)\b", re.IGNORECA
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
 
 
-class BinlogPositionLost(Exception):
-    """The log file of the position was purged, or belongs to another server."""
+class BinlogOffsetLost(Exception):
+    """The log file of the offset was purged, or belongs to another server."""
 
 
 class BinlogUnusable(Exception):
     """Binary logging is off, or does not log whole rows."""
 
 
-class BinlogPosition(NamedTuple):
-    """A position in the binlog, between two transactions."""
+class BinlogOffset(NamedTuple):
+    """A offset in the binlog, between two transactions."""
 
     log_file: str
     log_pos: int
@@ -62,13 +62,13 @@ class ChangeBatch:
     """Changes up to ``end``. Any row of ``invalidated_tables`` may have changed.
     ``lag_s`` is the age of the last change when the deadline ended the read, else 0."""
 
-    end: BinlogPosition
+    end: BinlogOffset
     lag_s: float = 0.0
     rows: list[RowChange] = field(default_factory=list)
     invalidated_tables: set[str] = field(default_factory=set)
 
 
-def read_end() -> BinlogPosition:
+def read_end() -> BinlogOffset:
     """Return the end of the binlog. Two statements. Raises MysqlDown, BinlogUnusable."""
     current: dict[str, str] = dict(
         mysql.fetch_all(
@@ -81,14 +81,14 @@ def read_end() -> BinlogPosition:
         if name in current and current[name].upper() != value:
             raise BinlogUnusable(f"{name} is {current[name]}, not {value}")
     [row] = _read_status()
-    return BinlogPosition(row[0], int(row[1]))
+    return BinlogOffset(row[0], int(row[1]))
 
 
 def read_changes(
-    tables: Collection[str], since: BinlogPosition, deadline: Deadline
+    tables: Collection[str], since: BinlogOffset, deadline: Deadline
 ) -> Iterator[ChangeBatch]:
     """Yield the changes in ``tables`` up to the end of the binlog or until the deadline.
-    The last batch may have no changes. Raises MysqlDown, BinlogPositionLost."""
+    The last batch may have no changes. Raises MysqlDown, BinlogOffsetLost."""
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
         pymysql_wrapper=_connect,
@@ -109,7 +109,7 @@ def read_changes(
         yield from _read_batches(reader, tables, since, deadline)
     except (pymysql.err.MySQLError, OSError) as error:
         if driver.means(error, driver.Meaning.LOG_PURGED):
-            raise BinlogPositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
+            raise BinlogOffsetLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
         raise MysqlDown(f"MySQL is unavailable: {type(error).__name__}") from error
     finally:
         reader.close()
@@ -121,7 +121,7 @@ def _connect(db: str | None = None, **options: Any) -> Any:
 
 
 def _read_batches(
-    reader: Any, tables: Collection[str], since: BinlogPosition, deadline: Deadline
+    reader: Any, tables: Collection[str], since: BinlogOffset, deadline: Deadline
 ) -> Iterator[ChangeBatch]:
     batch = ChangeBatch(since)
     for event in reader:
@@ -139,7 +139,7 @@ def _read_batches(
             continue
         if _is_begin(event):
             continue
-        batch.end = BinlogPosition(reader.log_file, reader.log_pos)
+        batch.end = BinlogOffset(reader.log_file, reader.log_pos)
         if len(batch.rows) >= MAX_BATCH_ROWS or batch.invalidated_tables:
             yield batch
             batch = ChangeBatch(batch.end)
@@ -147,7 +147,7 @@ def _read_batches(
             batch.lag_s = max(0.0, clock.now_s() - event.timestamp)
             break
     else:
-        batch.end = BinlogPosition(reader.log_file, reader.log_pos)
+        batch.end = BinlogOffset(reader.log_file, reader.log_pos)
     yield batch
 
 

@@ -89,7 +89,7 @@ def _create_user(user: str, login: Login) -> None:
 
 
 def _grant_on_server(privilege: str, name: str) -> None:
-    """Grant a privilege, or record that the administrator may not: a verb of operators, or the
+    """Grant a privilege, or record that the administrator may not: a command of operators, or the
     binlog, lacks it then, which is no reason to roll a deploy back."""
     try:
         mysql.write(f"GRANT {privilege} ON *.* TO %s@'%%'", (name,))

@@ -33,7 +33,7 @@ class Meaning(Flag):
     NO_PRIVILEGE = auto()  # the login may not do this
     QUOTES_NOTHING = auto()  # the text names tables and columns only; others quote values
     APPLIED = auto()  # a statement of a migration ran before
-    LOG_PURGED = auto()  # a position is in a deleted file of the binlog
+    LOG_PURGED = auto()  # an offset is in a deleted file of the binlog
     NO_PARTITION = auto()
     NO_PLAN = auto()  # no such connection, or it runs nothing that has a plan
     NO_PROCEDURE = auto()

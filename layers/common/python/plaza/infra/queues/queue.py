@@ -39,7 +39,7 @@ _declared: dict[str, Queue[Any]] = {}
 class Queue(Generic[T]):
     """A queue of messages of type ``T``: its codec, its settings and its consumer.
 
-    ``make template`` writes it into template.yaml, with its DLQ and its function. ``window_s``: how
+    ``make generate`` writes it into template.yaml, with its DLQ and its function. ``window_s``: how
     long a batch may fill. ``visibility_s``: how long a message is hidden that was received, six
     times the timeout of the function. ``max_concurrency``: batches that are consumed at once.
     """

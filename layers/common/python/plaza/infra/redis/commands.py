@@ -37,4 +37,4 @@ def key_of_command(command: Command) -> str | None:
     """Return the first key of a command, None if it has no key with a hash tag."""
     at = 3 if str(command[0]).startswith("EVAL") else 1
     key = str(command[at]) if len(command) > at else ""
-    return key if key.startswith("{") else None
+    return key if key.startswith(("{", "auth{")) else None

@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 
 from plaza.infra.aws import secrets, tls
 from plaza.infra.aws.secrets import SecretsDown
-from plaza.infra.redis import cluster, errors, reigns
+from plaza.infra.redis import cluster, errors, terms
 from plaza.infra.redis.cluster import RANDOM_REPLICA, connect_cluster
 from plaza.infra.redis.commands import Command, bind
 from plaza.infra.redis.resends import CountingRetry, note_resend
@@ -119,11 +119,11 @@ def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
-    if to_replicas:  # they have no reign, and another clock than the node that decides
+    if to_replicas:  # they have no term, and another clock than the node that decides
         if cluster:
             return connect_cluster(url, load_balancing_strategy=RANDOM_REPLICA, **options)
     elif cluster:
-        return connect_cluster(url, redis_connect_func=reigns.read_node_info, **options)
+        return connect_cluster(url, redis_connect_func=terms.read_node_info, **options)
     else:
         options["redis_connect_func"] = _on_connect
     retry = CountingRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
@@ -133,12 +133,12 @@ def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
 def forget_client() -> None:
     """Close the connection; the next call opens a new one."""
     _client.reset()
-    reigns.known_nodes.clear()
+    terms.known_nodes.clear()
 
 
 def _on_connect(connection: Any) -> None:
     connection.on_connect()
-    reigns.read_node_info(connection)
+    terms.read_node_info(connection)
 
 
 def _close_stale_client(error: BaseException) -> None:

@@ -15,7 +15,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from plaza.infra.redis import breaker_reports, cluster, connections, reigns
+from plaza.infra.redis import breaker_reports, cluster, connections, terms
 from plaza.infra.redis.commands import Argument, Call, Command, NodeArguments, key_of_command
 from plaza.infra.redis.connections import REDIS
 from plaza.infra.redis.hot_keys import sampler
@@ -168,10 +168,10 @@ def _send(commands: Sequence[Command]) -> list[Any]:
 
 def _send_to_master(commands: Sequence[Command]) -> list[Any]:
     """Send commands to a single Redis, with ``READ_ROLE`` first when it is due."""
-    if not reigns.is_role_due(""):
+    if not terms.is_role_due(""):
         return connections.exchange(connections.client(), commands)
-    role, *replies = connections.exchange(connections.client(), [reigns.READ_ROLE, *commands])
-    reigns.observe_role("", role)
+    role, *replies = connections.exchange(connections.client(), [terms.READ_ROLE, *commands])
+    terms.observe_role("", role)
     return replies
 
 
@@ -199,4 +199,4 @@ def _evaluate(command: Command, script: Script) -> Any:
         return _execute(("EVAL", script.source, *command[2:]))
 
 
-_ROLES = cluster.Roles(reigns.READ_ROLE, reigns.is_role_due, reigns.observe_role)
+_ROLES = cluster.Roles(terms.READ_ROLE, terms.is_role_due, terms.observe_role)

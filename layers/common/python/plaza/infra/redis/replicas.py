@@ -4,10 +4,10 @@ For reads of keys that this process reads often, by anonymous callers (``infra.r
 Without ``redis_reader_url`` all go to the master.
 
 A replica does not know how far it is behind, so each process measures it: once a second it adds a
-beat to the shard on the master, along with a read. A replica whose beat is as high has all that the
-master had then. Its beat is read along with each read, before it.
+heartbeat to the shard on the master, along with a read. A replica whose heartbeat is as high has
+all that the master had then. Its heartbeat is read along with each read, before it.
 
-{<shard>}:beat  string  number of beats of all processes
+{<shard>}:heartbeat  string  number of heartbeats of all processes
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MAX_AGE_S = 1.0
 AVOID_S = 10.0  # after a replica failed
 _MAX_TAGS = 128
 
-_beats: LocalCache[str, int] = LocalCache(_MAX_TAGS, ttl_s=MAX_AGE_S)  # tag -> lowest fresh beat
+# tag -> lowest fresh heartbeat
+_heartbeats: LocalCache[str, int] = LocalCache(_MAX_TAGS, ttl_s=MAX_AGE_S)
 _avoided: LocalCache[str, bool] = LocalCache(1)
 _ALL = "all replicas"
 
@@ -48,18 +49,20 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
         key_of_command(command) or "" for command in commands
     ]
     tags = list(dict.fromkeys(map(tag_of, keys)))
-    beats = _beats.get_all(tags)
-    if missing := [tag for tag in tags if tag not in beats]:
-        return _read_with_beats(missing, calls, commands)
+    heartbeats = _heartbeats.get_all(tags)
+    if missing := [tag for tag in tags if tag not in heartbeats]:
+        return _read_with_heartbeats(missing, calls, commands)
     try:
         replies = redis.run_all_on_replicas(
-            [("GET", _beat_key(tag)) for tag in tags], calls, commands
+            [("GET", _heartbeat_key(tag)) for tag in tags], calls, commands
         )
     except (RedisError, RedisClusterException, OSError) as error:
         record("replica_failed", {"replica_failed": 1}, error_type=type(error).__name__)
         _avoided.put(_ALL, True, AVOID_S)
         return redis.run_all(calls, commands)
-    if any(int(beat or 0) < beats[tag] for tag, beat in zip(tags, replies, strict=False)):
+    if any(
+        int(heartbeat or 0) < heartbeats[tag] for tag, heartbeat in zip(tags, replies, strict=False)
+    ):
         record("replica_behind", {"replica_behind": 1})
         _avoided.put(_ALL, True, MAX_AGE_S)
         return redis.run_all(calls, commands)
@@ -68,18 +71,18 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     return replies[len(tags) :]
 
 
-def _read_with_beats(
+def _read_with_heartbeats(
     tags: Sequence[str], calls: Sequence[Call], commands: Sequence[Command]
 ) -> list[Any]:
-    """Return the replies of the master; add a beat to each of ``tags``."""
+    """Return the replies of the master; add a heartbeat to each of ``tags``."""
     began_s = clock.monotonic_s()
-    adding: list[Command] = [("INCR", _beat_key(tag)) for tag in tags]
+    adding: list[Command] = [("INCR", _heartbeat_key(tag)) for tag in tags]
     replies = redis.run_all(calls, [*commands, *adding])
-    beats_at = len(replies) - len(tags)
-    for tag, beat in zip(tags, replies[beats_at:], strict=True):
-        _beats.put(tag, int(beat), MAX_AGE_S - (clock.monotonic_s() - began_s))
-    return replies[:beats_at]
+    heartbeats_at = len(replies) - len(tags)
+    for tag, heartbeat in zip(tags, replies[heartbeats_at:], strict=True):
+        _heartbeats.put(tag, int(heartbeat), MAX_AGE_S - (clock.monotonic_s() - began_s))
+    return replies[:heartbeats_at]
 
 
-def _beat_key(tag: str) -> str:
-    return f"{tag}}}:beat"
+def _heartbeat_key(tag: str) -> str:
+    return f"{tag}}}:heartbeat"

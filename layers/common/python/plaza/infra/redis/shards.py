@@ -1,4 +1,8 @@
-"""The logical shards of Redis: all keys of one target share a hash tag."""
+"""The logical shards of Redis: all keys of one target share a hash tag.
+
+A key is ``{<shard>}:...``. Keys of the context ``auth`` are ``auth{<shard>}:...``, so that a rule
+of Redis for other keys cannot match them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ SHARDS = 128  # a batch of 1,000 events needs one script call per shard, not one
 
 def tag_of(key: str) -> str:
     """Return the hash tag of a key, up to its closing brace: it decides the node of the key."""
-    return key.partition("}")[0]
+    return key.partition("}")[0].removeprefix("auth")
 
 
 def group_by_tag(

@@ -20,21 +20,19 @@ MAX_AGE_S = 2.0
 """How old the copy of a process may be when it serves a request."""
 WARMING_UP = "Plaza is warming up; read again soon."
 READERS_RETRY_AFTER_S = 5
-"""``Retry-After`` of held readers: preheating takes half a minute."""
+"""``Retry-After`` of held readers: warming up takes half a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaseSwitches:
     """The switches of all requests. A factor multiplies a rate limit; ``log_sample_rate`` is the
     share of successful requests that are logged, if the setting of that name is not lower.
-    ``readers_held``: readers are asked to wait until Redis is warm. ``live``: totals are sent with
-    order tokens; off while the version before, which raises none, runs beside this one."""
+    ``readers_held``: readers are asked to wait until Redis is warm."""
 
     read_only: bool = False
     readers_held: bool = False
     anonymous_factor: float = 1.0
     log_sample_rate: float = 1.0
-    live: bool = False
 
 
 class RequestSwitch(Protocol):

@@ -2,7 +2,7 @@
 
   KEYS[1]  {<shard>}:outboxes  zset: member -> when the oldest entry was accepted
   KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, ten for each commit:
-           meta     hash: reign, mode, base, accepted, db_version, floor, blocked, ...
+           meta     hash: term, mode, base, accepted, db_version, floor, blocked, ...
            outbox   hash: actor -> want:version:base:nonce
            recent   zset: actor -> version, the newest saved actors
            bloom    bitmap: Bloom filter of the saved actors that are not in recent
@@ -12,7 +12,7 @@
            lease    string: token of the caller that loads the target
            row_requests    hash: actor -> db_version when its row was requested
            earliest zset: actor -> version, the first page of the earliest saved actors
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  cap: maximum of actors in recent
   ARGV[3]  maximum of commits in ahead
   ARGV[4]  time at which a target without readers expires, milliseconds since 1970
@@ -30,7 +30,7 @@
   Returns for each commit {code, outbox_count, rebuild, db_version}, or an error
     code     APPLIED; DUPLICATE (not newer than the target); BUFFERED (the commit before it is missing);
              MORE (call again, without rows); COLD (not loaded);
-             DROPPED (it was loaded in another reign: hydrate);
+             DROPPED (it was loaded in another term: hydrate);
              GAP (an earlier commit was lost: drop the target if it is still at db_version)
     outbox_count  entries left in the outbox
     rebuild  1 when the caller should request a build of the Bloom filter
@@ -45,7 +45,7 @@
 --!include earliest
 local AHEAD_TTL_S = 120
 local EPOCH = 2 ^ 40 -- versions of a counter between two restores of MySQL
-local reign, cap, max_ahead = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local term, cap, max_ahead = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local expires_at_ms, fence_ttl_s = ARGV[4], ARGV[5]
 local index = KEYS[1]
 local idle = {} -- targets without entries and missing commits
@@ -55,9 +55,9 @@ budget = MAX_ROWS - tonumber(ARGV[6])
 local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, row_requests, earliest,
     db_version_text, total, is_new, text, member)
   local db_version = tonumber(db_version_text)
-  local meta = read_meta(meta_key, reign, 'floor', 'blocked', 'filling', 'earliest')
+  local meta = read_meta(meta_key, term, 'floor', 'blocked', 'filling', 'earliest')
   if not meta then
-    -- A load of another reign lacks this commit, and may come back with its slot or by replication.
+    -- A load of another term lacks this commit, and may come back with its slot or by replication.
     local dropped = redis.call('UNLINK', meta_key, recent, bloom, filling, row_requests, earliest) > 0
     -- The snapshot of the lease's owner may be older than this commit.
     if redis.call('EXISTS', lease) == 1 then

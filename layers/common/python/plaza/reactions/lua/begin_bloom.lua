@@ -1,8 +1,8 @@
 --[[ begin_bloom: start or resume the build of a target's Bloom filter.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, filling, build_id, build_active_at, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: term, mode, filling, build_id, build_active_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  build: a unique name
   ARGV[3]  number of actors that the filter is sized for
 

@@ -1,6 +1,6 @@
 --[[ fill_list: store the newest reactions of a user, as read from MySQL.
 
-  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> version; floor:<reign> -> version above which it is whole
+  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> version; floor:<term> -> version above which it is whole
   KEYS[2]  {<shard>}:<kind>:user:<id>:lease   string: token of the caller that may fill the list
   ARGV[1]  token that the caller stored as lease before the read from MySQL
   ARGV[2]  TTL, seconds

@@ -1,9 +1,9 @@
 --[[ find_denied: find the actors that recent and the Bloom filter report as off.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: reign, mode, db_version, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: term, mode, db_version, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:bloom   bitmap: Bloom filter of saved actors that are not in recent
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2...]  actors
 
   Bounded by: 250 actors a page.
@@ -25,9 +25,9 @@ local function count_bits(first, last)
   if meta.complete then return {} end
   local reads, counts = {}, {}
   for i = first, last do
-    for _, position in ipairs({bloom_positions(meta.bloom, ARGV[i])}) do
+    for _, offset in ipairs({bloom_offsets(meta.bloom, ARGV[i])}) do
       local n = #reads
-      reads[n + 1], reads[n + 2], reads[n + 3] = 'GET', 'u1', position
+      reads[n + 1], reads[n + 2], reads[n + 3] = 'GET', 'u1', offset
     end
   end
   for n, bit in ipairs(redis.call('BITFIELD', filter, unpack(reads))) do

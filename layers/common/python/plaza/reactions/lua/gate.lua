@@ -1,6 +1,6 @@
 --[[ gate: decide one reaction of one actor to one target, and record it in the outbox.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, base, accepted, db_version, loaded, changes, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: term, mode, base, accepted, db_version, loaded, changes, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
@@ -12,7 +12,7 @@
   ARGV[2]  wanted state: 1 on, 0 off
   ARGV[3]  nonce of this request, the same in each repeat
   ARGV[4]  deadline of the caller, microseconds on the clock of this node
-  ARGV[5]  reign of this node
+  ARGV[5]  term of this node
   ARGV[6]  maximum of entries in the outbox
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  1 to accept only a repeat of the present state, else 0
@@ -41,12 +41,12 @@ local QUICK_US = 10000000  -- a reaction taken back within this time is a quick 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {'LATE', now} end
-local reign, mode, base_total, accepted, db_version, loaded, changes = unpack(redis.call('HMGET', meta_key, 'reign',
+local term, mode, base_total, accepted, db_version, loaded, changes = unpack(redis.call('HMGET', meta_key, 'term',
   'mode', 'base', 'accepted', 'db_version', 'loaded', 'changes'))
 if not mode then return {'COLD', now} end
 local status, filter = 'live', 'complete'
 if mode ~= LIVE_COMPLETE then status, filter = parse_mode(mode) end
-if reign ~= ARGV[5] then return {'COLD', now} end
+if term ~= ARGV[5] then return {'COLD', now} end
 if status == 'deleted' then return {'DELETED', now} end
 if status == 'hidden' and want == '1' and redis.call('HGET', meta_key, 'author') ~= actor then
   return {'HIDDEN', now}

@@ -1,6 +1,6 @@
 --[[ hydrate: load a target from one snapshot of MySQL; its outbox stays on top.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, base, accepted, db_version, floor, loaded, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: term, mode, base, accepted, db_version, floor, loaded, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of an earlier load, deleted
@@ -12,17 +12,16 @@
   KEYS[10]  {<shard>}:outboxes                 zset: member -> when the oldest entry was accepted
   KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: the sums of rebase
   KEYS[12]  {<shard>}:<target>:existence           string: live, missing or deleted
-  ARGV[1]  reign of this node when the lease was taken
+  ARGV[1]  term of this node when the lease was taken
   ARGV[2]  token of the caller's lease, taken before the snapshot
   ARGV[3]  db_version of the snapshot
   ARGV[4]  total of the counter in the snapshot
-  ARGV[5]  1 when the actors of ARGV[11...] are all that are on, else 0
+  ARGV[5]  1 when the actors of ARGV[10...] are all that are on, else 0
   ARGV[6]  newest version of any row of the target, on or off
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  TTL of an idle target, milliseconds
-  ARGV[9]  run_id of this node, by which the version before names the load
-  ARGV[10]  when MySQL took the snapshot, microseconds of its clock
-  ARGV[11...]  actor, version, actor, version, ...: the newest actors, at most as many as recent keeps
+  ARGV[9]  when MySQL took the snapshot, microseconds of its clock
+  ARGV[10...]  actor, version, actor, version, ...: the newest actors, at most as many as recent keeps
 
   Bounded by: 1,000 actors, the default size of recent, and the versions of 100 commits ahead.
 
@@ -50,7 +49,7 @@ if redis.call('HLEN', outbox) ~= tonumber(l[3]) then return 'INCOMPLETE' end
 
 redis.call('UNLINK', meta_key, recent, bloom, filling, row_requests)
 local complete, floor = ARGV[5] == '1', 0
-for i = 11, #ARGV, 500 do
+for i = 10, #ARGV, 500 do
   local newest = {}
   for j = i, math.min(i + 499, #ARGV), 2 do
     newest[#newest + 1], newest[#newest + 2] = ARGV[j + 1], ARGV[j]
@@ -64,7 +63,7 @@ local meta = {
   complete = complete, floor = floor, bloom = 0, filling = 0,
   status = redis.call('GET', existence) == 'deleted' and 'deleted' or 'live',
 }
-redis.call('HSET', meta_key, 'reign', ARGV[1]) -- before the fields that write_meta adds
+redis.call('HSET', meta_key, 'term', ARGV[1]) -- before the fields that write_meta adds
 
 -- apply limits the number of commits in ahead.
 for _, n in ipairs(redis.call('HKEYS', ahead)) do
@@ -80,6 +79,5 @@ if meta.outbox_count > 0 or meta.blocked then redis.call('ZADD', index, 'NX', ti
 write_coverage(meta, meta_key)
 local expires_at_ms = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[8])
 if write_meta(meta, meta_key, recent, bloom, filling, expires_at_ms) then redis.call('ZREM', index, ARGV[7]) end
-redis.call('HSET', meta_key, 'loaded', ARGV[10], 'changes', '0')
-redis.call('HSET', meta_key, 'run_id', ARGV[9]) -- last: only the version before reads it
+redis.call('HSET', meta_key, 'loaded', ARGV[9], 'changes', '0')
 return meta.blocked and 'MORE' or 'HYDRATED'

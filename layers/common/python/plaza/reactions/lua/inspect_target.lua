@@ -1,9 +1,9 @@
 --[[ inspect_target: read the state of a target and a fingerprint of its newest actors.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: reign, mode, base, accepted, db_version, floor, blocked, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: term, mode, base, accepted, db_version, floor, blocked, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  maximum of actors in the fingerprint
 
   Bounded by: ARGV[2] actors.
@@ -21,7 +21,7 @@
   Safe to repeat: it only reads, and does not renew the TTL. ]]
 --!include meta
 local recent, count = KEYS[3], tonumber(ARGV[2])
-local m = redis.call('HMGET', KEYS[1], 'reign', 'mode', 'base', 'accepted', 'db_version', 'floor', 'blocked')
+local m = redis.call('HMGET', KEYS[1], 'term', 'mode', 'base', 'accepted', 'db_version', 'floor', 'blocked')
 if m[1] and m[1] ~= ARGV[1] or not (m[3] or m[4] or m[5]) then return false end
 local filter = string.match(m[2] or '', ':(%w+)$') or ''
 local delta, outbox_count = string.match(m[4] or '', ACCEPTED_PATTERN)

@@ -17,11 +17,11 @@ end
 
 -- Reads meta. nil when the target is not loaded, or was loaded before this node restarted or took over: its data may be
 -- older than what was acknowledged. Additional fields are read as text, false without one.
-local function read_meta(key, reign, ...)
-  local m = redis.call('HMGET', key, 'reign', 'mode', 'base', 'accepted', 'db_version', ...)
+local function read_meta(key, term, ...)
+  local m = redis.call('HMGET', key, 'term', 'mode', 'base', 'accepted', 'db_version', ...)
   if not m[2] then return nil end
   local status, filter = parse_mode(m[2])
-  if m[1] ~= reign then return nil end
+  if m[1] ~= term then return nil end
   local delta, outbox_count, version = string.match(m[4], ACCEPTED_PATTERN)
   local meta = {
     db_version = tonumber(m[5]), base = tonumber(m[3]), delta = tonumber(delta), version = tonumber(version),

@@ -1,9 +1,9 @@
 --[[ page: read a page of the newest or earliest actors of a target, by version.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: reign, mode, floor, earliest, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: term, mode, floor, earliest, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent    zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:earliest  zset: actor -> version, the first page of the earliest saved actors
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  first version, inclusive, or -inf or +inf
   ARGV[3]  asc or desc
   ARGV[4]  count: minimum of actors, if there are so many; of actors with the last version all are in the page
@@ -14,7 +14,7 @@
     complete  1 when recent has all actors; 2 when the page is the cached first page of the earliest; else 0
 
   Safe to repeat: it only reads. ]]
-local m = redis.call('HMGET', KEYS[1], 'reign', 'mode', 'floor', 'earliest')
+local m = redis.call('HMGET', KEYS[1], 'term', 'mode', 'floor', 'earliest')
 if m[1] ~= ARGV[1] then return false end
 local complete, count = string.find(m[2], ':complete$'), tonumber(ARGV[4])
 local range = function(from, to, ...)

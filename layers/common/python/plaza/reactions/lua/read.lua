@@ -1,12 +1,12 @@
 --[[ read: read the totals of targets of a shard and whether one actor reacted to each.
 
   KEYS[1...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, five for each target:
-           meta     hash: reign, mode, base, accepted, db_version, loaded, changes, ...
+           meta     hash: term, mode, base, accepted, db_version, loaded, changes, ...
            outbox   hash: actor -> want:version:base:nonce
            recent   zset: actor -> version, the newest saved actors
            bloom    bitmap: Bloom filter of saved actors that are not in recent
            filling  bitmap: the Bloom filter under construction, if any
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  actor, or '' for an anonymous caller
   ARGV[3]  TTL of an idle target, milliseconds; 0 on a replica, which renews none
 
@@ -17,8 +17,7 @@
     state    1 on, 0 off or anonymous, '' when it has to be read from MySQL
     rebuild  1 when the caller should request a build of the Bloom filter
     db_version, loaded, changes  the order of this total among all of the target: of two, the later one is greater in
-             the first of the three that differs. loaded, when MySQL took the snapshot of the load, is false in a load
-             by the version before, whose totals have no order
+             the first of the three that differs. loaded is when MySQL took the snapshot of the load
 
   Safe to repeat: it only renews the TTL and stores the time of a requested build. ]]
 --!include bloom
@@ -26,10 +25,10 @@
 --!include state
 --!include rebuild
 --!include idle
-local reign, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local term, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local function read_target(meta_key, outbox, recent, bloom, filling)
-  local meta = read_meta(meta_key, reign, 'loaded', 'changes')
+  local meta = read_meta(meta_key, term, 'loaded', 'changes')
   if not meta then return false end
   local function reply(state, rebuild)
     local db_version = string.format('%d', meta.db_version)

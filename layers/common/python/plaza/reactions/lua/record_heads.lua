@@ -1,10 +1,10 @@
 --[[ record_heads: store the heads of the reaction log with the data, unless another node serves it.
 
-  KEYS[1]  {<shard>}:log_heads  hash: before, last
+  KEYS[1]  {<shard>}:log_checks  hash: before, last
   ARGV[1]  before: head of the log at the check before this one
   ARGV[2]  last: head of the log at this check
-  ARGV[3]  reign that was checked
-  ARGV[4]  reign of this node: a lost connection is replaced while the command is sent
+  ARGV[3]  term that was checked
+  ARGV[4]  term of this node: a lost connection is replaced while the command is sent
 
   Returns 1 stored, 0 this node is not the one that was checked
 

@@ -4,7 +4,7 @@
 local function state_outside_recent(actor, filter, bloom)
   if filter == 'complete' then return '0', filter end
   if filter == '0' or bloom_has(bloom, tonumber(filter), actor) then return nil, filter end
-  -- Without its seal the filter lost its key, or is one of an older version of Plaza, which sealed built ones only.
+  -- Without its seal the filter lost its key.
   if redis.call('GETBIT', bloom, filter) == 0 then return nil, '0' end
   return '0', filter
 end

@@ -1,12 +1,12 @@
 --[[ sweep: find the entries of a target's outbox that are due, one page of it at a time.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, reign, blocked, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, term, blocked, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:outboxes                zset: member -> when the oldest entry was accepted
   KEYS[4]  {<shard>}:<kind>:<target>:sweep   string: swept:began:cursor:oldest
-  ARGV[1]  reign of this node
+  ARGV[1]  term of this node
   ARGV[2]  member: the target's name in outboxes
-  ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
+  ARGV[3]  resend_after_us: time that an entry may wait for its consumer, microseconds
   ARGV[4]  count: approximate number of entries to scan
   ARGV[5]  maximum wait until an entry is sent again, microseconds
 
@@ -28,14 +28,14 @@
 --!include outbox
 local meta_key, outbox, index, sweep, member = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[2]
 local time = redis.call('TIME')
-local now_us, grace_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV[3]), tonumber(ARGV[5])
+local now_us, resend_after_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 
 local meta = read_meta(meta_key, ARGV[1], 'blocked')
 local blocked = meta and tonumber(meta.blocked)
--- A target of another reign may be blocked: unless it is hydrated, its keys never expire.
-local is_of_other_reign = not meta and redis.call('EXISTS', meta_key) == 1
+-- A target of another term may be blocked: unless it is hydrated, its keys never expire.
+local is_of_other_term = not meta and redis.call('EXISTS', meta_key) == 1
 local has_entries = redis.call('EXISTS', outbox) == 1
-if not has_entries and not blocked and not is_of_other_reign then
+if not has_entries and not blocked and not is_of_other_term then
   unindex_outbox(index, member)
   redis.call('UNLINK', sweep)
   return {'SWEPT', '0', '', '', ''}
@@ -55,7 +55,7 @@ local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
 local result = {code, meta and string.format('%.0f', meta.db_version) or '0', progress, '', ''}
 for i = 1, #page[2], 2 do
   local version = tonumber(string.match(page[2][i + 1], ':(%d+):'))
-  if is_due(version, swept_us, now_us, grace_us, max_wait_us) then
+  if is_due(version, swept_us, now_us, resend_after_us, max_wait_us) then
     result[#result + 1], result[#result + 2] = page[2][i], page[2][i + 1]
   end
   oldest_us = math.min(oldest_us, is_ahead(version, now_us) and indexed_us or version)

@@ -1,7 +1,0 @@
-"""Preheat: loads what readers will ask for into a Redis that is empty or new.
-
-Owns the queue ``preheats`` and the Redis keys listed in ``redis_store``. An operator, a deploy and
-a failover of Redis start a run; readers can be held until it ends (the level ``warming``).
-"""
-
-__all__ = ["start_preheat"]
