@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -23,6 +24,18 @@ from xml.sax.saxutils import escape
 _S3 = "http://s3.amazonaws.com/doc/2006-03-01/"
 _CREDENTIAL = re.compile(r"Credential=([^/]+)/")
 _ids = itertools.count(1)
+
+PUSH_KEY_ID = "push-key"
+"""The secret of the key that signs requests to push services."""
+
+
+@cache
+def _make_push_key() -> str:
+    from py_vapid import Vapid
+
+    key = Vapid()
+    key.generate_keys()
+    return str(key.private_pem().decode())
 
 
 @dataclass
@@ -112,7 +125,9 @@ class Aws:
         service, _, action = target.partition(".")
         if service == "secretsmanager":
             secret_id = request["SecretId"]
-            return 200, {"Name": secret_id, "SecretString": f"the secret {secret_id}"}
+            is_key = secret_id == PUSH_KEY_ID
+            value = _make_push_key() if is_key else f"the secret {secret_id}"
+            return 200, {"Name": secret_id, "SecretString": value}
         if service.startswith("GraniteService"):  # CloudWatch
             return 200, {"MetricDataResults": []}
         if service != "AmazonSQS":

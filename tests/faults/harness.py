@@ -40,7 +40,7 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.process import reset_process
 from plaza.reaction_log import model
-from tests.faults.aws import Aws, QueuedMessage
+from tests.faults.aws import PUSH_KEY_ID, Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
 from tests.support.authenticator import ORIGIN
@@ -606,6 +606,8 @@ def make_variables(aws: Aws, of: template.Template) -> dict[str, str]:
         "PLAZA_RECENT_CAP": "4",
         "PLAZA_CONSOLE_ORIGIN": ORIGIN,
         "PLAZA_PUSH_PUBLIC_KEY": "B" + "A" * 86,
+        "PLAZA_PUSH_KEY_ID": PUSH_KEY_ID,
+        "PLAZA_PUSH_CONTACT": "mailto:ops@plaza.example",
     }
 
 
