@@ -1,4 +1,3 @@
-import { Unread } from "./unread.ts";
 import { checkBaseUrl, checkLimits, expand, serialize } from "./checks.ts";
 import { KEYED_PATHS } from "./contract.ts";
 import {
@@ -24,6 +23,7 @@ import {
 } from "./session.ts";
 import { keyOf, type LiveRef, type TotalName, Totals } from "./totals.ts";
 import { RETRY, type RetryOptions, sendWithRetries, sleep, TIMEOUT_MS } from "./transport.ts";
+import { Unread } from "./unread.ts";
 
 export interface PlazaOptions {
   /** Where the session is stored; by default in memory. */

@@ -1,4 +1,3 @@
-export { Unread, type UnreadState, type Notification, type NotificationPage, type NotificationRef } from "./unread.ts";
 export type { Listed } from "./bind.ts";
 export { type Collectable, type Followable, type Likeable, Plaza, type PlazaOptions, type Reply } from "./client.ts";
 export type { Slug } from "./contract.ts";
@@ -39,3 +38,4 @@ export {
 } from "./session.ts";
 export { isNewer, type Known, type LiveRef, type TotalName } from "./totals.ts";
 export type { RetryOptions } from "./transport.ts";
+export { type Notification, type NotificationPage, type NotificationRef, Unread, type UnreadState } from "./unread.ts";

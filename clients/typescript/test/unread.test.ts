@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import type { Notification, UnreadState } from "../src/index.ts";
 import { EVERY_MS } from "../src/unread.ts";
-import type { UnreadState, Notification } from "../src/index.ts";
 import { deferred, json, problem, type Request, SIGNED_IN, serve } from "./api.ts";
 
 const SESSION = { token: SIGNED_IN.token, expiresAt: Date.now() + 60_000, user: SIGNED_IN.user };

@@ -6,7 +6,6 @@ import { hasEnded, useReader } from "shared/session.ts";
 import { SignIn, SignInDialog } from "shared/sign-in.tsx";
 import { Icon } from "shared/ui.tsx";
 import { Banners } from "./banners.tsx";
-import { Badge } from "./unread.tsx";
 import { OwnSalesOf } from "./own-sales.tsx";
 import { CheckIns } from "./pages/check-ins.tsx";
 import { Home } from "./pages/home.tsx";
@@ -19,6 +18,7 @@ import { ShopPage } from "./pages/shop.tsx";
 import { Shops } from "./pages/shops.tsx";
 import { Blocks, Profile, Settings, UserList } from "./pages/users.tsx";
 import { t } from "./texts.ts";
+import { Badge } from "./unread.tsx";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Home />],

@@ -3,10 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { plaza } from "shared/plaza.ts";
 import { sayRefusal } from "shared/toast.tsx";
 import { Ago, Empty, Problem, Skeleton, Title } from "shared/ui.tsx";
-import { useUnread } from "../unread.tsx";
 import { Avatar } from "../people.tsx";
 import { analyse } from "../texts/notification.ts";
 import { t } from "../texts.ts";
+import { useUnread } from "../unread.tsx";
 
 function keyOf({ kind, subject }: Notification): string {
   return `${kind} ${subject.type} ${subject.id}`;
