@@ -250,20 +250,23 @@ def count_cancelled(cursor: Cursor, voucher_id: int) -> None:
 
 
 def mark_withdrawn(voucher_id: int, admin_id: int) -> bool:
-    """Store that an admin withdrew a voucher; return False if it is withdrawn already. One
-    statement, which waits for transactions that decide orders of the voucher. Raises MysqlDown."""
-    return (
-        mysql.write(
-            """
-            UPDATE voucher
-            SET withdrawn_at = UTC_TIMESTAMP(6), withdrawn_by = %s
-            WHERE id = %s
-              AND withdrawn_at IS NULL
-            """,
-            (admin_id, voucher_id),
-        )
-        == 1
+    """Store that an admin withdrew a voucher; return False if it was withdrawn before. Two
+    statements; the second waits for transactions that decide orders of the voucher. Raises
+    MysqlDown."""
+    # Looked for first: an UPDATE whose reply is lost runs again, and then changes nothing.
+    was_withdrawn = mysql.fetch_all(
+        "SELECT 1 FROM voucher WHERE id = %s AND withdrawn_at IS NOT NULL", (voucher_id,)
     )
+    mysql.write(
+        """
+        UPDATE voucher
+        SET withdrawn_at = UTC_TIMESTAMP(6), withdrawn_by = %s
+        WHERE id = %s
+          AND withdrawn_at IS NULL
+        """,
+        (admin_id, voucher_id),
+    )
+    return not was_withdrawn
 
 
 def mark_finalized(voucher_id: int) -> None:

@@ -16,8 +16,8 @@ _PAGE = 100
 
 
 def withdraw_voucher(voucher_id: int, admin_id: int) -> None:
-    """Withdraw a voucher; its successful orders stay. Two statements and five round trips at most.
-    Raises VoucherMissing; VoucherWithdrawn if it already is; NotReady, MysqlDown."""
+    """Withdraw a voucher; its successful orders stay. Three statements and five round trips at
+    most. Raises VoucherMissing; VoucherWithdrawn if it already is; NotReady, MysqlDown."""
     voucher = voucher_lookup.find_voucher(voucher_id)
     if voucher is None:
         raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
