@@ -242,7 +242,8 @@ def read_deployed(endpoint_url: str) -> Deployed:
 
 
 def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the settings that all functions share, plus all queues and the archive bucket."""
+    """Return the settings that all functions share, plus all queues, the archive bucket, and the
+    names of keys."""
     settings = {
         name: value
         for function in functions
@@ -253,7 +254,7 @@ def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
         name: value
         for name, value in settings.items()
         if name.startswith("PLAZA_QUEUE")
-        or name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_WEBHOOK_KEY_ID")
+        or name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_AUTH_SECRET_ID", "PLAZA_WEBHOOK_KEY_ID")
         or all(function.get(name) == value for function in functions)
     }
 
