@@ -100,7 +100,9 @@ def _create_ahead(result: MaintenanceResult, today: date, max_moved: int) -> Non
 
 
 def _archive_closed(result: MaintenanceResult, today: date, deadline: Deadline) -> None:
-    closed = [p for p in mysql_log.read_partitions() if is_closed(p, today)]
+    partitions = mysql_log.read_partitions()
+    mysql_log.delete_other_sums(partitions)  # of a run that ended after it dropped a partition
+    closed = [partition for partition in partitions if is_closed(partition, today)]
     result.behind = len(closed)
     with suppress(_OutOfTime):
         for partition in closed:  # only the lowest may be dropped

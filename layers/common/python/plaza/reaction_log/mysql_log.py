@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
-from plaza.infra.mysql import driver, mysql
+from plaza.infra.mysql import driver, mysql, sql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.runtime.settings import settings
 from plaza.reaction_log.model import (
@@ -235,6 +235,13 @@ def store_sums(partition: Partition, head: int, sums: PartitionSums) -> None:
 def delete_sums(partition: Partition) -> None:
     """Delete the checksums of a partition. Raises MysqlDown."""
     mysql.write("DELETE FROM reaction_log_sum WHERE partition_name = %s", (partition.name,))
+
+
+def delete_other_sums(partitions: Sequence[Partition]) -> None:
+    """Delete the checksums of all partitions but these. Raises MysqlDown."""
+    others = f"partition_name NOT IN ({sql.placeholders(len(partitions))})"
+    names = [partition.name for partition in partitions]
+    mysql.write(f"DELETE FROM reaction_log_sum WHERE {others}", names)
 
 
 def _after(key: LogKey | None) -> str:
