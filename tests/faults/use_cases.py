@@ -977,7 +977,7 @@ COMMANDS: list[UseCase] = [
     _command("make-passkey-code", _appoint_reader, user_id=READER, varying={"code"}),
     _command("end-passkeys", _enrolled_with_sessions, user_id=READER, varying={"ended"}),
     _command("end-sessions", _sessions, varying={"ended"}),
-    _command("open-smoke-session", varying={"user_id", "token"}),
+    _command("open-smoke-session", separate={"user"}, varying={"user_id", "token"}),
 ]
 
 _TOUCHES_REDIS = {

@@ -36,7 +36,10 @@ def receiving() -> Iterator[Receiver]:
 
     class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["content-length"]))
+            length = int(self.headers["content-length"])
+            body = self.rfile.read(length)
+            if len(body) < length:  # its sender was killed while it sent
+                return
             headers = {name.lower(): value for name, value in self.headers.items()}
             receiver.requests.append((headers, body))
             status = receiver.statuses.pop(0) if receiver.statuses else 204
