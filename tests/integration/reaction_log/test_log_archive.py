@@ -464,6 +464,7 @@ STORAGE = (
     (mysql_log, "sum_page"),
     (mysql_log, "store_sums"),
     (mysql_log, "delete_sums"),
+    (mysql_log, "delete_other_sums"),
     (mysql_log, "read_page"),
     (mysql_log, "drop_unless_grown"),
     (mysql_log, "split_catch_all"),
@@ -631,6 +632,26 @@ def test_a_late_event_between_runs_lets_sums_begin_anew(
     assert maintain().dropped == 0
     assert maintain().dropped > 0
     assert archived() == known([*events, late])
+
+
+def test_sums_that_a_killed_run_left_after_a_drop_are_deleted_by_the_next_run(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    persist.save([log_event(actor, at(10, actor)) for actor in range(1, 9)])
+    persist.save([log_event(1, at(0))])
+    roll_up()
+
+    def die(_: object) -> None:
+        raise Killed
+
+    monkeypatch.setattr(mysql_log, "delete_sums", die)
+    with pytest.raises(Killed):
+        maintain()
+    monkeypatch.undo()
+    sums = "SELECT COUNT(*) FROM reaction_log_sum"
+    assert mysql.fetch_all(sums) == [(1,)]
+    maintain()
+    assert (days_in_mysql(), mysql.fetch_all(sums)) == ([0], [(0,)])
 
 
 def test_sums_of_a_partition_that_is_gone_do_not_hold_up_one_of_its_name(s3: Any) -> None:
