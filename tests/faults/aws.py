@@ -21,21 +21,15 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from tests.support.push_service import KeyPair
+
 _S3 = "http://s3.amazonaws.com/doc/2006-03-01/"
 _CREDENTIAL = re.compile(r"Credential=([^/]+)/")
 _ids = itertools.count(1)
 
 PUSH_KEY_ID = "push-key"
 """The secret of the key that signs requests to push services."""
-
-
-@cache
-def _make_push_key() -> str:
-    from py_vapid import Vapid
-
-    key = Vapid()
-    key.generate_keys()
-    return str(key.private_pem().decode())
+_make_push_key = cache(lambda: KeyPair().pem)
 
 
 @dataclass

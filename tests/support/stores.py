@@ -54,7 +54,7 @@ class _OrderToken:
     """Equals each order token."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, str) and re.fullmatch(r"[-0-9A-Za-z_]{27,29}", other) is not None
+        return isinstance(other, str) and re.fullmatch(r"[-0-9A-Za-z_]{28}", other) is not None
 
     def __hash__(self) -> int:
         return 0
