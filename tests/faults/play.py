@@ -42,8 +42,8 @@ _DIGITS = re.compile(r"\d+")
 # Columns that count writes, or name the run or request of a write: a sweep or a retry has another
 # request or none. ``expected`` is an estimate of MySQL's optimizer.
 _UNCOMPARED = re.compile(r"(\w+_)?(version|seq)|run_id|epoch|generation|request_id|expected")
-# Sequences of notifications follow the order of batches. 0, for none, is compared.
-_SEQUENCES = frozenset({"notified_sequence", "changed"})
+# Sequences of notifications depend on the batches. 0, for none, is compared.
+_SEQUENCES = frozenset({"notified_sequence", "changed", "sequence"})
 # Tables with a row for each acceptance, which may happen twice.
 _JOURNAL = "_log"
 # About the system, not about users.
