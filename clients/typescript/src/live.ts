@@ -160,7 +160,6 @@ function requestsOf(refs: readonly LiveRef[]): string[][] {
 interface Page {
   document?: { hidden: boolean } & EventTarget;
   addEventListener?: EventTarget["addEventListener"];
-  removeEventListener?: EventTarget["removeEventListener"];
 }
 
 /** The presence of a page of a browser; elsewhere always visible and online. */
@@ -172,12 +171,8 @@ export function pagePresence(page: Page = globalThis as Page): Presence {
     online: () => isOnline,
     idle: () => page.document !== undefined && Date.now() - inputAt > IDLE_AFTER_MS,
     subscribe(listener) {
-      const online = () => {
-        isOnline = true;
-        listener();
-      };
-      const offline = () => {
-        isOnline = false;
+      const connected = (value: boolean) => () => {
+        isOnline = value;
         listener();
       };
       const touched = () => {
@@ -187,17 +182,16 @@ export function pagePresence(page: Page = globalThis as Page): Presence {
       };
       const { document } = page;
       const events: [EventTarget | Page, string, () => void][] = [
-        [page, "online", online],
-        [page, "offline", offline],
+        [page, "online", connected(true)],
+        [page, "offline", connected(false)],
         [page, "pointerdown", touched],
         [page, "keydown", touched],
         [page, "scroll", touched],
       ];
       if (document !== undefined) events.push([document, "visibilitychange", listener]);
-      for (const [target, name, call] of events) target.addEventListener?.(name, call);
-      return () => {
-        for (const [target, name, call] of events) target.removeEventListener?.(name, call);
-      };
+      const ends = new AbortController();
+      for (const [target, name, call] of events) target.addEventListener?.(name, call, ends);
+      return () => ends.abort();
     },
   };
 }
