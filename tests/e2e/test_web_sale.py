@@ -12,8 +12,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from local.load.town import make_voucher
-from tests.e2e.browser import needs_browser
-from tests.e2e.client import Client
+from tests.e2e.browser import has_any, needs_browser
+from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.e2e.test_web_app import buy
 from tests.support.node import needs_npm_packages
@@ -40,6 +40,10 @@ def open_sale(
     opened_s = time.time() + opens_in_s + 60  # a minute after it opens
     body = make_voucher(shop_id, opened_s, stock=stock, open_s=open_s - 60)
     return shop_id, str(admin("POST", "/vouchers", body).json["id"])
+
+
+def statuses(urls: list[str]) -> list[str]:
+    return [url for url in urls if url.endswith("/status")]
 
 
 def set_hidden(page: Page, hidden: bool) -> None:
@@ -79,15 +83,23 @@ def test_a_hidden_page_asks_for_no_status_and_a_shown_one_at_once(
     app = open_app("/nowhere")
     page = app.page
     page.clock.install()
+    asked: list[str] = []
+    answered: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("requestfinished", lambda request: answered.append(request.url))
     app.open(f"/shops/{shop_id}")
     sale = page.get_by_role("region", name="Dinner for two")
     expect(sale).to_contain_text("1 of 1 left")
     set_hidden(page, hidden=True)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+
+    def are_answered() -> bool:
+        return has_any(page, answered) and len(statuses(answered)) == len(statuses(asked)) > 0
+
+    wait_until("no status is on its way, which would be of after the purchase", are_answered)
+    asked.clear()
     buy(user(next(_ids)), voucher)
     page.clock.fast_forward(60_000)
-    assert [url for url in asked if url.endswith("/status")] == []
+    assert statuses(asked) == []
     expect(sale).to_contain_text("1 of 1 left")
     set_hidden(page, hidden=False)
     expect(sale).to_contain_text("0 of 1 left")
