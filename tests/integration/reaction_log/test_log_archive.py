@@ -640,14 +640,10 @@ def test_sums_that_a_killed_run_left_after_a_drop_are_deleted_by_the_next_run(
     persist.save([log_event(actor, at(10, actor)) for actor in range(1, 9)])
     persist.save([log_event(1, at(0))])
     roll_up()
-
-    def die(_: object) -> None:
-        raise Killed
-
-    monkeypatch.setattr(mysql_log, "delete_sums", die)
-    with pytest.raises(Killed):
-        maintain()
-    monkeypatch.undo()
+    with monkeypatch.context() as now:
+        now.setattr(mysql_log, "delete_sums", failing(Killed))
+        with pytest.raises(Killed):
+            maintain()
     sums = "SELECT COUNT(*) FROM reaction_log_sum"
     assert mysql.fetch_all(sums) == [(1,)]
     maintain()
