@@ -103,8 +103,10 @@ def measure(harness: Harness) -> list[Figure]:
     follows = _by_many(FOLLOW, FOLLOWED_USER, viral + sum(SIZES))
     likes = _by_many(LIKE, VIRAL_POST, viral + side_by_side)
 
-    made = sorted({target for _, target, _ in (*on_posts, *of_one_author, *follows, *likes)})
-    counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, made))
+    made = sorted(
+        {(*target, kind.name) for kind, target, _ in (*on_posts, *of_one_author, *follows, *likes)}
+    )
+    counters.run_in_transaction(lambda cursor: counters.lock_targets(cursor, made))
     mysql.write(exact_upsert.COPY_COUNTERS)
 
     events, follow_events, like_events = _accept(on_posts), _accept(follows), _accept(likes)
@@ -399,10 +401,9 @@ def _commit(save: Save, events: Sequence[ReactionEvent]) -> None:
 
 
 def _check_all_is_saved(count: int) -> None:
-    totals = "SUM(like_total + collect_total + follow_total)"
     rows = mysql.fetch_all(
         "SELECT (SELECT COUNT(*) FROM reaction WHERE target_id >= %s AND state = 1),"
-        f" (SELECT {totals} FROM content_counter WHERE target_id >= %s)",
+        " (SELECT SUM(total) FROM counter WHERE target_id >= %s)",
         (FIRST_ID, FIRST_ID),
     )
     pending = redis.execute("KEYS", "*:outbox")

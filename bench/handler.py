@@ -26,7 +26,8 @@ from plaza.infra.redis import connections, masters
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
 from plaza.reactions import redis_gate, redis_keys
-from plaza.reactions.model import LIKE, ReactionEvent, ReactionKey, Target
+from plaza.reactions.kinds import LIKE
+from plaza.reactions.model import ReactionEvent, ReactionKey, Target
 from plaza.reactions.queues import REACTIONS
 
 POSTS = range(1, 101)

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from cli.paths import ROOT
+from local.stack.deployment import list_queues
 from local.stack.ports import free_port
 from local.stack.processes import Process, start_process, stop_process, wait_until_ready
 from local.stack.servers import run_databases
@@ -19,8 +20,8 @@ from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.process import clear_caches
 
 _QUEUES = (
-    "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
-    "SHOPS", "DROPS", "ORDERS", "CHECKINS", "WARM_UPS",
+    "reactions", "rebuilds", "acknowledgements", "fanouts", "follows", "inboxes", "repairs",
+    "shops", "drops", "orders", "checkins", "warm_ups",
 )  # fmt: skip
 
 
@@ -89,7 +90,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_MYSQL_URL": mysql_url,
         "PLAZA_MYSQL_PACKETS": "1",
-        **{f"PLAZA_QUEUE_{name}_URL": f"{sqs_url}/000000000000/{name.lower()}" for name in _QUEUES},
+        **list_queues({name: f"{sqs_url}/000000000000/{name}" for name in _QUEUES}),
         "POWERTOOLS_SERVICE_NAME": "plaza",
     }
 

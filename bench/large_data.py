@@ -86,12 +86,11 @@ def fill(harness: Harness) -> None:
     _insert(_GROUPS, f"{READER}, IF(MOD(seq, 2), 'like', 'comment'), {notified}", rows)
     mysql.write(
         """
-        INSERT IGNORE INTO content_counter (target_type, target_id, like_total, like_version,
-            collect_total, collect_version, follow_total, follow_version)
-        SELECT target_type, target_id, SUM(kind = 'like'), 1, SUM(kind = 'collect'), 1,
-               SUM(kind = 'follow'), 1
+        INSERT IGNORE INTO counter (target_type, target_id, kind, total, version, ranked)
+        SELECT target_type, target_id, kind, COUNT(*), 1,
+               IF(target_type = 'post' AND kind = 'like', COUNT(*), NULL)
         FROM reaction
-        GROUP BY target_type, target_id
+        GROUP BY target_type, target_id, kind
         """
     )
 

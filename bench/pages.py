@@ -151,6 +151,14 @@ CASES: dict[str, Case] = {
     ),
     "GET /shops/{shop_id}/reviews/recommended": Case("recommendations", _ALL, _OF_SHOP),
     "GET /shops/{shop_id}/vouchers": Case("flash_sales", _ALL, _OF_SHOP),
+    "GET /targets/{target_type}/{target_id}/reactions/{kind}": Case(
+        "content",
+        {**_ALL, "cursor": pack_cursor(FAN + ROWS // 2, MIDDLE_US)},
+        {"target_type": "post", "target_id": POST + 1, "kind": "like"},
+    ),
+    "GET /targets/{target_type}/{target_id}/reactions/{kind}/me": Case(
+        "reactions", {}, {"target_type": "post", "target_id": POST + 1, "kind": "like"}
+    ),
     "GET /totals": Case("totals", {"of": ",".join(f"post:{n}" for n in _POST_IDS[:50])}),
     "GET /users": Case("users", {"ids": ",".join(str(AUTHOR + n) for n in range(1, 101))}),
     "GET /users/me": Case("users"),
@@ -168,6 +176,11 @@ CASES: dict[str, Case] = {
     ),
     "GET /users/me/orders": Case("flash_sales", _ALL),
     "GET /users/me/push": Case("users"),
+    "GET /users/me/reactions/{kind}": Case(
+        "content",
+        {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)},
+        {"kind": "like"},
+    ),
     "GET /users/me/sessions": Case("users"),
     "GET /users/me/shops": Case("shops", _ALL),
     "GET /users/me/waitlists": Case("flash_sales", _ALL),

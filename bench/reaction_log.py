@@ -23,7 +23,7 @@ POSTS = 1_000
 _DAY_US = 86_400_000_000
 _AT_ONCE = 50_000
 # Content too: likes of posts by other benches would count for their authors.
-_TABLES = ("reaction_log", "reaction", "content", "content_counter", "user_counter", "watermark")
+_TABLES = ("reaction_log", "reaction", "content", "counter", "user_counter", "watermark")
 
 
 class DirectoryObjectStore:
@@ -129,8 +129,8 @@ def _fill(count: int, day: str) -> None:
         " SELECT target_type, target_id, kind, actor_id, state, version FROM reaction_log"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
-        " SELECT 'post', target_id, COUNT(*), 1 FROM reaction GROUP BY target_id"
+        "INSERT INTO counter (target_type, target_id, kind, total, version)"
+        " SELECT 'post', target_id, 'like', COUNT(*), 1 FROM reaction GROUP BY target_id"
     )
     mysql.write("INSERT INTO watermark (name, seq) SELECT 'likes', MAX(seq) FROM reaction_log")
 

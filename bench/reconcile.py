@@ -14,7 +14,7 @@ from cli.paths import CommandError
 from plaza import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, hydration
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, hydration
 from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.rebuild import rebuild
 from plaza.reactions.settings import reaction_settings
@@ -38,7 +38,7 @@ def measure(harness: Harness) -> list[Figure]:
     for table in (
         "reaction",
         "content",
-        "content_counter",
+        "counter",
         "user_counter",
         "unread_counter",
         "notification_group",
@@ -132,14 +132,10 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
         "content (content_type, content_id, author_id)",
         (f"('post',{post},{POSTS_AT + post % 500 + 1})" for post in posts),
     )
-    totals = ", ".join(f"SUM(kind = '{kind.name}')" for kind in KINDS.values())
-    columns = ", ".join(
-        [kind.total for kind in KINDS.values()] + [kind.version for kind in KINDS.values()]
-    )
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, {columns})"
-        f" SELECT target_type, target_id, {totals}, {totals} FROM reaction"
-        " GROUP BY target_type, target_id"
+        "INSERT INTO counter (target_type, target_id, kind, total, version)"
+        " SELECT target_type, target_id, kind, COUNT(*), COUNT(*) FROM reaction"
+        " GROUP BY target_type, target_id, kind"
     )
     for column, query in (
         ("posts_total", "SELECT author_id AS user_id FROM content"),

@@ -180,7 +180,7 @@ def _check(mysql_url: str, stored: int) -> None:
     rows = mysql.fetch_all(
         """
         SELECT (SELECT COUNT(*) FROM reaction WHERE target_id >= %s AND state = 1),
-               (SELECT SUM(like_total) FROM content_counter WHERE target_id >= %s)
+               (SELECT SUM(total) FROM counter WHERE kind = 'like' AND target_id >= %s)
         """,
         (_FIRST_POST, _FIRST_POST),
     )

@@ -71,7 +71,7 @@ def print_report(
 
 def wide_console() -> Console:
     """Return a console that has room for long keys when the output is not a terminal."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 150)
 
 
 def new_table(*columns: str, left: Collection[str] = ("",)) -> Table:

@@ -10,6 +10,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.includes import insert_included
+from cli.parameters import render_parameter
 from cli.paths import ROOT, TOOLS
 from deploy import pages
 from deploy.parts import BUILT, DATA, EDGE_REGION, DeployError, Part, make_stack_policy
@@ -96,7 +97,7 @@ class Account:
         elif exists and part.is_confirmed:
             command.append("--confirm-changeset")
         if values:  # instead of the values in samconfig.toml, which are the application's
-            command += ["--parameter-overrides", *(f'{n}="{v}"' for n, v in values.items())]
+            command += ["--parameter-overrides", *map(render_parameter, values.items())]
         keeps_stores = part is DATA and exists
         if keeps_stores:
             self._set_policy(part, name, replaces_stores=self._replaces_stores)

@@ -41,6 +41,8 @@ from deploy.parts import (
     read_pairs,
 )
 from deploy.preflight import RESERVE, check_firewall, check_limits, choose_reservation
+from plaza.infra.runtime.settings import BadSettings
+from plaza.reactions.kinds import parse_kinds
 
 EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
 ONCE = frozenset({"DeletionProtection", "ShiftTraffic"})
@@ -87,6 +89,7 @@ def deploy(
     if unknown := set(given) - {name for names in parameters.values() for name in names}:
         raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
     known = {**settings.values, **given, "Environment": environment}
+    check_kinds(known.get("Kinds", ""))
     architecture, runtime = read_architecture(BUILT.parent), read_runtime(BUILT.parent)
     if known.setdefault("Architecture", architecture) != architecture:
         raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
@@ -100,6 +103,14 @@ def deploy(
         if rollout.has(part):
             rollout.deploy(part, parameters[part.name])
     return rollout.outputs
+
+
+def check_kinds(text: str) -> None:
+    """Raise DeployError, with the field's name, for a wrong value of the parameter Kinds."""
+    try:
+        parse_kinds(text)
+    except BadSettings as error:
+        raise DeployError(str(error)) from None
 
 
 class _Rollout:

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,12 @@ def build_parser() -> argparse.ArgumentParser:
         "--port", type=int, default=0, help="port of the HTTP API (default: a free one)"
     )
     add_flag(sub, "--no-demo", "do not play the demo crowd, which plays on empty stores")
+    sub.add_argument(
+        "--kinds",
+        default="",
+        metavar="JSON",
+        help='kinds of reactions that it adds: {"bookmark": {"targets": ["post"]}}',
+    )
     add_flag(sub, "--detach", "return when the stack runs")
     add_flag(
         sub,
@@ -194,6 +201,8 @@ def _packages(args: argparse.Namespace) -> int:
 def _run_on_stack(module: str, args: argparse.Namespace) -> int:
     """Run the command of a module on the running stack; load needs all of its parts."""
     stack = Stack.load(args.dir, require_all=module.startswith("local.load."))
+    # Plaza reads its kinds when it is loaded, by the module.
+    os.environ["PLAZA_KINDS"] = stack.environment().get("PLAZA_KINDS", "{}")
     with explain_outage(stack):
         return int(importlib.import_module(module).main(stack, args))
 

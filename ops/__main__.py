@@ -40,7 +40,7 @@ def build_parser() -> argparse.ArgumentParser:
         default="reactions",
         help="all but reactions (the default) are JSON lines with the ids of the source",
     )
-    sub.add_argument("--kind", default="like", help="like, collect or follow (default: like)")
+    sub.add_argument("--kind", default="like", help="a kind of reaction (default: like)")
     sub.add_argument("--target", choices=["post", "comment", "review", "user"], default="post")
     for name, column, what in (
         ("user", "user_id", "the user who reacted"),

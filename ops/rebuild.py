@@ -81,7 +81,7 @@ def to_json(recount: Recount, good: bool, from_log: bool, as_of: str | None) -> 
         "compared": recount.compared,
         "differing": len(recount.differing),
         "differences": [
-            {"of": str(key.of), "column": key.column, "counter": counter, "recounted": recounted}
+            {"of": str(key.of), "name": key.name, "counter": counter, "recounted": recounted}
             for key, counter, recounted in recount.differing[:100]
         ],
     }
@@ -129,7 +129,7 @@ def show(recount: Recount, from_log: bool, as_of: str | None) -> None:
 def _table(differing: Sequence[CounterDifference], source: str) -> Any:
     table = new_table("counter", "stored", source, "difference", "")
     for key, counter, recounted in differing:
-        name = key.column.removesuffix("_total").replace("_", " ")
+        name = key.name.removesuffix("_total").replace("_", " ")
         by = f"{recounted - counter:+,}"
         table.add_row(f"{name} of {key.of}", f"{counter:,}", f"{recounted:,}", by, mark(False))
     return table

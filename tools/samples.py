@@ -342,6 +342,7 @@ SAMPLES: Mapping[str, Sample] = {
     "operations.replace_level": Sample(fill=_fill_switches),
     "operations.replace_switches": Sample(fill=_fill_switches),
     "reactions.like_post_without_session": _NO_SESSION,
+    "reactions.set_reaction_without_session": _NO_SESSION,
     "reconciliation.list_reconciliations_as_user": _FORBIDDEN,
     "rotate_secret.create": Sample(fill=_fill_secret),
     "save_reactions.batch": Sample(own={"post": "post"}),

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions.model import KINDS, ReactionEvent
+from plaza.reactions.kinds import KINDS
+from plaza.reactions.model import ReactionEvent
 
 TABLES = (
     "CREATE TABLE exact_upsert LIKE reaction",
     "CREATE TABLE exact_upsert_log LIKE reaction_log",
-    "CREATE TABLE exact_upsert_counter LIKE content_counter",
+    "CREATE TABLE exact_upsert_counter LIKE counter",
 )
-COPY_COUNTERS = "INSERT INTO exact_upsert_counter SELECT * FROM content_counter"
+COPY_COUNTERS = "INSERT INTO exact_upsert_counter SELECT * FROM counter"
 Counters = dict[tuple[str, int, str], tuple[int, ...]]
 """(type, id, kind) -> version and total after the batch."""
 
@@ -32,38 +33,33 @@ def save(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
 
 
 def _add_to_counters(cursor: Cursor, events: Sequence[ReactionEvent]) -> Counters:
-    deltas: dict[tuple[str, int], Counter[str]] = {}
+    deltas: Counter[tuple[str, int, str]] = Counter()
     for event in events:
-        kind = KINDS[event.key.kind]
-        of_target = deltas.setdefault(event.key[:2], Counter())
-        of_target[kind.total] += 1 if event.on else -1
-        of_target[kind.version] = 1
-    kinds = [kind for kind in KINDS.values() if any(kind.total in by for by in deltas.values())]
-    names = [name for kind in kinds for name in (kind.version, kind.total)]
+        deltas[event.key[:3]] += 1 if event.on else -1
+    ranked = {(of, name) for name, kind in KINDS.items() for of in kind.ranked}
     rows = ",".join(
-        "('{}',{},{})".format(*target, ",".join(str(by[name]) for name in names))
-        for target, by in deltas.items()
+        "('{}',{},'{}',{},1,{})".format(*key, by, by if (key[0], key[2]) in ranked else "NULL")
+        for key, by in deltas.items()
     )
-    sums = ", ".join(f"{name} = exact_upsert_counter.{name} + VALUES({name})" for name in names)
     cursor.execute(
-        f"INSERT INTO exact_upsert_counter (target_type, target_id, {', '.join(names)})"
-        f" VALUES {rows} ON DUPLICATE KEY UPDATE {sums}"
+        "INSERT INTO exact_upsert_counter (target_type, target_id, kind, total, version, ranked)"
+        f" VALUES {rows} ON DUPLICATE KEY UPDATE"
+        " ranked = exact_upsert_counter.total + VALUES(ranked),"
+        " total = exact_upsert_counter.total + VALUES(total),"
+        " version = exact_upsert_counter.version + 1"
     )
-    ids: dict[str, list[str]] = {}
-    for target_type, target_id in deltas:
-        ids.setdefault(target_type, []).append(str(target_id))
+    ids: dict[tuple[str, str], list[str]] = {}
+    for target_type, target_id, kind in deltas:
+        ids.setdefault((target_type, kind), []).append(str(target_id))
     cursor.execute(
         " UNION ALL ".join(
-            f"SELECT target_type, target_id, {', '.join(names)} FROM exact_upsert_counter"
-            f" WHERE target_type = '{target_type}' AND target_id IN ({','.join(of_type)})"
-            for target_type, of_type in ids.items()
+            "SELECT target_type, target_id, kind, version, total FROM exact_upsert_counter"
+            f" WHERE target_type = '{target_type}' AND kind = '{kind}'"
+            f" AND target_id IN ({','.join(of_kind)})"
+            for (target_type, kind), of_kind in ids.items()
         )
     )
-    return {
-        (*row[:2], kind.name): row[2 + 2 * index : 4 + 2 * index]
-        for row in cursor.fetchall()
-        for index, kind in enumerate(kinds)
-    }
+    return {row[:3]: row[3:] for row in cursor.fetchall()}
 
 
 def _append_log(cursor: Cursor, events: Sequence[ReactionEvent], counters: Counters) -> None:

@@ -11,7 +11,7 @@ from plaza.reactions.model import ReactionEvent
 
 TABLES = (
     "CREATE TABLE row_by_row LIKE reaction",
-    "CREATE TABLE row_by_row_counter LIKE content_counter",
+    "CREATE TABLE row_by_row_counter LIKE counter",
 )
 
 
@@ -35,7 +35,7 @@ def save(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
             (target_type, target_id, kind, actor_id, int(event.on), event.version_us),
         )
         cursor.execute(
-            f"INSERT INTO row_by_row_counter (target_type, target_id, {kind}_total)"
-            f" VALUES (%s, %s, 1) ON DUPLICATE KEY UPDATE {kind}_total = {kind}_total + %s",
-            (target_type, target_id, 1 if event.on else -1),
+            "INSERT INTO row_by_row_counter (target_type, target_id, kind, total)"
+            " VALUES (%s, %s, %s, 1) ON DUPLICATE KEY UPDATE total = total + %s",
+            (target_type, target_id, kind, 1 if event.on else -1),
         )

@@ -23,7 +23,8 @@ from plaza.reactions import (
     redis_queries,
     redis_user_lists,
 )
-from plaza.reactions.model import MAX_ROWS, Commit, Kind, ReactedTarget, Reactor, Snapshot
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget, Reactor, Snapshot
 from plaza.reactions.queries import EARLIEST_LENGTH
 from plaza.reactions.rebuild import PAGE
 from plaza.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET

@@ -19,7 +19,7 @@ from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
 from local.audit.unread import UnreadCount
 from local.audit.vouchers import find_oversold, find_wrong_sales
-from plaza.counters import USER_COUNTER, ShopCounter, UserCounter
+from plaza.counters import COMMENT, USER_COUNTER, ShopCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.redis_store import HOLD_TTL_MS
 from plaza.reactions import KINDS, Target
@@ -29,7 +29,6 @@ MAX_FILTER_CHECKS = 10_000  # actors of one target that are checked in its Bloom
 SWEPT_QUEUES = frozenset(
     {"follows", "reactions"}
 )  # queues whose spilled messages the sweeper sends
-_COMMENTS = "comment_total"
 
 
 class Sums(NamedTuple):
@@ -161,7 +160,9 @@ def compare(
                 *find_wrong_calendars(record.days, cache.calendars),
             )
         ]
-    targets = {target for _, target in [*record.on, *cache.hot]} | set(record.totals)
+    targets = {target for _, target in [*record.on, *cache.hot]} | {
+        target for _, target in record.totals
+    }
     waiting = sum(
         max(_row_versions(record, counted, actor_id)) < entry.version_us
         for counted, hot in cache.hot.items()
@@ -211,7 +212,7 @@ def count_rows(record: MysqlState) -> dict[int, Counter[str]]:
         if kind is None:  # no counter counts this kind; find_drift reports it
             continue
         owner_id = target.id if target.type == "user" else record.authors.get(target)
-        if owner_id is not None:
+        if owner_id is not None and kind.received:
             count(owner_id, kind.received, len(actors))
         if kind.given is not None:
             for actor_id in actors:
@@ -226,13 +227,12 @@ def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
 
     Redis is compared with the counter at the version that Redis has.
     """
-    counted = {(kind, target) for target in record.totals for kind in KINDS}
+    counted = {(kind, target) for kind, target in record.totals if kind != COMMENT}
     counted |= set(record.changes or ())
     differences = []
     for name, target in sorted(counted | set(record.on) | set(cache.hot)):
         rows = len(record.on.get((name, target), ()))
-        kind = KINDS.get(name)
-        counter = record.total(target, kind.total) if kind else 0
+        counter = record.total(name, target) if name in KINDS else 0
         logged = rows if record.changes is None else record.changes.get((name, target), 0)
         hot = cache.hot.get((name, target), TargetState())
         since = _find_since(record, (name, target), hot)
@@ -249,18 +249,17 @@ def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
 
 def find_wrong_sorting(record: MysqlState) -> Iterator[Difference]:
     """Yield complete sorted lists whose entries are not the rows."""
-    for target, counter in sorted(record.totals.items()):
-        for name, kind in KINDS.items():
-            if counter.has_list(kind.total):
-                rows = {
-                    (actor_id, version, state)
-                    for state, of in ((1, record.on), (0, record.off))
-                    for actor_id, version in of.get((name, target), {}).items()
-                }
-                if wrong := rows ^ record.sorted.get((name, target), set()):
-                    yield Difference(
-                        f"{name} {target}", f"{len(wrong)} entries of its sorted list are wrong"
-                    )
+    for (name, target), counter in sorted(record.totals.items()):
+        if counter.has_list:
+            rows = {
+                (actor_id, version, state)
+                for state, of in ((1, record.on), (0, record.off))
+                for actor_id, version in of.get((name, target), {}).items()
+            }
+            if wrong := rows ^ record.sorted.get((name, target), set()):
+                yield Difference(
+                    f"{name} {target}", f"{len(wrong)} entries of its sorted list are wrong"
+                )
 
 
 def find_orphans(record: MysqlState) -> Iterator[Difference]:
@@ -310,9 +309,10 @@ def find_wrong_users(
 
 def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
     """Yield counters of comments that are not the number of live comments."""
-    for target in sorted(record.totals.keys() | {Target("post", id_) for id_ in record.comments}):
+    counted = {target for kind, target in record.totals if kind == COMMENT}
+    for target in sorted(counted | {Target("post", id_) for id_ in record.comments}):
         rows = record.comments[target.id] if target.type == "post" else 0
-        if (counter := record.total(target, _COMMENTS)) != rows:
+        if (counter := record.total(COMMENT, target)) != rows:
             yield Difference(f"comments of {target}", f"counter {counter}, rows {rows}")
 
 
@@ -452,8 +452,8 @@ def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Di
             )
     for post_id, projected in sorted(cache.comments.items()):
         target = Target("post", post_id)
-        total = record.total(target, _COMMENTS)
-        version = record.totals[target].versions[_COMMENTS] if target in record.totals else 0
+        total = record.total(COMMENT, target)
+        version = record.version(COMMENT, target) - record.epoch
         if projected.value != str(total) or projected.version > version:
             yield _differs(f"comments of {target}", projected, str(total), version)
 
@@ -495,16 +495,19 @@ def _totals_of(counter: UserCounter) -> dict[str, int]:
 
 
 def _sum_reactions(kind: str, record: MysqlState, cache: RedisState) -> Sums:
-    column = KINDS[kind].total
     cached = {
         t: hot.total for (k, t), hot in cache.hot.items() if k == kind and hot.total is not None
     }
     return Sums(
         rows=sum(len(actors) for (k, _), actors in record.on.items() if k == kind),
-        counters=sum(counter.totals[column] for counter in record.totals.values()),
+        counters=_sum_totals(record, kind),
         hot=sum(cached.values()),
-        hot_counters=sum(record.total(target, column) for target in cached),
+        hot_counters=sum(record.total(kind, target) for target in cached),
     )
+
+
+def _sum_totals(record: MysqlState, kind: str) -> int:
+    return sum(counter.total for (name, _), counter in record.totals.items() if name == kind)
 
 
 def _sum_shops(record: MysqlState, column: str) -> Sums:
@@ -522,9 +525,9 @@ def _sum_shops(record: MysqlState, column: str) -> Sums:
 def _sum_comments(record: MysqlState, cache: RedisState) -> Sums:
     return Sums(
         rows=record.comments.total(),
-        counters=sum(counter.totals[_COMMENTS] for counter in record.totals.values()),
+        counters=_sum_totals(record, COMMENT),
         hot=sum(int(shown.value) for shown in cache.comments.values() if shown.value.isdigit()),
-        hot_counters=sum(record.total(Target("post", id_), _COMMENTS) for id_ in cache.comments),
+        hot_counters=sum(record.total(COMMENT, Target("post", id_)) for id_ in cache.comments),
     )
 
 

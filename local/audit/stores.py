@@ -22,9 +22,8 @@ from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries,
 from local.audit.unread import UnreadCount, count_unread, find_wrong_unread
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
-from plaza.counters import ContentCounter, ShopCounter, UserCounter
-from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
-from plaza.counters.mysql_store import SORTED_COLUMNS, VERSION_COLUMNS, read_counter
+from plaza.counters import ShopCounter, TargetCounter, UserCounter
+from plaza.counters.model import USER_COLUMNS
 from plaza.reaction_log import recount
 from plaza.reactions import KINDS, Target
 from plaza.reactions.mysql_rows import VERSIONS_PER_EPOCH
@@ -71,24 +70,25 @@ _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
     <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'likes')"""
 _REVIEW_LIKES_DIFFER = """
-    SELECT 'review_likes', content_type, content_id, likes, COALESCE(like_total, 0)
-    FROM content LEFT JOIN content_counter
-    ON target_type = content_type AND target_id = content_id
-    WHERE content_type = 'review' AND likes <> COALESCE(like_total, 0)"""
+    SELECT 'review_likes', content_type, content_id, likes, COALESCE(total, 0)
+    FROM content LEFT JOIN counter AS counted
+    ON target_type = content_type AND target_id = content_id AND counted.kind = 'like'
+    WHERE content_type = 'review' AND likes <> COALESCE(total, 0)"""
 # post_hour has all likes of posts younger than 160 h, unless a like's version is before the post.
 _HOURS_DIFFER = """
-    SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
-    FROM content AS c LEFT JOIN content_counter
-    ON target_type = content_type AND target_id = content_id
+    SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(total, 0)
+    FROM content AS c LEFT JOIN counter AS counted
+    ON target_type = content_type AND target_id = content_id AND counted.kind = 'like'
     LEFT JOIN (SELECT post_id, SUM(net) AS net FROM post_hour GROUP BY post_id) AS hours
     ON post_id = content_id
     WHERE content_type = 'post' AND created_at > UTC_TIMESTAMP(6) - INTERVAL 160 HOUR
     AND NOT EXISTS (SELECT 1 FROM reaction AS r
-        WHERE r.target_type = 'post' AND r.target_id = content_id AND kind = 'like'
+        WHERE r.target_type = 'post' AND r.target_id = content_id AND r.kind = 'like'
         AND r.version < TIMESTAMPDIFF(MICROSECOND, '1970-01-01', c.created_at))
-    AND COALESCE(net, 0) <> COALESCE(like_total, 0)"""
+    AND COALESCE(net, 0) <> COALESCE(total, 0)"""
 
-_COUNTER = (*CONTENT_COLUMNS, *VERSION_COLUMNS, *SORTED_COLUMNS)
+
+_NO_COUNTER = TargetCounter()
 
 
 class Difference(NamedTuple):
@@ -120,7 +120,7 @@ class MysqlState:
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
     off: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
-    totals: dict[Target, ContentCounter] = field(default_factory=dict)
+    totals: dict[TargetKind, TargetCounter] = field(default_factory=dict)
     sorted: dict[TargetKind, set[tuple[int, ...]]] = field(default_factory=dict)
     epoch: int = 0
     since: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -141,15 +141,13 @@ class MysqlState:
     unread_counters: UnreadCount = field(default_factory=UnreadCount)
     unread_differences: list[Difference] = field(default_factory=list)
 
-    def total(self, target: Target, column: str) -> int:
+    def total(self, kind: str, target: Target) -> int:
         """Return a total of a target, 0 without a counter."""
-        counter = self.totals.get(target)
-        return counter.totals[column] if counter else 0
+        return self.totals.get((kind, target), _NO_COUNTER).total
 
     def version(self, kind: str, target: Target) -> int:
         """Return the version of a target's counter, with the epoch."""
-        counter = self.totals.get(target)
-        return self.epoch + (counter.versions[KINDS[kind].total] if counter else 0)
+        return self.epoch + self.totals.get((kind, target), _NO_COUNTER).version
 
 
 class OutboxEntry(NamedTuple):
@@ -311,10 +309,10 @@ def read_mysql_state(
         cursor.execute("SELECT epoch FROM log_barrier WHERE id = 1")
         record.epoch = sum(epoch for (epoch,) in cursor) * VERSIONS_PER_EPOCH
         cursor.execute(
-            f"SELECT target_type, target_id, {', '.join(_COUNTER)} FROM content_counter"  # noqa: S608
+            "SELECT kind, target_type, target_id, total, version, sorted_at FROM counter"
         )
-        for target_type, target_id, *numbers in cursor:
-            record.totals[Target(target_type, target_id)] = read_counter(numbers)
+        for kind, target_type, target_id, *numbers in cursor:
+            record.totals[kind, Target(target_type, target_id)] = TargetCounter(*numbers)
         cursor.execute(
             "SELECT kind, target_type, target_id, actor_id, version, state FROM sorted_reaction"
         )
@@ -396,7 +394,7 @@ def _find_wrong_log_totals(record: MysqlState, commits: Iterable[Any]) -> Iterat
             continue
         right = None
         if db_version == newest:
-            right = record.total(target, KINDS[kind].total)
+            right = record.total(kind, target)
         elif record.changes is not None:  # else rows of a commit may be in an archive only
             right = expected
         of = f"total in the log of {kind} {target} @{db_version}"

@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
+from cli.parameters import render_parameter
 from cli.paths import ALARMS, LAMBDA_PYTHON, ROOT, RUNTIME, TOOLS, CommandError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_source import EventSource
@@ -187,7 +188,7 @@ def deploy_template(
         TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
         "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
         "--s3-bucket", BUCKET, "--no-progressbar",
-        "--parameter-overrides", *(f'{name}="{value}"' for name, value in given.items()),
+        "--parameter-overrides", *map(render_parameter, given.items()),
     ]  # fmt: skip
     run_command(
         "sam deploy",
@@ -238,12 +239,19 @@ def read_deployed(endpoint_url: str) -> Deployed:
         name_queue(logical_id): url
         for logical_id, url in resources.get("AWS::SQS::Queue", {}).items()
     }
+    environment |= list_queues(queues)
     return Deployed(next(iter(apis.values())), functions, queues, environment)
 
 
+def list_queues(urls: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of queues, name -> URL, whose URLs differ in their ends."""
+    names = sorted(urls)
+    return {"PLAZA_QUEUES_URL": urls[names[0]], "PLAZA_QUEUES": ",".join(names)}
+
+
 def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """Return the settings that all functions share, plus all queues, the archive bucket, and the
-    names of keys."""
+    """Return the settings that all functions share, plus the archive bucket and the names of
+    keys."""
     settings = {
         name: value
         for function in functions
@@ -253,8 +261,7 @@ def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {
         name: value
         for name, value in settings.items()
-        if name.startswith("PLAZA_QUEUE")
-        or name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_AUTH_SECRET_ID", "PLAZA_WEBHOOK_KEY_ID")
+        if name in ("PLAZA_ARCHIVE_BUCKET", "PLAZA_AUTH_SECRET_ID", "PLAZA_WEBHOOK_KEY_ID")
         or all(function.get(name) == value for function in functions)
     }
 

@@ -80,7 +80,7 @@ def problem(reply: Reply) -> str:
 
 def read_like_totals(rows: Callable[..., Any], post: int) -> tuple[int, int]:
     """Return (counter, COUNT(*)) of a post's likes in MySQL."""
-    counter = rows("SELECT like_total FROM content_counter WHERE target_id = %s", post)
+    counter = rows("SELECT total FROM counter WHERE target_id = %s AND kind = 'like'", post)
     number = rows(
         "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND kind = 'like' AND state = 1", post
     )

@@ -67,6 +67,7 @@ BOUND_CURSORS = {"/posts", "/shops", "/users"}
 CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
+    "/users/me/reactions/{kind}": (10**15, "post", 7),
     "/users/me/export": ("profile",),
     "/users/{user_id}/export": ("profile",),
     "/users/me/orders": (7,),

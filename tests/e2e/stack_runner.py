@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,12 @@ from local.stack.stack import Stack
 
 AUTHOR = 6_000_000
 DEMO_POST = 9_000_001  # which the examples of the documents use
-SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
+PARAMETERS = {
+    "Kinds": os.environ["PLAZA_KINDS"],  # of tests
+    "ResendAfter": "5",
+    "ResendOrdersAfter": "20",
+    "AnnounceDelay": "2",
+}
 
 
 @contextmanager
@@ -20,7 +26,7 @@ def run_stack(directory: Path) -> Iterator[Stack]:
     start."""
     stack = Stack(directory)
     try:
-        stack.up(for_tests=True, parameters=SHORT_WAITS)
+        stack.up(for_tests=True, parameters=PARAMETERS)
         # Before the first request, because Plaza caches for 30 s that content does not exist.
         add_content(stack, "post", DEMO_POST)
         yield stack

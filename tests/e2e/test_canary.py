@@ -37,7 +37,7 @@ def test_it_likes_reads_and_unlikes_a_hidden_post(
         lambda: anonymous("GET", f"/posts/{post_id}").status == 410,
         10,
     )
-    counter = "SELECT like_total FROM content_counter WHERE target_id = %s AND like_version > 0"
+    counter = "SELECT total FROM counter WHERE target_id = %s AND kind = 'like' AND version > 0"
     wait_until("its unlike is stored", lambda: rows(counter, post_id) == ((0,),), 60)
 
 

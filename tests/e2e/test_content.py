@@ -52,6 +52,7 @@ def test_a_post_is_written_read_listed_commented_liked_and_deleted(
     assert shown == written.json | {
         "likes_at": shown["likes_at"],
         "collects_at": shown["collects_at"],
+        "reactions": shown["reactions"],
         "viewers": 1,
         "mine": None,
         "likers": [],
@@ -92,11 +93,12 @@ def test_a_post_is_written_read_listed_commented_liked_and_deleted(
         assert (reply.status, problem(reply)) == (410, "gone")
     assert anonymous("GET", f"/users/{AUTHOR}/posts").json["items"] == []
     post_id = written.json["id"]
-    [(comment_total,)] = rows(
-        "SELECT comment_total FROM content_counter WHERE target_type = 'post' AND target_id = %s",
+    [(comments,)] = rows(
+        "SELECT total FROM counter"
+        " WHERE target_type = 'post' AND target_id = %s AND kind = 'comment'",
         post_id,
     )
-    assert comment_total == 2, "comments of a deleted post stay counted"
+    assert comments == 2, "comments of a deleted post stay counted"
     assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", AUTHOR) == ((0,),)
     wait_until(
         "the like is stored",

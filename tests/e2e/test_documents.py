@@ -121,9 +121,10 @@ def guide(stack: Stack, tmp_path: Path, sign_in: Callable[..., str]) -> Guide:
 
 
 def shape(value: Any) -> Any:
-    """Return the names of a JSON value, its booleans and words; of a list: of one item."""
+    """Return the names of a JSON value, its booleans and words; of a list: of one item. Without the
+    kind of tests, which the stack of a reader has not."""
     if isinstance(value, dict):
-        return {name: shape(inner) for name, inner in value.items()}
+        return {name: shape(inner) for name, inner in value.items() if name != "bookmark"}
     if isinstance(value, list):
         return [shape(value[0])] if value else []
     return value if isinstance(value, bool) or value in ("success", "Ten coffees") else ...
@@ -202,7 +203,7 @@ def test_the_guides_of_the_import_move_likes_exactly(
     subprocess.run(["bash", "-euc", script], cwd=tmp_path, check=True)
     guide("import-likes.md")
     of_post = "target_type = 'post' AND target_id = 6100101"
-    total = f"SELECT like_total FROM content_counter WHERE {of_post}"
+    total = f"SELECT total FROM counter WHERE {of_post} AND kind = 'like'"
     assert rows(total) == ((2,),)
     assert rows(
         "SELECT posts_total, likes_received_total FROM user_counter WHERE user_id = 6100001"

@@ -43,11 +43,13 @@ def test_drift_is_found_repaired_and_reported_to_admins(
     first, second = add(), add()
     for post in (first, second):
         assert user(6_110_001)("PUT", f"/posts/{post}/likes/me").json["likes"] == 1
-    saved = "SELECT COUNT(*) FROM content_counter WHERE target_id IN (%s, %s) AND like_total = 1"
+    saved = (
+        "SELECT COUNT(*) FROM counter WHERE target_id IN (%s, %s) AND kind = 'like' AND total = 1"
+    )
     wait_until("both are saved", lambda: rows(saved, first, second) == ((2,),), 120)
     drift(stack)  # repairs drift of other tests
 
-    rows("UPDATE content_counter SET like_total = 5 WHERE target_id = %s", first)
+    rows("UPDATE counter SET total = 5 WHERE target_id = %s AND kind = 'like'", first)
     rows("UPDATE user_counter SET likes_received_total = 77 WHERE user_id = %s", AUTHOR)
     with redis.Redis.from_url(stack.redis_url) as client:
         client.hset(keys_of(LIKE.name, Target("post", second)).meta, "base", 9)

@@ -117,16 +117,19 @@ def test_a_query_returns_a_hundred_targets(
         "collects": 0,
         "collects_at": reply.json["items"][0]["collects_at"],
         "mine": {"liked": True, "collected": False},
+        "reactions": reply.json["items"][0]["reactions"],
     }
     assert reply.json["items"][99] == {
         "type": "comment",
         "id": str(comment),
         "likes": 0,
         "likes_at": reply.json["items"][99]["likes_at"],
-        "collects": None,
-        "collects_at": None,
-        "mine": {"liked": False, "collected": None},
+        "collects": 0,
+        "collects_at": reply.json["items"][99]["collects_at"],
+        "mine": {"liked": False, "collected": False},
+        "reactions": reply.json["items"][99]["reactions"],
     }
+    assert [i["reactions"]["like"]["total"] for i in reply.json["items"][::99]] == [1, 0]
     assert anonymous("POST", "/reactions/query", body).json["items"][0]["mine"] is None
 
 

@@ -100,7 +100,7 @@ def test_closed_days_are_archived_and_still_recounted(
     )
     assert status == 0
     assert report["differences"] == [
-        {"of": f"post:{post_id}", "column": "like_total", "counter": 7, "recounted": 6}
+        {"of": f"post:{post_id}", "name": "like", "counter": 7, "recounted": 6}
     ]
     audit = audit_when_quiet(stack)
     assert [line for line in audit.differences if str(post_id) in str(line)] == []
@@ -134,8 +134,8 @@ def test_an_old_order_is_archived_and_its_buyer_reads_it(
 def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], rows: Rows) -> None:
     post_id = add()
     rows(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
-        " VALUES ('post', %s, 3, 1)",
+        "INSERT INTO counter (target_type, target_id, kind, total, version, ranked)"
+        " VALUES ('post', %s, 'like', 3, 1, 3)",
         post_id,
     )
     command = [sys.executable, "-m", "ops", "--dir", str(stack.directory), "rebuild"]
@@ -149,7 +149,7 @@ def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], 
             assert f"like of post:{post_id}" in completed.stdout
         assert "the log has no comments and posts" in completed.stdout
     finally:
-        rows("DELETE FROM content_counter WHERE target_id = %s", post_id)
+        rows("DELETE FROM counter WHERE target_id = %s", post_id)
     refused = subprocess.run(
         [*command, "--as-of", "2026-11-21T08:30:00Z"], cwd=ROOT, capture_output=True, text=True
     )

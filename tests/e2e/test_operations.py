@@ -173,7 +173,7 @@ def test_an_operator_reads_lag_series_breakers_and_an_audit(
     assert {item["name"] for item in series} > {"backlog", "outbox_age_s", "drift"}
 
     def audit() -> dict[str, Any]:
-        [likes, _] = admin("GET", f"/ops/audit?target=post:{post}").json["items"]
+        [likes, *_] = admin("GET", f"/ops/audit?target=post:{post}").json["items"]
         assert likes["drift"] == 0
         return dict(likes)
 

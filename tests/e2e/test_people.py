@@ -150,8 +150,8 @@ def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
         actor_id,
     )
     rows(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_version)"
-        " SELECT target_type, target_id, 1, 1 FROM reaction WHERE actor_id = %s",
+        "INSERT INTO counter (target_type, target_id, kind, total, version)"
+        " SELECT target_type, target_id, kind, 1, 1 FROM reaction WHERE actor_id = %s",
         actor_id,
     )
     rows(

@@ -104,7 +104,7 @@ def test_the_best_reviews_of_a_shop_are_recommended(
 
     user(FIRST_USER)("PUT", f"/reviews/{reviews[2]}/likes/me")
     last = pages(user(FIRST_USER), path)[-1]
-    assert (last["likes"], last["mine"]) == (1, {"liked": True}), "live total, old order"
+    assert (last["likes"], last["mine"]) == (1, {"liked": True, "collected": False})
     assert user(FIRST_USER + 1)("DELETE", f"/reviews/{reviews[1]}").status == 204
     wait_until("the deleted review is not listed", lambda: shown() == expected[1:])
 
@@ -142,9 +142,9 @@ def test_rankings_equal_those_computed_in_mysql(
     def expected(window: str) -> list[tuple[int, int]]:
         if window == "all":
             result = rows(
-                "SELECT like_total, target_id FROM (SELECT like_total, target_id,"
-                " target_id AS post_id FROM content_counter WHERE target_type = 'post') AS k"
-                f"{LIVE} WHERE like_total > 0 ORDER BY like_total DESC, target_id DESC LIMIT 1000"
+                "SELECT total, post_id FROM (SELECT total, target_id AS post_id FROM counter"
+                " WHERE target_type = 'post' AND kind = 'like') AS k"
+                f"{LIVE} WHERE total > 0 ORDER BY total DESC, post_id DESC LIMIT 1000"
             )
         else:
             result = rows(

@@ -249,7 +249,7 @@ def without_the_log(world: World) -> Iterator[Variables]:
 @contextmanager
 def with_a_wrong_counter(world: World) -> Iterator[Variables]:
     world.execute(
-        f"UPDATE content_counter SET like_total = like_total + 5 WHERE target_id = {DEMO_POST}"
+        f"UPDATE counter SET total = total + 5 WHERE target_id = {DEMO_POST} AND kind = 'like'"
     )
     yield {}
 

@@ -25,6 +25,7 @@ from tests.support.node import needs_npm_packages
 pytestmark = [needs_npm_packages, needs_browser]
 _ids = count(6_800_001)
 LIKE = re.compile("^Like ")
+COLLECT = re.compile("^Collect ")
 
 
 @pytest.fixture
@@ -125,11 +126,33 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     assert len(held) == 1
     held.pop().continue_()
     page.unroute(f"**/posts/{post_id}/likes/me")
-    page.get_by_role("button", name=re.compile("^Collect ")).click()
+    page.get_by_role("button", name=COLLECT).click()
     read = f"/posts/{post_id}"
     wait_until("both are stored", lambda: totals_of(client("GET", read).json) == (1, 1))
     expect(like).to_have_text("Like1")
     app.check_accessibility()
+
+
+def test_an_added_kind_has_a_button_that_shows_its_name_and_its_total(
+    open_app: OpenApp, writer: tuple[int, Client]
+) -> None:
+    """The stack has the kind bookmark by its parameter: tests/__init__.py."""
+    _, client = writer
+    post_id = write_post(client, "The quiet bay")
+    path = f"/targets/post/{post_id}/reactions/bookmark/me"
+    assert client("PUT", path).json["total"] == 1
+    app = open_app(f"/posts/{post_id}", next(_ids))
+    bookmark = app.page.get_by_role("button", name=re.compile("^Bookmark "))
+    expect(bookmark).to_have_text("Bookmark1")
+    expect(bookmark).to_have_attribute("title", "Reaction: Bookmark")
+    bookmark.click()
+    expect(bookmark).to_have_text("Bookmark2")
+    expect(bookmark).to_have_attribute("aria-pressed", "true")
+    wait_until("the bookmark is stored", lambda: client("GET", path).json["total"] == 2)
+    expect(app.page.locator("article.whole .reaction")).to_have_count(3)
+    app.check_accessibility()
+    client("DELETE", path)
+    expect(bookmark, "the screen follows").to_have_text("Bookmark1")
 
 
 def totals_of(post: dict[str, Any]) -> tuple[int, int]:
@@ -171,6 +194,8 @@ def test_a_post_has_comments_and_likers(
     remark = page.get_by_role("article").filter(has_text="I was there!")
     remark.get_by_role("button", name=LIKE).click()
     expect(remark.get_by_role("button", name=LIKE)).to_have_text("Like1")
+    remark.get_by_role("button", name=COLLECT).click()
+    expect(remark.get_by_role("button", name=COLLECT)).to_have_text("Collect1")
     app.check_accessibility()
     page.get_by_role("button", name="Likers").click()
     expect(page.get_by_role("listitem").filter(has_text="Grace")).to_be_visible()
@@ -276,6 +301,8 @@ def test_shops_are_found_around_a_place_and_reviewed(open_app: OpenApp, admin: C
     expect(review.get_by_role("img", name="4 of 5")).to_be_visible()
     review.get_by_role("button", name=LIKE).click()
     expect(review.get_by_role("button", name=LIKE)).to_have_text("Like1")
+    review.get_by_role("button", name=COLLECT).click()
+    expect(review.get_by_role("button", name=COLLECT)).to_have_text("Collect1")
     assert admin("GET", f"/shops/{shop_id}/reviews").json["items"][0]["score"] == 4
     app.check_accessibility()
 

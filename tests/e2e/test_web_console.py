@@ -118,9 +118,11 @@ def test_drift_is_shown_until_a_reconciliation_repairs_it(
 ) -> None:
     post = add()
     like_often(post, user)
-    saved = f"SELECT COUNT(*) FROM content_counter WHERE target_id = %s AND like_total = {LIKES}"
+    saved = (
+        f"SELECT COUNT(*) FROM counter WHERE target_id = %s AND kind = 'like' AND total = {LIKES}"
+    )
     wait_until("the likes are saved", lambda: rows(saved, post) == ((1,),))
-    rows("UPDATE content_counter SET like_total = like_total + 2 WHERE target_id = %s", post)
+    rows("UPDATE counter SET total = total + 2 WHERE target_id = %s AND kind = 'like'", post)
     app = open_console("/")
     page = app.page
     expect(page.get_by_role("region", name="Live audit")).to_contain_text("1 target differs")

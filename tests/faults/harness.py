@@ -27,7 +27,7 @@ import redis as redis_client
 from cli.paths import ROOT
 from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
-from local.stack.deployment import ON_ONE_MACHINE
+from local.stack.deployment import ON_ONE_MACHINE, list_queues
 from local.stack.functions import CONTEXT, load_function
 from local.stack.servers import connect_mysql
 from plaza.auth import new_session
@@ -432,13 +432,7 @@ def read_schedules(of: template.Template) -> tuple[Schedule, ...]:
 
 def read_queue_names(of: template.Template) -> dict[str, str]:
     """Return logical id of a queue -> its name in the code."""
-    queue_names = {}
-    for function in template.resources(template.FUNCTION, of).values():
-        variables = function.get("Environment", {}).get("Variables", {})
-        for name, value in variables.items():
-            if match := re.fullmatch(r"PLAZA_QUEUE_(\w+)_URL", name):
-                queue_names[template.name_in(value)] = match[1].lower()
-    return queue_names
+    return {queue: template.queue_name(queue) for queue in template.resources(template.QUEUE, of)}
 
 
 def folder_of(function: str, of: template.Template = template.TEMPLATE) -> str:
@@ -600,7 +594,7 @@ def _make_caller(user_id: int | None, role: str) -> Caller | None:
 def make_variables(aws: Aws, of: template.Template) -> dict[str, str]:
     """Return the environment variables of functions that use ``aws``, with a small recent list."""
     names = read_queue_names(of).values()
-    return {f"PLAZA_QUEUE_{name.upper()}_URL": aws.url_of(name) for name in names} | {
+    return list_queues({name: aws.url_of(name) for name in names}) | {
         "AWS_ENDPOINT_URL": aws.url,
         "PLAZA_ARCHIVE_BUCKET": BUCKET,
         "PLAZA_RECENT_CAP": "4",

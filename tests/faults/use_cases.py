@@ -166,6 +166,7 @@ def populate(harness: Harness) -> None:
     harness.ids["comment_id"] = comment["id"]
     review = harness.expect_success("POST /shops/{shop_id}/reviews", AUTHOR, _REVIEW)
     harness.ids["review_id"] = review["id"]
+    harness.ids |= {"target_type": "comment", "target_id": comment["id"], "kind": "like"}
     for user_id in (FAN, *CROWD):
         harness.expect_success("PUT /posts/{post_id}/likes/me", user_id)
     harness.expect_success("PUT /reviews/{review_id}/likes/me", FAN)
@@ -453,8 +454,8 @@ def _dead_orders(harness: Harness) -> None:
 def _drifted(harness: Harness) -> None:
     """Change a counter in MySQL directly."""
     harness.sql(
-        "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
-        " WHERE target_type = 'post' AND target_id = %s",
+        "UPDATE counter SET total = total + 1, version = version + 1"
+        " WHERE target_type = 'post' AND target_id = %s AND kind = 'like'",
         harness.ids["post_id"],
     )
 
@@ -568,6 +569,12 @@ def _route(
     return UseCase(operation, act, given, tuple(then), variant, separate=separate, varying=varying)
 
 
+def _set_and_unset(path: str) -> list[UseCase]:
+    """Return a use case that sets, and one that unsets."""
+    on, off = ClientRequest(f"PUT {path}"), ClientRequest(f"DELETE {path}")
+    return [_route(on.operation), _route(off.operation, given=_requested(on.operation))]
+
+
 def _reaction(path: str) -> list[UseCase]:
     """Return use cases that set and unset, followed by a neighbour's request and the opposite."""
     on, off = ClientRequest(f"PUT {path}"), ClientRequest(f"DELETE {path}")
@@ -604,7 +611,7 @@ def _creation(
 
 # A block ends follows that may be on their way while Redis does not tell: rows of follows that were
 # never on are off then.
-_UNFOLLOWED = {"reaction", "content_counter", "GET /users/me/export"}
+_UNFOLLOWED = {"reaction", "counter", "GET /users/me/export"}
 _ORDER = "POST /vouchers/{voucher_id}/orders"
 _CANCEL = ClientRequest("DELETE /orders/{order_id}", FAN)
 _WAIT = ClientRequest("PUT /vouchers/{voucher_id}/waitlist/me")
@@ -733,6 +740,9 @@ ROUTES: list[UseCase] = [
     *_reaction("/posts/{post_id}/likes/me"),
     *_reaction("/posts/{post_id}/collects/me"),
     *_reaction("/reviews/{review_id}/likes/me"),
+    *_set_and_unset("/comments/{comment_id}/collects/me"),
+    *_set_and_unset("/reviews/{review_id}/collects/me"),
+    *_set_and_unset("/targets/{target_type}/{target_id}/reactions/{kind}/me"),
     *_reaction("/users/{user_id}/followers/me"),
     *(replace(case, may_add=_UNFOLLOWED) for case in _reaction("/users/{user_id}/blocks/me")),
     replace(

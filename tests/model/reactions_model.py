@@ -112,7 +112,7 @@ STORES = (
 RESTORED = (
     "reaction",
     "reaction_log",
-    "content_counter",
+    "counter",
     "user_counter",
     "unread_counter",
     "notification_group",
@@ -293,16 +293,16 @@ class Run:
             assert (request.result == "changed") == changed, f"{actor}: {before} then {request}"
 
     def comment(self) -> None:
-        """Add a comment: it changes the row of a post's counter, but no version of reactions."""
+        """Add a comment: it changes a counter of a post, but no version of reactions."""
         posts = [target for _, target in self.targets if target.type == "post"]
         if not posts:
             return
         target = posts[0]
 
         def work() -> None:
-            deltas: Mapping[tuple[str, int], dict[str, int]] = {target: {"comment_total": 1}}
+            deltas = {(*target, counters.COMMENT): counters.CounterDelta(1)}
             restored = self.restored
-            mysql.run_in_transaction(lambda cursor: counters.add_to_content(cursor, deltas))
+            mysql.run_in_transaction(lambda cursor: counters.add_to_targets(cursor, deltas))
             if self.restored == restored:
                 self.comments += 1
 
@@ -1052,7 +1052,7 @@ def check_quiet(run: Run) -> None:
 
 
 def _count_comments() -> int:
-    rows = mysql.fetch_all("SELECT COALESCE(SUM(comment_total), 0) FROM content_counter")
+    rows = mysql.fetch_all("SELECT COALESCE(SUM(total), 0) FROM counter WHERE kind = 'comment'")
     return int(rows[0][0])
 
 
@@ -1257,7 +1257,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     of_gate = replace(settings.settings(), redis_timeout_s=GATE_TIMEOUT_S)
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
-        "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
+        "reaction", "reaction_log", "content", "counter", "user_counter", "spilled_message",
         "redis_epoch", "redis_term", "watermark", "unread_counter", "notification_group",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")

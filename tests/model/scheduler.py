@@ -3,8 +3,8 @@
 Each process (a request, a consumer's batch, a sweep) is a greenlet that runs the real functions.
 It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice selects
 the process that continues, is killed or sleeps. A transaction is one step: consumers of a target
-are serialized by its counter's row (``counters.lock_content``), so smaller steps find nothing more.
-A snapshot pauses before each of its statements.
+and kind are serialized by its counter (``counters.lock_targets``), so smaller steps find nothing
+more. A snapshot pauses before each of its statements.
 """
 
 from __future__ import annotations

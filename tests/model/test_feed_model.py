@@ -303,7 +303,7 @@ def test_every_feed_equals_the_feed_by_mysql_after_failures(
             "reaction",
             "reaction_log",
             "content",
-            "content_counter",
+            "counter",
             "user_counter",
             "celebrity",
         ):

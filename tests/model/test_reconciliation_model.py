@@ -77,7 +77,8 @@ class Reconciled(Run):
                 " VALUES ('comment', %s, %s, %s)",
                 (comment_id, AUTHORS[0], post_id),
             )
-            counters.add_to_content(cursor, {("post", post_id): {"comment_total": 1}})
+            key = "post", post_id, counters.COMMENT
+            counters.add_to_targets(cursor, {key: counters.CounterDelta(1)})
 
         self.scheduler.spawn(lambda: mysql.run_in_transaction(write))
 
@@ -113,8 +114,8 @@ class Reconciled(Run):
         keys = redis_keys.keys_of(kind.name, target)
         by = self.rng.choice([-2, -1, 1, 3])
         of_target = (
-            f"UPDATE content_counter SET {{0}} = {{0}} + {{1}}"
-            f" WHERE target_type = '{target.type}' AND target_id = {target.id}"
+            f"UPDATE counter SET total = total + {{1}} WHERE target_type = '{target.type}'"
+            f" AND target_id = {target.id} AND kind = '{{0}}'"
         )
         actor = self.rng.choice(ACTORS)
         part = self.rng.choice(
@@ -124,9 +125,9 @@ class Reconciled(Run):
         self.note(f"DAMAGE {part} {kind.name} {target} {actor} {by}")
         match part:
             case "counter":
-                mysql.write(of_target.format(kind.total, self.sign_of(kind, target) * abs(by)))
+                mysql.write(of_target.format(kind.name, self.sign_of(kind, target) * abs(by)))
             case "comments":
-                mysql.write(of_target.format("comment_total", by))
+                mysql.write(of_target.format(counters.COMMENT, by))
             case "user":
                 column = self.rng.choice(counters.USER_COLUMNS)
                 mysql.write(

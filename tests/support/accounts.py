@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from plaza.accounts import erase, mysql_store
+from plaza.accounts.model import SETTLE_S
 from plaza.auth import new_session, session_lookup
 from plaza.checkins import daily_checkin
 from plaza.content import commands
@@ -13,8 +15,9 @@ from plaza.flash_sales import mysql_waitlist, place_order
 from plaza.follows import follow_user
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.mysql import mysql
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react
+from plaza.reactions import KINDS, LIKE, Target, kinds, queries, react
 from plaza.users import profiles, sign_up
+from tests.support.plaza import World
 from tests.support.sales import offer
 from tests.support.stores import add_users
 
@@ -53,8 +56,8 @@ class Account:
         self.post = write(self.id, "post", key=key, images=("https://a/b",))
         write(self.id, "comment", parent_id=self.of_friend.id)
         write(self.id, "review", parent_id=5, score=5)
-        react.react(LIKE, self.of_friend, self.id, True)
-        react.react(COLLECT, self.of_friend, self.id, True)
+        for kind in kinds.kinds_of("post"):
+            react.react(kind, self.of_friend, self.id, True)
         react.react(LIKE, self.post, FRIEND, True)
         follow_user.follow(FRIEND, self.id)
         follow_user.follow(self.id, FRIEND)
@@ -81,14 +84,35 @@ class Account:
 
     def take_back(self) -> None:
         """Take back a reaction of each kind."""
-        other = write(FRIEND, "post")
-        for kind, target in ((LIKE, other), (COLLECT, other), (FOLLOW, Target("user", BLOCKED))):
+        other, user = write(FRIEND, "post"), Target("user", BLOCKED)
+        for kind in KINDS.values():
+            target = other if other.type in kind.targets else user
             for on in (True, False):
                 react.react(kind, target, self.id, on)
 
     def use_other_device(self) -> None:
         """What a request does whose session was checked before the erasure."""
-        react.react(LIKE, self.of_friend, self.id, True)
-        react.react(COLLECT, self.of_friend, self.id, True)
+        for kind in kinds.kinds_of("post"):
+            react.react(kind, self.of_friend, self.id, True)
         follow_user.follow(STRANGER, self.id)
         write(self.id, "post")
+
+
+def let_pass_be_due(user_id: int, age_s: int = 2 * SETTLE_S) -> None:
+    mysql.write(
+        "UPDATE erasure SET requested_at = UTC_TIMESTAMP(6) - INTERVAL %s SECOND,"
+        " next_pass_at = UTC_TIMESTAMP(6) WHERE user_id = %s",
+        (age_s, user_id),
+    )
+
+
+def run_until_erased(world: World, user_id: int) -> int:
+    """Run passes and consumers until the user is erased; return the number of passes."""
+    for passes in range(1, 10):
+        let_pass_be_due(user_id)
+        erase.run_passes()
+        world.queues.drain()
+        [result] = mysql_store.read_latest(1)
+        if result.erased_at:
+            return passes
+    raise AssertionError("not erased after 9 passes")

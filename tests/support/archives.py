@@ -15,7 +15,7 @@ from plaza.infra.aws import objects
 from plaza.infra.mysql import mysql
 from plaza.reaction_log import model as days
 from plaza.reaction_log import mysql_log
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target
 from plaza.reactions import mysql_log as log_writes
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.support.plaza import World, forget
@@ -121,7 +121,7 @@ def known(events: Sequence[ReactionEvent]) -> Known:
 
 
 def totals_of(events: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
-    """Return the expected totals of content_counter after ``events`` up to a version."""
+    """Return the expected totals by target and kind after ``events`` up to a version."""
     newest: dict[ReactionKey, ReactionEvent] = {}
     for event in events:
         last = newest.get(event.key)
@@ -131,6 +131,6 @@ def totals_of(events: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Targ
             newest[event.key] = event
     totals: dict[tuple[Target, str], int] = {}
     for key, event in newest.items():
-        counter = key.target, KINDS[key.kind].total
+        counter = key.target, key.kind
         totals[counter] = totals.get(counter, 0) + event.on
     return totals

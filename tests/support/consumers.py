@@ -76,19 +76,24 @@ def end(process: subprocess.Popen[str]) -> None:
 
 
 @contextmanager
-def lock_counter(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
-    """Lock the counter of ``target``; yield a function that counts waiting transactions."""
-    yield from _lock_row(mysql_url, "content_counter", target_type=target.type, target_id=target.id)
+def lock_counter(
+    mysql_url: str, target: Target, kind: str = LIKE.name
+) -> Iterator[Callable[[], int]]:
+    """Lock a counter of ``target``; yield a function that counts waiting transactions."""
+    yield from _lock_row(
+        mysql_url, "counter", target_type=target.type, target_id=target.id, kind=kind
+    )
 
 
 @contextmanager
-def insert_counter(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
-    """Insert the counter of ``target`` until the end of the block, uncommitted; yield a function
+def insert_counter(mysql_url: str, target: Target, kind: str) -> Iterator[Callable[[], int]]:
+    """Insert a counter of ``target`` until the end of the block, uncommitted; yield a function
     that counts waiting transactions."""
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         other.begin()
         cursor.execute(
-            "INSERT INTO content_counter (target_type, target_id) VALUES (%s, %s)", target
+            "INSERT INTO counter (target_type, target_id, kind) VALUES (%s, %s, %s)",
+            (*target, kind),
         )
         yield _count_waiting
         other.rollback()

@@ -138,7 +138,7 @@ def is_lock_awaited(mysql_url: str) -> bool:
 
 
 def check_counters() -> None:
-    """Assert that posts_total and comment_total match the rows, in MySQL and for readers."""
+    """Assert that the totals of posts and comments match the rows, in MySQL and for readers."""
     posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT author_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
@@ -155,7 +155,7 @@ def check_counters() -> None:
     assert {user: counted.get(user, 0) for user in posts} == posts
     of_posts: dict[int, int] = dict(
         mysql.fetch_all(
-            "SELECT target_id, comment_total FROM content_counter WHERE target_type = 'post'"
+            "SELECT target_id, total FROM counter WHERE target_type = 'post' AND kind = 'comment'"
         )
     )
     assert {post_id: of_posts.get(post_id, 0) for post_id in comments} == comments

@@ -41,11 +41,10 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
         " version = user_counter.version + 1"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_version)"
-        " SELECT target_type, target_id, COUNT(*), 1 FROM reaction"
+        "INSERT INTO counter (target_type, target_id, kind, total, version)"
+        " SELECT target_type, target_id, kind, COUNT(*), 1 FROM reaction"
         " WHERE kind = 'follow' AND state = 1 GROUP BY target_type, target_id"
-        " ON DUPLICATE KEY UPDATE follow_total = VALUES(follow_total),"
-        " follow_version = content_counter.follow_version + 1"
+        " ON DUPLICATE KEY UPDATE total = VALUES(total), version = counter.version + 1"
     )
 
 

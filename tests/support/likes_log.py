@@ -64,8 +64,8 @@ def totals() -> dict[int, int]:
     """Return the expected likes."""
     return dict(
         mysql.fetch_all(
-            "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
-            " content_counter k ON k.target_type = 'review' AND k.target_id = c.content_id"
+            "SELECT c.content_id, COALESCE(k.total, 0) FROM content c LEFT JOIN counter k"
+            " ON k.target_type = 'review' AND k.target_id = c.content_id AND k.kind = 'like'"
             " WHERE c.content_type = 'review'"
         )
     )
@@ -130,10 +130,10 @@ def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
 def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
     """Return the expected ranking of all time, as (likes, post)."""
     rows = mysql.fetch_all(
-        "SELECT k.like_total, k.target_id FROM content_counter k JOIN content c"
+        "SELECT k.total, k.target_id FROM counter k JOIN content c"
         " ON c.content_type = 'post' AND c.content_id = k.target_id AND c.deleted_at IS NULL"
-        " WHERE k.target_type = 'post' AND k.like_total > 0"
-        " ORDER BY k.like_total DESC, k.target_id DESC LIMIT %s",
+        " WHERE k.target_type = 'post' AND k.kind = 'like' AND k.total > 0"
+        " ORDER BY k.total DESC, k.target_id DESC LIMIT %s",
         (limit,),
     )
     return [(int(likes), post_id) for likes, post_id in rows]
@@ -142,10 +142,10 @@ def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
 def best_reviews(shop_id: int, limit: int = 100) -> list[int]:
     """Return the expected recommendations of a shop when no event is in flight."""
     rows = mysql.fetch_all(
-        "SELECT c.content_id FROM content c LEFT JOIN content_counter k"
-        " ON k.target_type = 'review' AND k.target_id = c.content_id"
+        "SELECT c.content_id FROM content c LEFT JOIN counter k"
+        " ON k.target_type = 'review' AND k.target_id = c.content_id AND k.kind = 'like'"
         " WHERE c.content_type = 'review' AND c.parent_id = %s AND c.deleted_at IS NULL"
-        " ORDER BY COALESCE(k.like_total, 0) DESC, c.content_id DESC LIMIT %s",
+        " ORDER BY COALESCE(k.total, 0) DESC, c.content_id DESC LIMIT %s",
         (shop_id, limit),
     )
     return [review_id for (review_id,) in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -25,6 +26,12 @@ def find_match(method: str, path: str) -> Match:
     result = _routes().find(method, path)
     assert result
     return result
+
+
+def fill_path(path: str, ids: str = "11") -> str:
+    """Return a path with ``ids`` for each id, and with likes of posts for any kind and target."""
+    path = path.replace("{target_type}", "post").replace("{kind}", "like")
+    return re.sub(r"\{\w+\}", ids, path)
 
 
 def check_documented(route: str, response: Mapping[str, Any]) -> None:

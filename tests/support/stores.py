@@ -24,6 +24,7 @@ from plaza.reactions import (
     Kind,
     Target,
     hydration,
+    kinds,
     queries,
     redis_commits,
     redis_gate,
@@ -61,6 +62,28 @@ class _OrderToken:
 
 
 ORDER_TOKEN: Any = _OrderToken()
+
+
+def reactions_of(target_type: str, at: Any = ORDER_TOKEN, **reacted: tuple[int, bool]) -> Any:
+    """Return the field ``reactions`` of a view: ``reactions_of("post", like=(2, True))`` has two
+    likes, one of them the caller's, and none of other kinds."""
+    none = (0, False)
+    return {
+        kind.name: {
+            "total": reacted.get(kind.name, none)[0],
+            "at": at,
+            "mine": reacted.get(kind.name, none)[1],
+        }
+        for kind in kinds.kinds_of(target_type)
+    }
+
+
+def without_tokens(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a text without the order tokens of its totals, which a new text has not."""
+    reactions = {kind: {**count, "at": None} for kind, count in body["reactions"].items()}
+    return {name: body[name] for name in body.keys() - {"likes_at", "collects_at"}} | {
+        "reactions": reactions
+    }
 
 
 def read_counts(
@@ -193,10 +216,10 @@ def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]
 
 
 def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
-    """Return the total in content_counter, None without a row."""
+    """Return the total in MySQL, None without a row."""
     result = mysql.fetch_all(
-        f"SELECT {kind.total} FROM content_counter WHERE target_type = %s AND target_id = %s",
-        tuple(target),
+        "SELECT total FROM counter WHERE target_type = %s AND target_id = %s AND kind = %s",
+        (*target, kind.name),
     )
     return result[0][0] if result else None
 
@@ -219,11 +242,14 @@ def insert_rows(result: Sequence[tuple[Target, int, int, int]], kind: Kind = LIK
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         f" VALUES {values}"
     )
+    ranked = ", ".join(f"'{target_type}'" for target_type in kind.ranked) or "NULL"
     mysql.write(
-        f"INSERT INTO content_counter (target_type, target_id, {kind.total}, {kind.version})"
-        " SELECT target_type, target_id, SUM(state), COUNT(*) FROM reaction WHERE kind = %s"
-        f" GROUP BY target_type, target_id ON DUPLICATE KEY UPDATE {kind.total} ="
-        f" VALUES({kind.total}), {kind.version} = VALUES({kind.version})",
+        "INSERT INTO counter (target_type, target_id, kind, total, version, ranked)"
+        " SELECT target_type, target_id, kind, SUM(state), COUNT(*),"
+        f" IF(target_type IN ({ranked}), SUM(state), NULL)"
+        " FROM reaction WHERE kind = %s GROUP BY target_type, target_id"
+        " ON DUPLICATE KEY UPDATE total = VALUES(total), version = VALUES(version),"
+        " ranked = VALUES(ranked)",
         (kind.name,),
     )
 

@@ -65,7 +65,7 @@ TABLES: Mapping[str, Table] = {
             "hidden_by": _OPERATOR,
         },
     ),
-    "content_counter": Table("counters", AUDITED, {"target_id": User(_REPEATED, _TOTAL)}),
+    "counter": Table("counters", AUDITED, {"target_id": User(_REPEATED, _TOTAL)}),
     "delayed_comment_count": Table("content", "reconciliation adds it to the counter"),
     "erasure": Table(
         "accounts",

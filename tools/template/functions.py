@@ -232,13 +232,9 @@ def _make_build(function: Function) -> dict[str, Any]:
 
 def _make_variables(function: Function) -> dict[str, Any]:
     used = function.queues
-    # With the list of all, those that it uses need no variables of their own: 4 KB is the limit.
-    queues = [] if "Queues" in function.declared else sorted(used.sent | used.measured)
-    variables: dict[str, Any] = {
-        f"PLAZA_QUEUE_{name.upper()}_URL": {"Ref": name_queue(name)} for name in queues
-    }
-    if "Queues" in function.declared:
-        names = list_names()  # their URLs differ in the name at the end
+    names = list_names() if "Queues" in function.declared else sorted(used.sent | used.measured)
+    variables: dict[str, Any] = {}
+    if names:  # their URLs differ in the name at the end
         variables["PLAZA_QUEUES_URL"] = {"Ref": name_queue(names[0])}
         variables["PLAZA_QUEUES"] = ",".join(names)
     for variable, secret in _own_secrets(function).items():

@@ -1,8 +1,9 @@
 /**
  * The named methods: `plaza.posts.like(id)` for the operation `like_post` of `/posts/{post_id}/likes/me`.
  *
- * The resource is the first part of the path. The method is the id of the operation without the
- * name of the resource, so `list_post_likers` is `plaza.posts.listLikers`.
+ * The resource is the first part of the path; below a target it is the part that follows its type and its
+ * id, so `set_reaction` is `plaza.reactions.set`. The method is the id of the operation without the name of
+ * the resource, so `list_post_likers` is `plaza.posts.listLikers`.
  */
 export interface Operation {
   operationId: string;
@@ -24,6 +25,7 @@ interface Call {
 
 const camel = (words: string[]) =>
   words.map((word, at) => (at === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join("");
+const RESOURCE = /^\/(?:targets\/(?:\{\w+\}\/)*)?([\w-]+)/;
 const singular = (noun: string) => noun.replace(/s$/, "");
 
 /** Returns the words of an operation's id without those that name the resource: one or two, in a row. */
@@ -68,7 +70,7 @@ function returnsPage(operation: Operation, document: { components?: { schemas?: 
 export function describeResources(paths: Record<string, Record<string, Operation>>, document: object): string {
   const resources = new Map<string, Call[]>();
   for (const [path, methods] of Object.entries(paths)) {
-    const resource = camel((/^\/([\w-]+)/.exec(path)?.[1] ?? "").split("-"));
+    const resource = camel((RESOURCE.exec(path)?.[1] ?? "").split("-"));
     const calls = resources.get(resource) ?? [];
     resources.set(resource, calls);
     for (const [method, operation] of Object.entries(methods)) {

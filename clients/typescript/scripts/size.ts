@@ -2,7 +2,7 @@
 import { gzipSync } from "node:zlib";
 import { build } from "vite";
 
-const LIMIT_BYTES = 10.75 * 1024; // 1.7 kB of it are the named methods, 2.4 kB live numbers, 0.9 kB the unread counter
+const LIMIT_BYTES = 11 * 1024; // 1.7 kB of it are the named methods, 2.5 kB live numbers, 0.9 kB the unread counter
 const built = await build({
   configFile: false,
   logLevel: "error",

@@ -21,7 +21,7 @@ import {
   type Store,
   type Visitor,
 } from "./session.ts";
-import { keyOf, type LiveRef, type TotalName, Totals } from "./totals.ts";
+import { BUILT_IN, KINDS, keyOf, type LiveRef, NAMES, nameOf, type TotalName, Totals, totalIn } from "./totals.ts";
 import { RETRY, type RetryOptions, sendWithRetries, sleep, TIMEOUT_MS } from "./transport.ts";
 import { Unread } from "./unread.ts";
 
@@ -77,9 +77,16 @@ export interface Followable {
   exact?: boolean;
 }
 
+/** A target with the reactions that a read returned. */
+export interface Reactable extends LiveRef {
+  reactions?: Record<string, { total: number; at: string | null; mine?: boolean | null }>;
+  exact?: boolean;
+}
+
 /** POSTs without a key that can be repeated: a query, and an order that a buyer has once. */
 const REPEATABLE_POSTS: ReadonlySet<string> = new Set(["/reactions/query", "/vouchers/{voucher_id}/orders"]);
 const VIEW = "/posts/{post_id}";
+const REACTION = "/targets/{target_type}/{target_id}/reactions/{kind}/me";
 /** Public: without a session and without a preflight, all readers of an edge share its answer. */
 const TOTALS = "/totals";
 const OWN_STATES_MS = 60_000;
@@ -93,8 +100,8 @@ interface AnyInput extends RequestOptions {
   query?: Record<string, unknown>;
   body?: unknown;
 }
+type TextType = Schemas["TargetReference"]["type"];
 type SessionListener = (session: Session | null, change: SessionChange) => void;
-type ReactionPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
 
 /** A client of one deployment of Plaza, with at most one session. Its constructor throws a PlazaError for a wrong option. */
 export class Plaza extends Resources {
@@ -249,18 +256,30 @@ export class Plaza extends Resources {
   }
 
   /** Returns the caller's like of a post, comment or review; one object for each target. */
-  like(type: Schemas["TargetReference"]["type"], target: Likeable): Reaction {
-    return this.#reaction(type, "likes", target, target.mine?.liked);
+  like(type: TextType, target: Likeable): Reaction {
+    return this.#reaction(type, "like", target, target.mine?.liked, totalIn(target, "likes"));
   }
 
-  /** Returns the caller's collect of a post. */
-  collect(post: Collectable): Reaction {
-    return this.#reaction("post", "collects", post, post.mine?.collected);
+  /** Returns the caller's collect of a post, or of a target of another type. */
+  collect(post: Collectable): Reaction;
+  collect(type: TextType, target: Collectable): Reaction;
+  collect(...given: [Collectable] | [TextType, Collectable]): Reaction {
+    const [type, target] = given.length === 1 ? (["post", given[0]] as const) : given;
+    return this.#reaction(type, "collect", target, target.mine?.collected, totalIn(target, "collects"));
   }
 
   /** Returns the caller's follow of a user. */
   follow(user: Followable): Reaction {
-    return this.#reaction("user", "followers", user, user.mine?.following);
+    return this.#reaction("user", "follow", user, user.mine?.following, totalIn(user, "followers"));
+  }
+
+  /**
+   * Returns the caller's reaction of any kind to a target: `plaza.react({ ...post, type: "post" }, "bookmark")`.
+   * Of a built-in kind it is the object that `like`, `collect` or `follow` returns.
+   */
+  react(target: Reactable, kind: string): Reaction {
+    const read = target.reactions?.[kind];
+    return this.#reaction(target.type, kind, target, read?.mine, totalIn(read ?? {}, "total", "at"));
   }
 
   /**
@@ -273,7 +292,7 @@ export class Plaza extends Resources {
     const watched = this.#watched.get(key) ?? { ref, count: 0 };
     watched.count += 1;
     this.#watched.set(key, watched);
-    const report = () => listener?.({ ...Object.fromEntries(this.#liveTotals(key)), stale: this.#isStale });
+    const report = () => listener?.({ ...this.#liveTotals(key), stale: this.#isStale });
     const leave = this.#totals.subscribe(key, report);
     this.#staleListeners.add(report);
     if (this.#totals.of(key) !== undefined) report();
@@ -392,7 +411,10 @@ export class Plaza extends Resources {
   #remember(body: unknown, began: number): void {
     const { items } = Object(body) as { items?: unknown };
     for (const item of [body, ...(Array.isArray(items) ? items : [])]) {
-      if (typeof item === "object" && item !== null) this.#readAt.set(item, began);
+      if (typeof item !== "object" || item === null) continue;
+      this.#readAt.set(item, began);
+      const { reactions } = item as Partial<Reactable>;
+      if (reactions) this.#readAt.set(reactions, began); // a copy with a type has the same ones
     }
   }
 
@@ -412,23 +434,27 @@ export class Plaza extends Resources {
 
   #reaction(
     type: LiveRef["type"],
-    total: "likes" | "collects" | "followers",
-    target: { id: string; exact?: boolean },
-    active = false,
+    kind: string,
+    target: Pick<Reactable, "id" | "exact" | "reactions">,
+    mine: boolean | null | undefined,
+    counted: { total: number | null; at: string | null },
   ): Reaction {
     const ref = { type, id: target.id };
     const key = keyOf(ref);
+    const total = nameOf(kind);
     const name = `${key}:${total}`;
-    const path = `/${type}s/{id}/${total}/me` as ReactionPath;
-    const read: Snapshot = { active, ...totalIn(target, total), exact: target.exact ?? true };
-    const began = this.#readAt.get(target) ?? 0;
+    const isBuiltIn = BUILT_IN.has(kind);
+    const path = isBuiltIn ? `/${type}s/{target_id}/${total}/me` : REACTION;
+    const read: Snapshot = { active: mine ?? false, ...counted, exact: target.exact ?? true };
+    const began = this.#readAt.get(target) ?? this.#readAt.get(target.reactions ?? target) ?? 0;
     const known = this.#reactions.get(name);
     if (known !== undefined) known.observe(read, began);
     if (read.total !== null) this.#totals.offer(key, total, { total: read.total, at: read.at });
     if (known !== undefined) return known;
     const send = async (active: boolean) => {
-      const { body } = await this.#send(active ? "put" : "delete", path, { path: { id: target.id } });
-      const answered = totalIn(body as object, total);
+      const parameters = { target_type: type, target_id: target.id, kind };
+      const { body } = await this.#send(active ? "put" : "delete", path, { path: parameters });
+      const answered = isBuiltIn ? totalIn(body as object, total) : totalIn(body as object, "total", "at");
       const { at } = answered;
       if (answered.total !== null && at !== null) {
         this.#totals.offer(key, total, { total: answered.total, at });
@@ -445,8 +471,14 @@ export class Plaza extends Resources {
     return made;
   }
 
-  #liveTotals(key: string): [TotalName, number][] {
-    return [...(this.#totals.of(key) ?? [])].map(([name, known]) => [name, known.total]);
+  #liveTotals(key: string): Omit<LiveTotals, "stale"> {
+    const totals: Record<string, number> = {};
+    const reactions: Record<string, number> = {};
+    for (const [name, { total }] of this.#totals.of(key) ?? []) {
+      if (NAMES.includes(name)) totals[name] = total;
+      if (name !== "comments") reactions[KINDS.get(name) ?? name] = total;
+    }
+    return Object.keys(reactions).length === 0 ? totals : { ...totals, reactions };
   }
 
   /** Takes over items of `/totals`. Returns whether a total is newer. */
@@ -534,12 +566,11 @@ export class Plaza extends Resources {
       const reply = await this.post("/reactions/query", { body, ...ONCE });
       for (const item of reply.items) {
         const key = keyOf(item as LiveRef);
-        const { mine } = item;
-        if (mine === null) continue;
-        const like = { active: mine.liked, ...totalIn(item, "likes"), exact: reply.exact };
-        this.#reactions.get(`${key}:likes`)?.observe(like, began);
-        const collect = { active: mine.collected ?? false, ...totalIn(item, "collects"), exact: reply.exact };
-        this.#reactions.get(`${key}:collects`)?.observe(collect, began);
+        if (item.mine === null) continue;
+        for (const [kind, { total, at, mine }] of Object.entries(item.reactions ?? {})) {
+          const read = { active: mine ?? false, total, at, exact: reply.exact };
+          this.#reactions.get(`${key}:${nameOf(kind)}`)?.observe(read, began);
+        }
       }
     } catch {
       // The next minute reads them again.
@@ -566,13 +597,6 @@ interface TabMessage {
 
 /** Polls are repeated anyway. */
 const ONCE = { retry: { attempts: 1 } };
-
-/** Returns a total of an object of the API, and its order token. */
-function totalIn(item: object, name: TotalName): { total: number | null; at: string | null } {
-  const fields = item as Record<string, unknown>;
-  const [total, at] = [fields[name], fields[`${name}_at`]];
-  return { total: typeof total === "number" ? total : null, at: typeof at === "string" ? at : null };
-}
 
 /** Returns 128 random bits in hexadecimal, also in React Native and over plain HTTP, which lack parts of `crypto`. */
 function randomId(): string {

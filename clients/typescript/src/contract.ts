@@ -20,6 +20,7 @@ export type Slug =
   | "blocked"
   | "changed-meanwhile"
   | "code-refused"
+  | "conflict"
   | "events-gone"
   | "follow-limit"
   | "forbidden"
@@ -29,6 +30,7 @@ export type Slug =
   | "idempotency-key-reused"
   | "internal"
   | "invalid-request"
+  | "kind-closed"
   | "last-owner"
   | "not-cancellable"
   | "not-changeable"
@@ -206,6 +208,30 @@ export interface paths {
          * @description A repeat is a 410. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_comment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/comments/{comment_id}/collects/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Collect a comment
+         * @description Saves the comment in the caller's private list. Idempotent: a collect counts once. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["collect_comment"];
+        post?: never;
+        /**
+         * Remove a comment from the caller's collects
+         * @description Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["uncollect_comment"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1202,7 +1228,7 @@ export interface paths {
         put?: never;
         /**
          * Query the totals of up to 100 targets
-         * @description Returns likes, collects and the caller's state of each target. A target that does not exist has zeros. A session is optional. Counts as one read of the caller.
+         * @description Returns each kind of reaction and the caller's state of each target. A target that does not exist has zeros. A session is optional. Counts as one read of the caller.
          */
         post: operations["query_reactions"];
         delete?: never;
@@ -1270,6 +1296,30 @@ export interface paths {
          * @description A repeat is a 410. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_review"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reviews/{review_id}/collects/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Collect a review
+         * @description Saves the review in the caller's private list. Idempotent: a collect counts once. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["collect_review"];
+        post?: never;
+        /**
+         * Remove a review from the caller's collects
+         * @description Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["uncollect_review"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1611,6 +1661,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/targets/{target_type}/{target_id}/reactions/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users who reacted to a target
+         * @description For kinds whose actors are public; others are not found. Earliest reaction first, unless `order` says otherwise. A new reaction appears after a second or two. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_reactions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/targets/{target_type}/{target_id}/reactions/{kind}/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the caller's reaction to a target
+         * @description Returns the total of its kind, too. A target that does not exist has zeros. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_reaction"];
+        /**
+         * React to a target
+         * @description For each kind that the target takes. Idempotent: a reaction counts once. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["set_reaction"];
+        post?: never;
+        /**
+         * Take back a reaction
+         * @description Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["remove_reaction"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/totals": {
         parameters: {
             query?: never;
@@ -1708,7 +1806,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller collects
-         * @description Latest collect first. A new collect appears after a second or two. With `expand` each item has a preview of its post. Needs a session. Counts as one read of the caller.
+         * @description Latest collect first. A new collect appears after a second or two. With `expand` each item has a preview of its post, its comment or its review. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
         put?: never;
@@ -1856,6 +1954,26 @@ export interface paths {
          * @description Changes the preferences that it names. Notifications are listed as before. Needs a session. Counts as one write of the caller.
          */
         put: operations["update_my_push"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/reactions/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the texts to which the caller reacted
+         * @description Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each item has a preview of its post, its comment or its review. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_reactions"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -2449,6 +2567,10 @@ export interface components {
         Comment: {
             author: components["schemas"]["UserCard"];
             body: string;
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /**
              * Format: date-time
              * @description When it was created.
@@ -2464,8 +2586,12 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
-            mine: components["schemas"]["TextViewerState"] | null;
+            mine: components["schemas"]["ViewerState"] | null;
             post_id: string;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
         };
         /** @description One page of a list. */
         CommentPage: {
@@ -2749,11 +2875,11 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
         };
-        /** @description A user who likes a target. */
+        /** @description A user who reacted to a target. */
         Liker: {
             /**
              * Format: date-time
-             * @description When the user liked it.
+             * @description When the user reacted.
              */
             at: string;
             user: components["schemas"]["UserCard"];
@@ -2764,6 +2890,13 @@ export interface components {
             items: components["schemas"]["Liker"][];
             /** @description Cursor of the page after this one; null on the last page. */
             next: string | null;
+        };
+        /** @description The total of a kind of reaction. */
+        LiveTotal: {
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            at: string | null;
+            /** @description Number of reactions. */
+            total: number;
         };
         /** @description What becomes read. */
         MarkReadRequest: {
@@ -3008,6 +3141,10 @@ export interface components {
             nickname: string;
             /** @description Posts of the user that are not deleted. */
             posts: number;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             /** @description Name of a zone in the IANA database. */
             time_zone: string;
         };
@@ -3180,7 +3317,11 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
-            mine: components["schemas"]["PostViewerState"] | null;
+            mine: components["schemas"]["ViewerState"] | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             title: string;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
@@ -3221,7 +3362,11 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
-            mine: components["schemas"]["PostViewerState"] | null;
+            mine: components["schemas"]["ViewerState"] | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             title: string;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
@@ -3261,7 +3406,11 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
-            mine: components["schemas"]["PostViewerState"] | null;
+            mine: components["schemas"]["ViewerState"] | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             title: string;
             /** @description Whether the text is longer than its preview. */
             truncated: boolean;
@@ -3301,6 +3450,10 @@ export interface components {
             likes: number;
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["LiveTotal"];
+            };
             /** @constant */
             type: "post";
         };
@@ -3312,11 +3465,6 @@ export interface components {
             images?: string[];
             /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
             title?: string;
-        };
-        /** @description What the caller did to a post. */
-        PostViewerState: {
-            collected: boolean;
-            liked: boolean;
         };
         /** @description An error, in the format of RFC 9457. */
         Problem: {
@@ -3453,7 +3601,11 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
-            mine: components["schemas"]["PostViewerState"] | null;
+            mine: components["schemas"]["ViewerState"] | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             /** @description What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer. */
             score: number;
             title: string;
@@ -3471,11 +3623,11 @@ export interface components {
             /** @description Each week that one of the days is in, whole, the earliest first. */
             weeks: components["schemas"]["WeekReach"][];
         };
-        /** @description A target that the caller likes or collects. */
+        /** @description A target that the caller reacted to. */
         ReactionListItem: {
             /**
              * Format: date-time
-             * @description When the caller liked or collected it.
+             * @description When the caller reacted.
              */
             at: string;
             /** @description The comment, with `expand=target`; null as `post` may be. */
@@ -3505,6 +3657,39 @@ export interface components {
             exact: boolean;
             /** @description One item a target, in the order of the request. */
             items: components["schemas"]["TargetTotals"][];
+        };
+        /** @description The caller's reaction to a target after the request. */
+        ReactionResponse: {
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            at: string | null;
+            /** @description Whether this request changed the state; null while provisional. */
+            changed: boolean | null;
+            /** @description False while provisional (202): accepted, not decided. */
+            exact: boolean;
+            /** @description Whether the caller reacts. */
+            on: boolean;
+            /** @description Its total; null while provisional. */
+            total: number | null;
+        };
+        /** @description The total of a kind of reaction to a target, and whether the caller reacts. */
+        ReactionState: {
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            at: string | null;
+            /** @description False while provisional (202): accepted, not decided. */
+            exact: boolean;
+            /** @description Whether the caller reacted; null without a session. */
+            mine: boolean | null;
+            /** @description Number of reactions. */
+            total: number;
+        };
+        /** @description The total of a kind of reaction, and what the caller did. */
+        ReactionTotal: {
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            at: string | null;
+            /** @description Whether the caller reacted; null without a session. */
+            mine: boolean | null;
+            /** @description Number of reactions. */
+            total: number;
         };
         /** @description One page of a list. */
         ReconciliationPage: {
@@ -3651,6 +3836,10 @@ export interface components {
         Review: {
             author: components["schemas"]["UserCard"];
             body: string;
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             /**
              * Format: date-time
              * @description When it was created.
@@ -3668,7 +3857,11 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
-            mine: components["schemas"]["TextViewerState"] | null;
+            mine: components["schemas"]["ViewerState"] | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             /** @description Stars, 1 to 5. */
             score: number;
             shop_id: string;
@@ -4102,8 +4295,8 @@ export interface components {
         };
         /** @description The totals of one target. */
         TargetTotals: {
-            /** @description Number of collects; null for targets that cannot be collected. */
-            collects: number | null;
+            /** @description Number of collects. */
+            collects: number;
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             collects_at: string | null;
             id: string;
@@ -4113,28 +4306,35 @@ export interface components {
             likes_at: string | null;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["TargetViewerState"] | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
             /** @enum {string} */
             type: "post" | "comment" | "review" | (string & {});
         };
         /** @description What the caller did to a target. */
         TargetViewerState: {
-            /** @description Null for targets that cannot be collected. */
-            collected: boolean | null;
+            collected: boolean;
             liked: boolean;
         };
         /** @description The totals of a comment or a review. */
         TextTotals: {
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
+            collects_at: string | null;
             id: string;
             /** @description Number of likes. */
             likes: number;
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             likes_at: string | null;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["LiveTotal"];
+            };
             /** @enum {string} */
             type: "comment" | "review";
-        };
-        /** @description What the caller did to a comment or a review. */
-        TextViewerState: {
-            liked: boolean;
         };
         /** @description The totals of the requested targets. */
         TotalsResponse: {
@@ -4177,6 +4377,10 @@ export interface components {
             nickname: string;
             /** @description Posts of the user that are not deleted. */
             posts: number;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["ReactionTotal"];
+            };
         };
         /** @description One page of a list. */
         UserProfilePage: {
@@ -4191,6 +4395,10 @@ export interface components {
             /** @description Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token. */
             followers_at: string | null;
             id: string;
+            /** @description Kind, such as `like`, -> its total. All kinds that the target takes. */
+            reactions: {
+                [key: string]: components["schemas"]["LiveTotal"];
+            };
             /** @constant */
             type: "user";
         };
@@ -4198,6 +4406,11 @@ export interface components {
         UserViewerState: {
             /** @description Whether the caller follows the user. */
             following: boolean;
+        };
+        /** @description What the caller did to a text. */
+        ViewerState: {
+            collected: boolean;
+            liked: boolean;
         };
         /** @description An anonymous id. */
         VisitorIdResponse: {
@@ -4559,6 +4772,78 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    collect_comment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                comment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller collects it. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+            /** @description Accepted; not counted yet. Redis is unavailable. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+        };
+    };
+    uncollect_comment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                comment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller does not collect it. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+            /** @description Accepted; not counted yet. Redis is unavailable. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
             };
         };
     };
@@ -6358,6 +6643,78 @@ export interface operations {
             };
         };
     };
+    collect_review: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller collects it. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+            /** @description Accepted; not counted yet. Redis is unavailable. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+        };
+    };
+    uncollect_review: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller does not collect it. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+            /** @description Accepted; not counted yet. Redis is unavailable. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CollectResponse"];
+                };
+            };
+        };
+    };
     list_review_likers: {
         parameters: {
             query?: {
@@ -7078,6 +7435,153 @@ export interface operations {
             };
         };
     };
+    list_reactions: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+                /** @description Order by the time of the like. */
+                order?: "earliest" | "latest";
+            };
+            header?: never;
+            path: {
+                /** @description Type of the target. */
+                target_type: "post" | "comment" | "review" | "user";
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                target_id: string;
+                /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of users. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LikerPage"];
+                };
+            };
+        };
+    };
+    get_reaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Type of the target. */
+                target_type: "post" | "comment" | "review" | "user";
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                target_id: string;
+                /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The total, and whether the caller reacts. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReactionState"];
+                };
+            };
+        };
+    };
+    set_reaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Type of the target. */
+                target_type: "post" | "comment" | "review" | "user";
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                target_id: string;
+                /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller reacts. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReactionResponse"];
+                };
+            };
+            /** @description Accepted; not counted yet. Redis is unavailable. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReactionResponse"];
+                };
+            };
+        };
+    };
+    remove_reaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Type of the target. */
+                target_type: "post" | "comment" | "review" | "user";
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                target_id: string;
+                /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller does not react. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReactionResponse"];
+                };
+            };
+            /** @description Accepted; not counted yet. Redis is unavailable. */
+            202: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReactionResponse"];
+                };
+            };
+        };
+    };
     get_totals: {
         parameters: {
             query: {
@@ -7467,6 +7971,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PushResponse"];
+                };
+            };
+        };
+    };
+    list_my_reactions: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+                /** @description With `target` the items have their posts, comments and reviews, with `post` their posts only. */
+                expand?: "post" | "target";
+            };
+            header?: never;
+            path: {
+                /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of targets. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReactionListItemPage"];
                 };
             };
         };

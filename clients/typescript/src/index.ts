@@ -1,5 +1,13 @@
 export type { Listed } from "./bind.ts";
-export { type Collectable, type Followable, type Likeable, Plaza, type PlazaOptions, type Reply } from "./client.ts";
+export {
+  type Collectable,
+  type Followable,
+  type Likeable,
+  Plaza,
+  type PlazaOptions,
+  type Reactable,
+  type Reply,
+} from "./client.ts";
 export type { Slug } from "./contract.ts";
 export {
   type LiveControl,

@@ -8,6 +8,8 @@ export interface LiveTotals {
   collects?: number;
   followers?: number;
   comments?: number;
+  /** Kind, such as `like` or an added one -> its total. */
+  reactions?: Record<string, number>;
   /** Two reads failed in sequence, or the screen is offline. */
   stale: boolean;
 }

@@ -29,6 +29,10 @@ export interface CommentsResource {
   delete(commentId: string, options?: RequestOptions): Promise<Result<"delete", "/comments/{comment_id}">>;
   /** Get a comment. */
   get(commentId: string, options?: RequestOptions): Promise<Result<"get", "/comments/{comment_id}">>;
+  /** Remove a comment from the caller's collects. */
+  uncollect(commentId: string, options?: RequestOptions): Promise<Result<"delete", "/comments/{comment_id}/collects/me">>;
+  /** Collect a comment. */
+  collect(commentId: string, options?: RequestOptions): Promise<Result<"put", "/comments/{comment_id}/collects/me">>;
   /** List the users who like a comment. */
   listLikers(commentId: string, query?: QueryOf<"/comments/{comment_id}/likers">, options?: RequestOptions): Listed<"/comments/{comment_id}/likers">;
   /** Unlike a comment. */
@@ -183,6 +187,14 @@ export interface PushSubscriptionsResource {
 export interface ReactionsResource {
   /** Query the totals of up to 100 targets. */
   query(body: BodyOf<"post", "/reactions/query">, options?: RequestOptions): Promise<Result<"post", "/reactions/query">>;
+  /** List the users who reacted to a target. */
+  list(targetType: string, targetId: string, kind: string, query?: QueryOf<"/targets/{target_type}/{target_id}/reactions/{kind}">, options?: RequestOptions): Listed<"/targets/{target_type}/{target_id}/reactions/{kind}">;
+  /** Take back a reaction. */
+  remove(targetType: string, targetId: string, kind: string, options?: RequestOptions): Promise<Result<"delete", "/targets/{target_type}/{target_id}/reactions/{kind}/me">>;
+  /** Get the caller's reaction to a target. */
+  get(targetType: string, targetId: string, kind: string, options?: RequestOptions): Promise<Result<"get", "/targets/{target_type}/{target_id}/reactions/{kind}/me">>;
+  /** React to a target. */
+  set(targetType: string, targetId: string, kind: string, options?: RequestOptions): Promise<Result<"put", "/targets/{target_type}/{target_id}/reactions/{kind}/me">>;
 }
 
 export interface ReportsResource {
@@ -197,6 +209,10 @@ export interface ReviewsResource {
   delete(reviewId: string, options?: RequestOptions): Promise<Result<"delete", "/reviews/{review_id}">>;
   /** Get a review. */
   get(reviewId: string, options?: RequestOptions): Promise<Result<"get", "/reviews/{review_id}">>;
+  /** Remove a review from the caller's collects. */
+  uncollect(reviewId: string, options?: RequestOptions): Promise<Result<"delete", "/reviews/{review_id}/collects/me">>;
+  /** Collect a review. */
+  collect(reviewId: string, options?: RequestOptions): Promise<Result<"put", "/reviews/{review_id}/collects/me">>;
   /** List the users who like a review. */
   listLikers(reviewId: string, query?: QueryOf<"/reviews/{review_id}/likers">, options?: RequestOptions): Listed<"/reviews/{review_id}/likers">;
   /** Unlike a review. */
@@ -287,6 +303,8 @@ export interface UsersResource {
   getMyPush(options?: RequestOptions): Promise<Result<"get", "/users/me/push">>;
   /** Choose what is pushed. */
   updateMyPush(body: BodyOf<"put", "/users/me/push">, options?: RequestOptions): Promise<Result<"put", "/users/me/push">>;
+  /** List the texts to which the caller reacted. */
+  listMyReactions(kind: string, query?: QueryOf<"/users/me/reactions/{kind}">, options?: RequestOptions): Listed<"/users/me/reactions/{kind}">;
   /** List the sessions of the caller. */
   listMySessions(options?: RequestOptions): Listed<"/users/me/sessions">;
   /** End a session of the caller. */
@@ -368,6 +386,8 @@ export abstract class Resources {
   readonly comments = bind<CommentsResource>(this, {
     delete: "delete /comments/{comment_id}",
     get: "get /comments/{comment_id}",
+    uncollect: "delete /comments/{comment_id}/collects/me",
+    collect: "put /comments/{comment_id}/collects/me",
     listLikers: "get* /comments/{comment_id}/likers",
     unlike: "delete /comments/{comment_id}/likes/me",
     like: "put /comments/{comment_id}/likes/me",
@@ -450,6 +470,10 @@ export abstract class Resources {
   });
   readonly reactions = bind<ReactionsResource>(this, {
     query: "post= /reactions/query",
+    list: "get* /targets/{target_type}/{target_id}/reactions/{kind}",
+    remove: "delete /targets/{target_type}/{target_id}/reactions/{kind}/me",
+    get: "get /targets/{target_type}/{target_id}/reactions/{kind}/me",
+    set: "put /targets/{target_type}/{target_id}/reactions/{kind}/me",
   });
   readonly reports = bind<ReportsResource>(this, {
     create: "post= /reports",
@@ -458,6 +482,8 @@ export abstract class Resources {
   readonly reviews = bind<ReviewsResource>(this, {
     delete: "delete /reviews/{review_id}",
     get: "get /reviews/{review_id}",
+    uncollect: "delete /reviews/{review_id}/collects/me",
+    collect: "put /reviews/{review_id}/collects/me",
     listLikers: "get* /reviews/{review_id}/likers",
     unlike: "delete /reviews/{review_id}/likes/me",
     like: "put /reviews/{review_id}/likes/me",
@@ -505,6 +531,7 @@ export abstract class Resources {
     listMyOrders: "get* /users/me/orders",
     getMyPush: "get /users/me/push",
     updateMyPush: "put= /users/me/push",
+    listMyReactions: "get* /users/me/reactions/{kind}",
     listMySessions: "get+ /users/me/sessions",
     deleteMySession: "delete /users/me/sessions/{session_id}",
     listMyShops: "get* /users/me/shops",

@@ -1,7 +1,7 @@
 /** The newest totals that any answer of this client had, ordered by their tokens. */
 
-/** A total of a target that screens show. `comments` has no token: of it the last answer counts. */
-export type TotalName = "likes" | "collects" | "followers" | "comments";
+/** A total of a target that screens show; an added kind has its own name. `comments` has no token: the last answer counts. */
+export type TotalName = "likes" | "collects" | "followers" | "comments" | (string & {});
 
 export interface LiveRef {
   type: "post" | "comment" | "review" | "user";
@@ -14,7 +14,15 @@ export interface Known {
   readonly at: string | null;
 }
 
-const NAMES: readonly TotalName[] = ["likes", "collects", "followers", "comments"];
+/** Built-in kind -> the name of its total, which is also part of its paths. */
+export const BUILT_IN: ReadonlyMap<string, TotalName> = new Map([
+  ["like", "likes"],
+  ["collect", "collects"],
+  ["follow", "followers"],
+]);
+/** Name of a total -> its built-in kind. */
+export const KINDS: ReadonlyMap<TotalName, string> = new Map([...BUILT_IN].map(([kind, name]) => [name, kind]));
+export const NAMES: readonly TotalName[] = [...KINDS.keys(), "comments"];
 const MAX_KEPT = 2_000;
 
 /** Returns whether `next` replaces `known`: the rule of every client, cache and pipe (docs/live-numbers.md). */
@@ -22,6 +30,18 @@ export function isNewer(next: Known, known: Known | undefined): boolean {
   if (known === undefined) return true;
   if (next.at === null) return known.at === null && next.total !== known.total;
   return known.at === null || next.at > known.at;
+}
+
+/** Returns the name of the total of a kind: likes, bookmark. */
+export function nameOf(kind: string): TotalName {
+  return BUILT_IN.get(kind) ?? kind;
+}
+
+/** Returns a total of an API object, and its order token; null where the object has none. */
+export function totalIn(item: object, name: string, token = `${name}_at`): { total: number | null; at: string | null } {
+  const fields = item as Record<string, unknown>;
+  const [total, at] = [fields[name], fields[token]];
+  return { total: typeof total === "number" ? total : null, at: typeof at === "string" ? at : null };
 }
 
 export function keyOf(ref: LiveRef): string {
@@ -54,14 +74,13 @@ export class Totals {
 
   /** Takes over all totals of an item of the API. Returns whether one was newer. */
   offerItem(key: string, item: object): boolean {
-    const fields = item as Record<string, unknown>;
+    const { reactions = {} } = item as { reactions?: Record<string, object> };
     let changed = false;
-    for (const name of NAMES) {
-      const total = fields[name];
-      const at = fields[`${name}_at`];
-      if (typeof total !== "number") continue;
-      changed = this.offer(key, name, { total, at: typeof at === "string" ? at : null }) || changed;
-    }
+    const take = (name: TotalName, { total, at }: ReturnType<typeof totalIn>) => {
+      if (total !== null) changed = this.offer(key, name, { total, at }) || changed;
+    };
+    for (const name of NAMES) take(name, totalIn(item, name));
+    for (const [kind, read] of Object.entries(reactions)) take(nameOf(kind), totalIn(read, "total", "at"));
     return changed;
   }
 

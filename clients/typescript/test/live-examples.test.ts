@@ -72,7 +72,7 @@ test("the hook of React has the newest totals, and ends with its component", asy
   assert.deepEqual(render(), { stale: false });
   report(42, "1b");
   report(41, "1a");
-  assert.deepEqual(render(), { likes: 42, stale: false });
+  assert.deepEqual(render(), { likes: 42, reactions: { like: 42 }, stale: false });
   hooks.end?.();
   assert.equal(stopped(), 1);
   Reflect.deleteProperty(globalThis, "exampleHooks");

@@ -45,12 +45,60 @@ test("a reported total moves the shown one, and an older one does not", async ()
   report(post(42, "1c"), post(40, null));
   assert.equal(like.state.total, 43);
   assert.deepEqual(seen, [
-    { likes: 41, stale: false },
-    { likes: 43, stale: false },
+    { likes: 41, reactions: { like: 41 }, stale: false },
+    { likes: 43, reactions: { like: 43 }, stale: false },
   ]);
   stop();
   stop();
   assert.equal(source.stopped, 1);
+});
+
+test("reported totals of all kinds move, each by its own token", () => {
+  const { live, report } = byHand();
+  const { plaza } = serve(() => json({}), { live });
+  const bookmark = plaza.react({ type: "post", id: "12", reactions: { bookmark: { total: 4, at: "1b" } } }, "bookmark");
+  const collect = plaza.collect({ id: "12" });
+  const seen: LiveTotals[] = [];
+  const stop = plaza.live(bookmark, (totals) => seen.push(totals));
+  report({
+    ...post(41, "1b"),
+    comments: 2,
+    reactions: { bookmark: { total: 6, at: "1d" }, like: { total: 41, at: "1b" } },
+  });
+  report({ ...post(42, "1c"), reactions: { bookmark: { total: 5, at: "1c" }, collect: { total: 7, at: "1a" } } });
+  assert.equal(bookmark.state.total, 6);
+  assert.equal(collect.state.total, 7);
+  assert.deepEqual(seen[0], { reactions: { bookmark: 4 }, stale: false });
+  assert.deepEqual(seen[seen.length - 1], {
+    likes: 42,
+    collects: 7,
+    comments: 2,
+    reactions: { bookmark: 6, like: 42, collect: 7 },
+    stale: false,
+  });
+  stop();
+});
+
+test("what another device of the caller did is read for all kinds", async () => {
+  const { live, report } = byHand();
+  const item = {
+    ...post(42, "1c"),
+    mine: { liked: true, collected: false },
+    reactions: { like: { total: 42, at: "1c", mine: true }, bookmark: { total: 5, at: "1c", mine: true } },
+  };
+  const { plaza, requests } = serve(() => json({ items: [item], exact: true }), { live });
+  await plaza.resume({ token: "t-1", expiresAt: Date.now() + 1e9, user: { id: "7", nickname: "ada", avatar: null } });
+  const target = { type: "post" as const, id: "12", reactions: { bookmark: { total: 4, at: "1b", mine: false } } };
+  const [like, bookmark] = [plaza.like("post", post(41, "1b")), plaza.react(target, "bookmark")];
+  const stop = plaza.live(like);
+  report(post(41, "1b"));
+  for (let turns = 0; turns < 10; turns += 1) await turn();
+  assert.deepEqual(
+    requests.map(({ path }) => path),
+    ["/reactions/query"],
+  );
+  assert.deepEqual([like.state.active, bookmark.state.active, bookmark.state.total], [true, true, 5]);
+  stop();
 });
 
 test("a report during a like is shown after its answer, if it is newer", async () => {
@@ -204,8 +252,8 @@ test("two failures make numbers stale, and Retry-After is obeyed", async (t) => 
   fails = false;
   await pass(30_100);
   assert.deepEqual(seen.slice(1), [
-    { likes: 1, stale: true },
-    { likes: 1, stale: false },
+    { likes: 1, reactions: { like: 1 }, stale: true },
+    { likes: 1, reactions: { like: 1 }, stale: false },
   ]);
   stop();
 });

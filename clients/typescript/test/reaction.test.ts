@@ -252,20 +252,76 @@ test("any order of toggles, answers, failures and reads ends with the last state
   }
 });
 
-test("collect and follow work as like does, and need no total", async () => {
-  const { plaza, requests } = serve(({ path }) =>
-    path.startsWith("/users")
-      ? json({ following: true, followers: 3, changed: true })
-      : json({ collected: true, collects: 8, changed: true, exact: true }),
-  );
+test("collect, follow and a kind of the deployment work as like does, and need no total", async () => {
+  const { plaza, requests } = serve(({ path }) => {
+    if (path.startsWith("/users")) return json({ following: true, followers: 3, changed: true });
+    if (path.startsWith("/targets")) return json({ on: true, total: 2, at: "1b", changed: true, exact: true });
+    return json({ collected: true, collects: 8, changed: true, exact: true });
+  });
   assert.equal((await plaza.collect({ id: "5", collects: 7 }).set(true)).total, 8);
+  assert.equal((await plaza.collect("comment", { id: "6", collects: 7 }).set(true)).total, 8);
+  assert.equal((await plaza.collect("review", { id: "7" }).set(true)).total, 8);
+  const bookmark = plaza.react({ type: "post", id: "5" }, "bookmark");
+  assert.equal(bookmark.state.total, null);
+  assert.deepEqual(await bookmark.set(true), { active: true, total: 2, pending: false, exact: true });
   const follow = plaza.follow({ id: "9" });
   assert.equal(follow.state.total, null);
   assert.equal((await follow.set(true)).total, 3);
   assert.deepEqual(
     requests.map((request) => request.path),
-    ["/posts/5/collects/me", "/users/9/followers/me"],
+    [
+      "/posts/5/collects/me",
+      "/comments/6/collects/me",
+      "/reviews/7/collects/me",
+      "/targets/post/5/reactions/bookmark/me",
+      "/users/9/followers/me",
+    ],
   );
+});
+
+test("a reaction starts from the reactions that were read, and a refused one is taken back", async () => {
+  const { plaza, requests } = serve(() => problem(410, "gone"));
+  const reactions = { bookmark: { total: 4, at: "1b", mine: true } };
+  const bookmark = plaza.react({ type: "comment", id: "12", reactions }, "bookmark");
+  const seen = watch(bookmark);
+  assert.deepEqual(bookmark.state, { active: true, total: 4, pending: false, exact: true });
+  await assert.rejects(bookmark.toggle(), { slug: "gone" });
+  assert.deepEqual(seen, ["♡ 3", "♥ 4"]);
+  assert.equal(requests[0]?.method, "DELETE");
+  assert.equal(
+    plaza.react({ type: "comment", id: "12", reactions: { bookmark: { total: 3, at: "1a" } } }, "bookmark"),
+    bookmark,
+  );
+  assert.equal(bookmark.state.total, 4, "an older read changes nothing");
+  assert.notEqual(plaza.react({ type: "comment", id: "12" }, "constructor"), bookmark);
+});
+
+test("a reaction of a built-in kind is the object of its named method", async () => {
+  const { plaza, requests } = serve(() => liked(42));
+  const reactions = { like: { total: 41, at: null, mine: false } };
+  const like = plaza.react({ type: "post", id: "12", reactions }, "like");
+  assert.equal(like.state.total, 41);
+  assert.equal(plaza.like("post", POST), like);
+  assert.equal(plaza.react({ type: "post", id: "12" }, "collect"), plaza.collect({ id: "12" }));
+  assert.equal(plaza.react({ type: "user", id: "9" }, "follow"), plaza.follow({ id: "9" }));
+  assert.equal((await like.set(true)).total, 42);
+  assert.deepEqual(
+    requests.map(({ path }) => path),
+    ["/posts/12/likes/me"],
+  );
+});
+
+test("a copy of a read with a type is as old as the read", async () => {
+  const { plaza, waiting, turn } = serveByHand();
+  const read = () => plaza.get("/posts/{post_id}", { path: { post_id: "12" } });
+  const answer = (total: number) => json({ ...POST, reactions: { bookmark: { total, at: null, mine: false } } });
+  const [older, newer] = [read(), read()];
+  await turn();
+  waiting[1]?.answer(answer(50));
+  const bookmark = plaza.react({ ...(await newer), type: "post" }, "bookmark");
+  waiting[0]?.answer(answer(41));
+  assert.equal(plaza.react({ ...(await older), type: "post" }, "bookmark"), bookmark);
+  assert.equal(bookmark.state.total, 50);
 });
 
 test("another session starts with reactions of its own", async () => {

@@ -39,6 +39,12 @@ test("a method is named by the id of its operation, without its resource", () =>
     "posts.unlike",
     "posts.listLikers",
     "posts.createComment",
+    "comments.collect",
+    "reactions.set",
+    "reactions.remove",
+    "reactions.get",
+    "reactions.list",
+    "users.listMyReactions",
     "users.follow",
     "users.getMyProfile",
     "vouchers.placeOrder",
@@ -56,6 +62,8 @@ test("a method takes the parameters of the path, then the body or the query, the
   await plaza.posts.like("12");
   await plaza.posts.createComment("12", { body: "Hi" }, { idempotencyKey: "mine" });
   await plaza.posts.listLikers("12", { limit: 2 }, { timeoutMs: 5_000 });
+  await plaza.reactions.set("post", "12", "bookmark");
+  await plaza.reactions.list("post", "12", "bookmark", { limit: 2 });
   await plaza.shops.search({ name: "a b&c" });
   await plaza.ops.listQueues({ timeoutMs: 5_000 });
   await plaza.users.updateMyProfile({ nickname: "ada" });
@@ -65,6 +73,8 @@ test("a method takes the parameters of the path, then the body or the query, the
       ["PUT", "/posts/12/likes/me", undefined, null],
       ["POST", "/posts/12/comments", { body: "Hi" }, "mine"],
       ["GET", "/posts/12/likers?limit=2", undefined, null],
+      ["PUT", "/targets/post/12/reactions/bookmark/me", undefined, null],
+      ["GET", "/targets/post/12/reactions/bookmark?limit=2", undefined, null],
       ["GET", "/shops/search?name=a%20b%26c", undefined, null],
       ["GET", "/ops/queues", undefined, null],
       ["PATCH", "/users/me", { nickname: "ada" }, null],

@@ -24,12 +24,22 @@ from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags, tag_version
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.responses import encode_page
-from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Headers, Responses, StoppedBy
+from plaza.infra.http.routes import (
+    BEARER,
+    OPTIONAL,
+    WRITES,
+    BodyOf,
+    Headers,
+    Responses,
+    StoppedBy,
+    declare_arguments,
+)
 from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
-from plaza.reactions import COLLECT, LIKE, Kind, Target
+from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target
+from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.reactions.model import ReactedTarget, Reactor
 from plaza.switches import Switch
 from plaza.targets import TargetHidden
@@ -38,10 +48,12 @@ if TYPE_CHECKING:
     from plaza.content import commands, schemas
     from plaza.infra.http import schemas as http
     from plaza.reach import schemas as reach_schemas
+    from plaza.reactions import schemas as reaction_schemas
 else:  # reads need no commands, and a request without parameters no pydantic
     commands = LazyModule("plaza.content.commands")
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
     reach_schemas = LazyModule("plaza.reach.schemas")
+    reaction_schemas = LazyModule("plaza.reactions.schemas")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
 
@@ -279,46 +291,61 @@ def delete_review(review_id: Id) -> tuple[None, int]:
     return _delete(_target("review", review_id))
 
 
-@app.get("/posts/<post_id>/likers", security=OPTIONAL, tags=["reactions"], responses=_LIKERS)
-def list_post_likers(
-    post_id: Id,
+def _add_likers_route(target_type: str) -> None:
+    """Add ``GET /posts/{post_id}/likers``."""
+    name = f"{target_type}_id"
+
+    def function(
+        limit: int = 20, cursor: str | None = None, order: str = "earliest", **ids: str
+    ) -> Any:
+        return _likers(LIKE, _target(target_type, ids[name]), order, limit, cursor)
+
+    function.__name__ = f"list_{target_type}_likers"
+    function.__doc__ = f"""List the users who like a {target_type}.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
+    declare_arguments(
+        function,
+        {name: "Id"},
+        {
+            "limit": ("http.Limit", 20),
+            "cursor": ("http.Cursor", None),
+            "order": ("schemas.LikeOrder", "earliest"),
+        },
+        "http.Page[schemas.Liker]",
+    )
+    path = f"/{target_type}s/<{name}>/likers"
+    app.get(path, security=OPTIONAL, tags=["reactions"], responses=_LIKERS)(function)
+
+
+for _type in sorted(LIKE.targets):
+    _add_likers_route(_type)
+
+
+@app.get(
+    "/targets/<target_type>/<target_id>/reactions/<kind>",
+    security=OPTIONAL,
+    tags=["reactions"],
+    responses=_LIKERS,
+)
+def list_reactions(
+    target_type: reaction_schemas.AnyType,
+    target_id: Id,
+    kind: reaction_schemas.KindName,
     limit: http.Limit = 20,
     cursor: http.Cursor = None,
     order: schemas.LikeOrder = "earliest",
 ) -> http.Page[schemas.Liker]:
-    """List the users who like a post.
+    """List the users who reacted to a target.
 
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    For kinds whose actors are public; others are not found. Earliest reaction first, unless `order`
+    says otherwise. A new reaction appears after a second or two.
     """
-    return _likers(_target("post", post_id), order, limit, cursor)
-
-
-@app.get("/comments/<comment_id>/likers", security=OPTIONAL, tags=["reactions"], responses=_LIKERS)
-def list_comment_likers(
-    comment_id: Id,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    order: schemas.LikeOrder = "earliest",
-) -> http.Page[schemas.Liker]:
-    """List the users who like a comment.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("comment", comment_id), order, limit, cursor)
-
-
-@app.get("/reviews/<review_id>/likers", security=OPTIONAL, tags=["reactions"], responses=_LIKERS)
-def list_review_likers(
-    review_id: Id,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    order: schemas.LikeOrder = "earliest",
-) -> http.Page[schemas.Liker]:
-    """List the users who like a review.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("review", review_id), order, limit, cursor)
+    declared = KINDS.get(kind)
+    if declared is None or not declared.is_public or target_type not in declared.targets:
+        raise NotFound(f"A {target_type} has no public list of {kind}.")
+    return _likers(declared, _target(target_type, target_id), order, limit, cursor)
 
 
 @app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
@@ -339,10 +366,33 @@ def list_my_collects(
 ) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller collects.
 
-    Latest collect first. A new collect appears after a second or two. With `expand` each item
-    has a preview of its post.
+    Latest collect first. A new collect appears after a second or two. With `expand` each item has
+    a preview of its post, its comment or its review.
     """
     return _my_reactions(COLLECT, limit, cursor, expand)
+
+
+@app.get(
+    "/users/me/reactions/<kind>",
+    security=BEARER,
+    tags=["reactions"],
+    responses=Responses("A page of targets.", NotFound),
+)
+def list_my_reactions(
+    kind: reaction_schemas.KindName,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    expand: schemas.Expand = None,
+) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
+    """List the texts to which the caller reacted.
+
+    Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each
+    item has a preview of its post, its comment or its review.
+    """
+    declared = KINDS.get(kind)
+    if declared is None or not declared.targets <= CONTENT_TYPES:
+        raise NotFound(f"There is no list of {kind}.")
+    return _my_reactions(declared, limit, cursor, expand)
 
 
 @logger.inject_lambda_context
@@ -365,10 +415,12 @@ def _delete(target: Target) -> tuple[None, int]:
     return None, 204
 
 
-def _likers(target: Target, order: str, limit: int, cursor: str | None) -> http.Page[schemas.Liker]:
+def _likers(
+    kind: Kind, target: Target, order: str, limit: int, cursor: str | None
+) -> http.Page[schemas.Liker]:
     actor_id = find_caller(app)
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = reaction_lists.list_likers(target, after, order == "latest", limit, actor_id)
+    page, last = reaction_lists.list_likers(kind, target, after, order == "latest", limit, actor_id)
     return http.Page(
         items=[schemas.Liker.of(r) for r in page], next=pack_cursor(*last) if last else None
     )

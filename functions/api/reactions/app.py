@@ -1,137 +1,176 @@
-"""Likes and collects."""
+"""Reactions of callers: routes of each kind, and routes of likes and collects by name."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
-from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, BodyOf, Compressed, Held, Responses
-from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.http.routes import (
+    BEARER,
+    OPTIONAL,
+    WRITES,
+    BodyOf,
+    Compressed,
+    Held,
+    Responses,
+    declare_arguments,
+)
+from plaza.infra.runtime.errors import Conflict, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
-from plaza.reactions.model import Outcome
+from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
+from plaza.reactions.kinds import kinds_of
+from plaza.reactions.model import KindClosed, Outcome
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
+    from plaza.follows import follow_user
     from plaza.infra.http import schemas as http
     from plaza.reactions import schemas
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
+    follow_user = LazyModule("plaza.follows.follow_user")
 
 app = PlazaResolver(identify, tag="reactions")
 
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
-_LIKED = Responses({200: "The caller likes it.", 202: _PROVISIONAL}, NotFound, Gone, TargetHidden)
-_UNLIKED = Responses(
-    {200: "The caller does not like it.", 202: _PROVISIONAL}, NotFound, Gone, example=2
+
+
+class _Named(NamedTuple):
+    """The routes of a built-in kind: part of the path, verbs, fields and schema of the response,
+    texts."""
+
+    kind: Kind
+    path: str
+    verbs: tuple[str, str]
+    fields: tuple[str, str]
+    schema: str
+    texts: tuple[str, str]
+
+
+_NAMED = (
+    _Named(
+        LIKE,
+        "likes",
+        ("like", "unlike"),
+        ("liked", "likes"),
+        "LikeResponse",
+        ("Like a {}.\n\nIdempotent: a like counts once.", "Unlike a {}.\n\nIdempotent."),
+    ),
+    _Named(
+        COLLECT,
+        "collects",
+        ("collect", "uncollect"),
+        ("collected", "collects"),
+        "CollectResponse",
+        (
+            "Collect a {0}.\n\nSaves the {0} in the caller's private list. Idempotent: a collect"
+            " counts once.",
+            "Remove a {} from the caller's collects.\n\nIdempotent.",
+        ),
+    ),
 )
 
 
-@app.put("/posts/<post_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
-def like_post(post_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
-    """Like a post.
-
-    Idempotent: a like counts once.
-    """
-    return _like("post", post_id, True)
-
-
-@app.delete("/posts/<post_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED)
-def unlike_post(post_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
-    """Unlike a post.
-
-    Idempotent.
-    """
-    return _like("post", post_id, False)
+def _add_named_routes(named: _Named, target_type: str) -> None:
+    """Add ``PUT`` and ``DELETE /posts/{post_id}/likes/me``."""
+    verb, path = named.verbs[0], f"/{target_type}s/<{target_type}_id>/{named.path}/me"
+    errors = NotFound, Gone
+    is_on = Responses({200: f"The caller {verb}s it.", 202: _PROVISIONAL}, *errors, TargetHidden)
+    off = f"The caller does not {verb} it."
+    is_off = Responses({200: off, 202: _PROVISIONAL}, *errors, example=2)
+    for add, on, responses in ((app.put, True, is_on), (app.delete, False, is_off)):
+        add(path, security=BEARER, middlewares=WRITES, responses=responses)(
+            _make_function(named, target_type, on)
+        )
 
 
-@app.put("/comments/<comment_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
-def like_comment(
-    comment_id: Id,
-) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
-    """Like a comment.
+def _make_function(named: _Named, target_type: str, on: bool) -> Callable[..., Any]:
+    """Return a route's function, with the name, text and arguments that the contract shows."""
+    name = f"{target_type}_id"
 
-    Idempotent: a like counts once.
-    """
-    return _like("comment", comment_id, True)
+    def function(**ids: str) -> tuple[dict[str, Any], int]:
+        target = Target(target_type, read_id(ids[name], target_type))
+        outcome = react.react(named.kind, target, require_caller(app), on)
+        state, total = named.fields
+        return _answer(
+            outcome, {state: outcome.on, total: outcome.total, f"{total}_at": outcome.at}
+        )
 
-
-@app.delete(
-    "/comments/<comment_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED
-)
-def unlike_comment(
-    comment_id: Id,
-) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
-    """Unlike a comment.
-
-    Idempotent.
-    """
-    return _like("comment", comment_id, False)
+    body = f"tuple[Annotated[dict[str, Any], BodyOf(schemas.{named.schema})], int]"
+    function.__name__ = f"{named.verbs[0 if on else 1]}_{target_type}"
+    function.__doc__ = named.texts[0 if on else 1].format(target_type)
+    declare_arguments(function, {name: "Id"}, {}, body)
+    return function
 
 
-@app.put("/reviews/<review_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
-def like_review(
-    review_id: Id,
-) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
-    """Like a review.
-
-    Idempotent: a like counts once.
-    """
-    return _like("review", review_id, True)
-
-
-@app.delete(
-    "/reviews/<review_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED
-)
-def unlike_review(
-    review_id: Id,
-) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
-    """Unlike a review.
-
-    Idempotent.
-    """
-    return _like("review", review_id, False)
+for _named in _NAMED:
+    for _type in sorted(_named.kind.targets):
+        _add_named_routes(_named, _type)
 
 
 @app.put(
-    "/posts/<post_id>/collects/me",
+    "/targets/<target_type>/<target_id>/reactions/<kind>/me",
     security=BEARER,
     middlewares=WRITES,
     responses=Responses(
-        {200: "The caller collects it.", 202: _PROVISIONAL}, NotFound, Gone, TargetHidden
+        {200: "The caller reacts.", 202: _PROVISIONAL},
+        Forbidden,  # what a follow raises, too
+        NotFound,
+        Gone,
+        TargetHidden,
+        Conflict,
+        KindClosed,
     ),
 )
-def collect_post(
-    post_id: Id,
-) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.CollectResponse)], int]:
-    """Collect a post.
+def set_reaction(
+    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.ReactionResponse)], int]:
+    """React to a target.
 
-    Saves the post in the caller's private list. Idempotent: a collect counts once.
+    For each kind that the target takes. Idempotent: a reaction counts once.
     """
-    return _collect("post", post_id, True)
+    return _react_by_name(target_type, target_id, kind, True)
 
 
 @app.delete(
-    "/posts/<post_id>/collects/me",
+    "/targets/<target_type>/<target_id>/reactions/<kind>/me",
     security=BEARER,
     middlewares=WRITES,
     responses=Responses(
-        {200: "The caller does not collect it.", 202: _PROVISIONAL}, NotFound, Gone, example=2
+        {200: "The caller does not react.", 202: _PROVISIONAL}, NotFound, Gone, example=2
     ),
 )
-def uncollect_post(
-    post_id: Id,
-) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.CollectResponse)], int]:
-    """Remove a post from the caller's collects.
+def remove_reaction(
+    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.ReactionResponse)], int]:
+    """Take back a reaction.
 
     Idempotent.
     """
-    return _collect("post", post_id, False)
+    return _react_by_name(target_type, target_id, kind, False)
+
+
+@app.get(
+    "/targets/<target_type>/<target_id>/reactions/<kind>/me",
+    security=BEARER,
+    responses=Responses("The total, and whether the caller reacts.", NotFound),
+)
+def get_reaction(
+    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionState)]:
+    """Get the caller's reaction to a target.
+
+    Returns the total of its kind, too. A target that does not exist has zeros.
+    """
+    pair = _find_kind(target_type, kind), Target(target_type, read_id(target_id, target_type))
+    [count], exact = queries.read_counts([pair], require_caller(app))
+    return {"total": count.total, "at": count.at, "mine": count.viewer_state, "exact": exact}
 
 
 @app.post(
@@ -145,30 +184,28 @@ def query_reactions(
 ) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionQueryResponse)]:
     """Query the totals of up to 100 targets.
 
-    Returns likes, collects and the caller's state of each target. A target that does not exist has
-    zeros.
+    Returns each kind of reaction and the caller's state of each target. A target that does not
+    exist has zeros.
     """
     actor_id = find_caller(app)
     targets = [Target(ref.type, int(ref.id)) for ref in request.targets]
-    pairs = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
+    pairs = [(kind, target) for target in targets for kind in kinds_of(target.type)]
     counts, exact = queries.read_counts(pairs, actor_id)
+    items: list[dict[str, Any]] = [
+        {"type": ref.type, "id": ref.id, "mine": None if actor_id is None else {}, "reactions": {}}
+        for ref in request.targets
+    ]
     next_counts = iter(counts)  # in the order of ``pairs``
-    items = []
-    for ref in request.targets:
-        likes = next(next_counts)
-        collects = next(next_counts) if ref.type in COLLECT.targets else None
-        mine = {"liked": likes.viewer_state, "collected": collects and collects.viewer_state}
-        items.append(
-            {
-                "type": ref.type,
-                "id": ref.id,
-                "likes": likes.total,
-                "likes_at": likes.at,
-                "collects": collects and collects.total,
-                "collects_at": collects and collects.at,
-                "mine": None if actor_id is None else mine,
-            }
-        )
+    for item in items:
+        for kind in kinds_of(item["type"]):
+            count = next(next_counts)
+            mine = None if actor_id is None else count.viewer_state
+            item["reactions"][kind.name] = {"total": count.total, "at": count.at, "mine": mine}
+        for named in _NAMED:
+            reaction, (state, total) = item["reactions"][named.kind.name], named.fields
+            item |= {total: reaction["total"], f"{total}_at": reaction["at"]}
+            if actor_id is not None:
+                item["mine"][state] = reaction["mine"]
     return {"items": items, "exact": exact}
 
 
@@ -179,25 +216,27 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve(event, context)
 
 
-def _target(target_type: str, target_id: str) -> Target:
-    return Target(target_type, read_id(target_id, target_type))
+def _find_kind(target_type: str, name: str) -> Kind:
+    """Return the kind ``name`` of targets of a type. Raises NotFound."""
+    kind = KINDS.get(name)
+    if kind is None or target_type not in kind.targets:
+        raise NotFound(f"A {target_type} takes no {name}.")
+    return kind
 
 
-def _like(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
-    outcome = _react(LIKE, target_type, target_id, on)
-    return _answer(outcome, liked=outcome.on, likes=outcome.total, likes_at=outcome.at)
+def _react_by_name(
+    target_type: str, target_id: str, name: str, on: bool
+) -> tuple[dict[str, Any], int]:
+    kind, actor_id = _find_kind(target_type, name), require_caller(app)
+    target = Target(target_type, read_id(target_id, target_type))
+    if on and kind.hold:
+        outcome = follow_user.follow(target.id, actor_id)
+    else:
+        outcome = react.react(kind, target, actor_id, on)
+    return _answer(outcome, {"on": outcome.on, "total": outcome.total, "at": outcome.at})
 
 
-def _collect(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
-    outcome = _react(COLLECT, target_type, target_id, on)
-    return _answer(outcome, collected=outcome.on, collects=outcome.total, collects_at=outcome.at)
-
-
-def _react(kind: Kind, target_type: str, target_id: str, on: bool) -> Outcome:
-    return react.react(kind, _target(target_type, target_id), require_caller(app), on)
-
-
-def _answer(outcome: Outcome, **fields: Any) -> tuple[dict[str, Any], int]:
-    """Return a LikeResponse or CollectResponse as a dict, and its status."""
+def _answer(outcome: Outcome, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return the body of a response as a dict, and its status."""
     fields |= {"changed": outcome.changed, "exact": outcome.exact}
     return fields, 200 if outcome.exact else 202

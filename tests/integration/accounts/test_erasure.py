@@ -12,7 +12,7 @@ from pymysql.err import OperationalError
 from local.stack.servers import connect_mysql
 from plaza import counters, idempotency
 from plaza.accounts import erase, export, mysql_store
-from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S
+from plaza.accounts.model import KEPT_OPEN_S
 from plaza.accounts.request_erasure import erase_now
 from plaza.accounts.sections import SECTIONS
 from plaza.auth import session_end, session_lookup
@@ -35,7 +35,13 @@ from plaza.users.identities import Identity
 from plaza.users.model import UserMissing
 from plaza.users.mysql_logins import PHONES
 from tests.integration.conftest import Away
-from tests.support.accounts import FRIEND, PHONE, Account
+from tests.support.accounts import (
+    FRIEND,
+    PHONE,
+    Account,
+    let_pass_be_due,
+    run_until_erased,
+)
 from tests.support.audits import Audit
 from tests.support.failures import Killed
 from tests.support.functions import handler
@@ -61,26 +67,6 @@ def account(plaza: World) -> Account:
 @pytest.fixture
 def audit(redis_url: str, mysql_url: str) -> Audit:
     return Audit(redis_url, mysql_url)
-
-
-def let_pass_be_due(user_id: int, age_s: int = 2 * SETTLE_S) -> None:
-    mysql.write(
-        "UPDATE erasure SET requested_at = UTC_TIMESTAMP(6) - INTERVAL %s SECOND,"
-        " next_pass_at = UTC_TIMESTAMP(6) WHERE user_id = %s",
-        (age_s, user_id),
-    )
-
-
-def run_until_erased(plaza: World, user_id: int) -> int:
-    """Run passes and consumers until the user is erased; return the number of passes."""
-    for passes in range(1, 10):
-        let_pass_be_due(user_id)
-        erase.run_passes()
-        plaza.queues.drain()
-        [result] = mysql_store.read_latest(1)
-        if result.erased_at:
-            return passes
-    raise AssertionError("not erased after 9 passes")
 
 
 def export_all(user_id: int) -> list[ExportedRow]:

@@ -152,8 +152,8 @@ def test_a_page_of_many_followers_reads_their_sorted_list(plaza: World) -> None:
     fill(FOLLOWERS, OTHER, MANY)
     keys = fill(FOLLOWERS, USER, MANY)
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, follow_total, follow_version)"
-        " VALUES ('user', %s, %s, 1)",
+        "INSERT INTO counter (target_type, target_id, kind, total, version)"
+        " VALUES ('user', %s, 'follow', %s, 1)",
         (USER, MANY),
     )
     for statement, args in statements_of(FOLLOWERS, keys):

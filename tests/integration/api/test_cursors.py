@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from itertools import product
 
 import pytest
@@ -11,7 +10,7 @@ from plaza.infra.http.cursors import pack_cursor
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import ask
 from tests.support.plaza import World
-from tests.support.routes import contract
+from tests.support.routes import contract, fill_path
 
 QUERIES = {"/shops": "x=13.4&y=52.5&radius=1000&", "/posts": "ids=11&"}
 MAX_PARTS = 3  # of the cursors of any list; the signature of signed ones is one more
@@ -42,7 +41,7 @@ every_list = pytest.mark.parametrize("route", LISTS, ids=lambda route: route.nam
 def send(route: Route, cursor: str) -> tuple[int, str]:
     """Return the status and the type of the problem."""
     query = QUERIES.get(route.path, "")
-    path = f"{re.sub(r'{[^}]+}', '11', route.path)}?{query}cursor={cursor}"
+    path = f"{fill_path(route.path)}?{query}cursor={cursor}"
     reply = ask(route.method, path, role="admin", folder=route.folder)
     return reply.status, reply.body.get("detail", "") if reply.status >= 400 else ""
 

@@ -25,6 +25,7 @@ from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import Reply, ask
 from tests.support.functions import handler
 from tests.support.plaza import World
+from tests.support.routes import fill_path
 from tests.support.stores import POST
 
 DOCUMENT = json.loads(CONTRACT.read_text())
@@ -70,6 +71,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/notifications": (7, "like", "post", 7),
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
+    "/users/me/reactions/{kind}": (10**15, "post", 7),
     "/users/me/export": ("profile",),
     "/users/{user_id}/export": ("profile",),
     "/users/me/orders": (7,),
@@ -227,7 +229,7 @@ def send(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reply]:
 
     def do(route: Route, query: str = "", body: Any = None, key: str | None = None) -> Reply:
         path = re.sub(r"\{queue\}", "reactions", route.path)
-        path = re.sub(r"\{\w+\}", "11", path) + (f"?{query}" if query else "")
+        path = fill_path(path) + (f"?{query}" if query else "")
         return ask(route.method, path, body, role="admin", key=key, folder=route.folder)
 
     return do

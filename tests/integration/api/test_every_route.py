@@ -20,7 +20,7 @@ from plaza.reactions.model import Target
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
-from tests.support.routes import contract
+from tests.support.routes import contract, fill_path
 from tests.support.sign_in_client import HOME, Reply, send
 from tests.support.tables import TABLES
 from tests.unit.policy import template
@@ -50,7 +50,7 @@ class Route(NamedTuple):
     ) -> Reply:
         """Sends a request with ``ids`` for each parameter of the path."""
         sent = {"authorization": authorization} if authorization is not None else {}
-        path = re.sub(r"\{\w+\}", ids, self.path) + (f"?{query}" if query else "")
+        path = fill_path(self.path, ids) + (f"?{query}" if query else "")
         sent |= headers or {}
         return send(self.method, path, body, headers=sent, folder=self.folder)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from bench.first_request import import_path, run_first_request, with_logins
 from bench.harness import serve_module
 from cli.paths import LAYER, ROOT
+from local.stack.deployment import list_queues
 from local.stack.functions import make_api_event
 from local.stack.ports import free_port
 from plaza.auth import new_session
@@ -32,7 +33,7 @@ def test_a_like_that_reads_its_logins_imports_neither_botocore_nor_pydantic(
         url = f"http://127.0.0.1:{port}"
         env = with_logins(os.environ, redis_url, mysql_url, url) | {
             "AWS_ENDPOINT_URL_SQS": url,
-            "PLAZA_QUEUE_REACTIONS_URL": f"{url}/000000000000/reactions",
+            **list_queues({"reactions": f"{url}/000000000000/reactions"}),
             **import_path(LAYER, function),
         }
         first = run_first_request(Path(sys.executable), env, event, WATCHED)

@@ -20,6 +20,7 @@ from tests.integration.conftest import Away
 from tests.support.balancer import make_balancer_event
 from tests.support.functions import event, handler
 from tests.support.plaza import World
+from tests.support.routes import fill_path
 from tests.support.sign_in_client import HOME, Reply, send
 from tests.support.stores import POST
 
@@ -133,7 +134,7 @@ def test_head_of_a_path_without_get_is_a_405(plaza: World) -> None:
 
 @pytest.mark.parametrize("route", READS, ids=lambda route: route.name)
 def test_head_behind_a_load_balancer_is_answered_as_get(plaza: World, route: Route) -> None:
-    path = re.sub(r"\{\w+\}", "11", route.path)
+    path = fill_path(route.path)
     answers = []
     for method in ("GET", "HEAD"):
         request = make_balancer_event(Request(method, path, {"host": "a"}, (), b"", HOME))

@@ -18,7 +18,7 @@ from plaza.infra.runtime.process import clear_caches
 from plaza.live import MAX_TARGETS
 from plaza.live.polls import MAX_SCREENS, STORE_S, count_poll, read_screens
 from plaza.live.read_totals import MAX_LOADED
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, hydration, queries, react
+from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, hydration, kinds, queries, react
 from plaza.switches import redis_store
 from plaza.switches.model import Switches
 from tests.integration.conftest import Away
@@ -27,7 +27,7 @@ from tests.support.failures import failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sign_in_client import HOME, Reply, send, signed_in
-from tests.support.stores import POST, add_users, insert_rows, keys
+from tests.support.stores import ORDER_TOKEN, POST, add_users, insert_rows, keys
 
 COMMENT, REVIEW, USER = Target("comment", 21), Target("review", 31), Target("user", 8)
 ALL = "post:11,comment:21,review:31,user:8"
@@ -58,7 +58,13 @@ def test_each_type_has_its_totals_with_their_tokens_in_the_order_of_the_request(
     followed = react.react(FOLLOW, USER, 7, True)
     items = poll("user:8,post:11,review:31").body["items"]
     assert items[:2] == [
-        {"type": "user", "id": "8", "followers": 1, "followers_at": followed.at},
+        {
+            "type": "user",
+            "id": "8",
+            "followers": 1,
+            "followers_at": followed.at,
+            "reactions": {"follow": {"total": 1, "at": followed.at}},
+        },
         {
             "type": "post",
             "id": "11",
@@ -67,12 +73,23 @@ def test_each_type_has_its_totals_with_their_tokens_in_the_order_of_the_request(
             "collects": 1,
             "collects_at": collected.at,
             "comments": 0,
+            "reactions": {
+                "like": {"total": 1, "at": liked.at},
+                "collect": {"total": 1, "at": collected.at},
+                "bookmark": {"total": 0, "at": ORDER_TOKEN},
+            },
         },
     ]
-    assert {**items[2], "likes_at": ""} == {
-        "type": "review", "id": "31", "likes": 0, "likes_at": "",
-    }  # fmt: skip
-    assert isinstance(items[2]["likes_at"], str)
+    unknown = {"total": 0, "at": ORDER_TOKEN}
+    assert items[2] == {
+        "type": "review",
+        "id": "31",
+        "likes": 0,
+        "likes_at": ORDER_TOKEN,
+        "collects": 0,
+        "collects_at": ORDER_TOKEN,
+        "reactions": {kind.name: unknown for kind in kinds.kinds_of("review")},
+    }
 
 
 def test_a_missing_target_has_zeros_and_a_deleted_one_its_last_totals(plaza: World) -> None:
@@ -144,11 +161,14 @@ def test_a_poll_loads_ten_targets_and_reads_the_others_in_one_statement(plaza: W
     items = poll(of).body["items"]
     assert statements() - before == 5, "existence, snapshots, hidden texts, totals; and this one"
     assert [item["likes"] for item in items] == [1] * 40
-    assert [item["likes_at"] is not None for item in items] == [True] * MAX_LOADED + [False] * 30
+    loaded = -(-MAX_LOADED // len(kinds.kinds_of("comment")))
+    assert [item["likes_at"] is not None for item in items] == [True] * loaded + [False] * (
+        40 - loaded
+    )
     assert len([key for key in find_keys("*:meta") if ":comment:1" in key]) == MAX_LOADED
-    for _ in range(3):
+    for _ in range(40 * len(kinds.kinds_of("comment")) // MAX_LOADED):
         items = poll(of).body["items"]
-    assert all(item["likes_at"] for item in items), "four polls load them all"
+    assert all(item["likes_at"] for item in items), "further polls load them all"
 
 
 def test_without_redis_mysql_answers_without_tokens_within_its_budget(

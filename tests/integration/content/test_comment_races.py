@@ -96,17 +96,17 @@ def test_concurrent_comments_do_not_wait_for_each_other_before_the_counter(mysql
 
 
 @contextmanager
-def locked_counter(mysql_url: str, post_id: str) -> Iterator[None]:
-    """Lock the counter of a post, as the transaction of a consumer of likes does."""
+def locked_counter(mysql_url: str, post_id: str, kind: str = counters.COMMENT) -> Iterator[None]:
+    """Lock a counter of a post, as a transaction that adds to it does."""
     mysql.write(
-        "INSERT IGNORE INTO content_counter (target_type, target_id) VALUES ('post', %s)",
-        (post_id,),
+        "INSERT IGNORE INTO counter (target_type, target_id, kind) VALUES ('post', %s, %s)",
+        (post_id, kind),
     )
     with open_transaction(mysql_url) as other, other.cursor() as cursor:
         cursor.execute(
-            "SELECT target_id FROM content_counter WHERE target_type = 'post' AND target_id = %s"
-            " FOR UPDATE",
-            (post_id,),
+            "SELECT target_id FROM counter"
+            " WHERE target_type = 'post' AND target_id = %s AND kind = %s FOR UPDATE",
+            (post_id, kind),
         )
         yield
         other.commit()
@@ -114,7 +114,7 @@ def locked_counter(mysql_url: str, post_id: str) -> Iterator[None]:
 
 def count_comments(post_id: str) -> int:
     [(total,)] = mysql.fetch_all(
-        "SELECT comment_total FROM content_counter WHERE target_id = %s", (post_id,)
+        "SELECT total FROM counter WHERE target_id = %s AND kind = 'comment'", (post_id,)
     )
     return int(total)
 
@@ -138,6 +138,16 @@ def test_announced_comments_do_not_wait_for_a_locked_counter(mysql_url: str, wor
     check_counters()
 
 
+def test_comments_are_counted_at_once_while_a_consumer_of_likes_has_its_counter(
+    mysql_url: str,
+) -> None:
+    post_id = post()
+    with locked_counter(mysql_url, post_id, LIKE.name):
+        comment(post_id)
+        assert count_comments(post_id) == 1
+        assert mysql.fetch_all("SELECT COUNT(*) FROM delayed_comment_count") == [(0,)]
+
+
 def test_a_comment_without_an_announcement_waits_for_the_counter(
     mysql_url: str, world: World
 ) -> None:
@@ -156,9 +166,10 @@ def test_a_recount_excludes_delayed_comments(mysql_url: str, world: World) -> No
     comment(post_id)
     with locked_counter(mysql_url, post_id):
         comment(post_id)
-    target = Target("post", int(post_id))
-    totals = mysql.run_in_transaction(lambda cursor: mysql_counts.recount_targets(cursor, [target]))
-    assert totals[target]["comment_total"] == 1 == count_comments(post_id)
+    key = "post", int(post_id), counters.COMMENT
+    totals = mysql.run_in_transaction(lambda cursor: mysql_counts.recount_targets(cursor, [key]))
+    assert totals == {key: 1}
+    assert count_comments(post_id) == 1
     counted = mysql_counts.count_targets("post", 0, 2**62)
     assert counted.counters == counted.rows
     world.queues.drain()
@@ -174,7 +185,8 @@ def test_concurrent_refreshes_count_a_delayed_comment_once(mysql_url: str, world
     with open_transaction(mysql_url) as other:
         with other.cursor() as cursor:
             assert content_mysql.drain_delayed_counts(cursor, int(post_id)) == 3
-            counters.add_to_content(cursor, {("post", int(post_id)): {"comment_total": 3}})
+            key = "post", int(post_id), counters.COMMENT
+            counters.add_to_targets(cursor, {key: counters.CounterDelta(3)})
         with ThreadPoolExecutor() as pool:
             late = pool.submit(refresh.refresh, [TargetRefresh("comment", int(made[0]))])
             wait_for(lambda: is_lock_awaited(mysql_url), "the second refresh waits for the first")
@@ -214,8 +226,8 @@ def test_likes_and_comments_of_one_post_are_both_counted(world: World) -> None:
     read = ask("GET", f"/posts/{post_id}").body
     assert (read["likes"], read["comments"]) == (10, 30)
     assert mysql.fetch_all(
-        "SELECT like_total, comment_total FROM content_counter WHERE target_id = %s", (target.id,)
-    ) == [(10, 30)]
+        "SELECT kind, total FROM counter WHERE target_id = %s ORDER BY kind", (target.id,)
+    ) == [("comment", 30), ("like", 10)]
     check_counters()
 
 

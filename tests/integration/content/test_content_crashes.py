@@ -188,7 +188,7 @@ def test_a_refresh_of_missing_targets_does_nothing(world: World) -> None:
     refresh.refresh([TargetRefresh(kind, 999) for kind in ("post", "comment", "review", "user")])
     for key in set(find_keys()) - set(before):  # a fence against a late projection of blocks
         assert (key.rpartition(":")[2], redis.execute("HKEYS", key)) == ("blocks", ["version"])
-    assert mysql.fetch_all("SELECT COUNT(*) FROM content_counter") == [(0,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM counter") == [(0,)]
 
 
 def test_late_and_repeated_refreshes_change_nothing(world: World) -> None:

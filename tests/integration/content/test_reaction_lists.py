@@ -118,7 +118,7 @@ def test_my_likes_and_collects_have_their_posts_on_request(world: World) -> None
         item["post"] and item["post"]["id"] for item in items
     ]
     assert expanded[3]["comment"]["id"] == of_post
-    assert expanded[3]["comment"]["mine"] == {"liked": True}
+    assert expanded[3]["comment"]["mine"] == {"liked": True, "collected": False}
     assert expanded[3]["review"] is None
     collects = ask("GET", "/users/me/collects?expand=post&limit=1").body
     assert collects["items"][0]["post"]["id"] == posts[2]

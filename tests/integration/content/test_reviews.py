@@ -16,6 +16,7 @@ from plaza.recommendations import RebuildLists, recommend
 from tests.support import sales
 from tests.support.content_api import REVIEW, Reply, ask
 from tests.support.plaza import World
+from tests.support.stores import without_tokens
 
 SHOP, OTHER_SHOP = sales.SHOP, 6
 BUYER, OTHER = 7, 8
@@ -56,7 +57,7 @@ def test_a_review_has_a_header_and_is_verified_by_a_used_order(shop: World) -> N
     plain = review()
     assert (plain.status, plain.body["title"], plain.body["verified"]) == (201, None, False)
     listed = ask("GET", f"/shops/{SHOP}/reviews").body["items"]
-    assert [item | {"likes_at": None} for item in listed] == [plain.body, made.body]
+    assert [*map(without_tokens, listed)] == [*map(without_tokens, (plain.body, made.body))]
     assert "order_id" not in made.body, "readers do not see whose order it is"
 
 
@@ -105,7 +106,7 @@ def test_an_archived_order_that_was_redeemed_verifies(shop: World) -> None:
 
 def test_a_repeat_with_its_key_returns_the_review(shop: World) -> None:
     made = review(key="k1")
-    assert review(key="k1").body | {"likes_at": None} == made.body
+    assert without_tokens(review(key="k1").body) == without_tokens(made.body)
     assert review(key="k2").slug == "already-reviewed"
     assert mysql.fetch_all("SELECT COUNT(*) FROM content") == [(1,)]
 

@@ -11,7 +11,7 @@ from pymysql.cursors import Cursor
 
 from local.stack.servers import connect_mysql
 from plaza import counters
-from plaza.counters import UserCounter, redis_store
+from plaza.counters import CounterDelta, CounterKey, TargetCounter, UserCounter, redis_store
 from plaza.counters.model import USER_COLUMNS
 from plaza.infra.derived import projections
 from plaza.infra.mysql import mysql
@@ -34,8 +34,8 @@ def write_user(user_id: int, version: int, **totals: int) -> UserCounter:
 
 def write_comments(post_id: int, total: int, version: int) -> None:
     mysql.write(
-        "REPLACE INTO content_counter (target_type, target_id, comment_total, comment_version)"
-        " VALUES ('post', %s, %s, %s)",
+        "REPLACE INTO counter (target_type, target_id, kind, total, version)"
+        " VALUES ('post', %s, 'comment', %s, %s)",
         (post_id, total, version),
     )
 
@@ -166,30 +166,62 @@ def test_a_refresh_does_not_create_a_projection(plaza: World) -> None:
 
 
 def test_an_addition_changes_totals_by_deltas_and_versions_by_one(plaza: World) -> None:
+    deltas = {
+        ("post", 1, "collect"): CounterDelta(3),
+        ("post", 1, "comment"): CounterDelta(1),
+        ("post", 2, "like"): CounterDelta(-2),
+    }
+
     def work(cursor: Cursor) -> None:
-        counters.lock_content(cursor, [("post", 1), ("post", 2)])
-        counters.add_to_content(
-            cursor, {("post", 1): {"comment_total": 1}, ("post", 2): {"like_total": -2}}
-        )
+        counters.lock_targets(cursor, sorted(deltas))
+        counters.add_to_targets(cursor, deltas)
         counters.add_to_users(
             cursor, {(7,): {"posts_total": 1}, (8,): {"posts_total": 2, "followers_total": 3}}
         )
 
     for _ in range(2):
         counters.run_in_transaction(work)
-    assert mysql.fetch_all(
-        "SELECT target_id, comment_total, comment_version, like_total, like_version"
-        " FROM content_counter ORDER BY 1"
-    ) == [(1, 2, 2, 0, 0), (2, 0, 0, -4, 2)], "each total has a version of its own"
+    assert mysql.fetch_all("SELECT target_id, kind, total, version FROM counter ORDER BY 1, 2") == [
+        (1, "collect", 6, 2),
+        (1, "comment", 2, 2),
+        (2, "like", -4, 2),
+    ]
     assert counters.read_users([7, 8]) == {
         7: UserCounter(posts_total=2, version=2),
         8: UserCounter(posts_total=4, followers_total=6, version=2),
     }
 
 
+def test_an_addition_raises_a_version_by_its_own_delta(plaza: World) -> None:
+    added, stays = ("post", 1, "collect"), ("post", 1, "like")
+    deltas = {added: CounterDelta(5, 3), stays: CounterDelta(0, 2)}
+    for _ in range(2):
+        mysql.run_in_transaction(lambda cursor: counters.add_to_targets(cursor, deltas))
+    locked = counters.run_in_transaction(
+        lambda cursor: counters.lock_targets(cursor, [added, stays])
+    )
+    assert locked == {added: TargetCounter(10, 6), stays: TargetCounter(0, 4)}
+
+
+def test_the_ranked_total_is_the_total_of_ranked_counters_only(plaza: World) -> None:
+    deltas = {
+        ("comment", 2, "like"): CounterDelta(2),
+        ("post", 1, "like"): CounterDelta(2, is_ranked=True),
+    }
+    for _ in range(2):
+        mysql.run_in_transaction(lambda cursor: counters.add_to_targets(cursor, deltas))
+    ranked = "SELECT target_type, total, ranked FROM counter ORDER BY 1"
+    assert mysql.fetch_all(ranked) == [("comment", 4, None), ("post", 4, 4)]
+    right = {key: TargetCounter(7, 9) for key in deltas}
+    mysql.run_in_transaction(
+        lambda cursor: counters.correct_targets(cursor, right, {("post", 1, "like")})
+    )
+    assert mysql.fetch_all(ranked) == [("comment", 7, None), ("post", 7, 7)]
+
+
 def test_an_empty_addition_runs_no_statement(plaza: World) -> None:
     def work(cursor: Cursor) -> None:
-        counters.add_to_content(cursor, {})
+        counters.add_to_targets(cursor, {})
         counters.add_to_users(cursor, {})
         assert counters.read_users_in(cursor, []) == {}
 
@@ -202,11 +234,14 @@ def test_locked_counters_have_their_present_values(plaza: World) -> None:
     write_comments(2, 5, 9)
 
     def work(cursor: Cursor) -> None:
-        expected = [("post", 1), ("post", 2), ("user", 2)]
-        locked = counters.lock_content(cursor, expected)
-        assert sorted(locked) == expected
-        assert locked["post", 2].totals["comment_total"] == 5
-        assert [locked[target].versions["comment_total"] for target in expected] == [0, 9, 0]
+        none = TargetCounter()
+        expected = {
+            ("post", 1, "comment"): none,
+            ("post", 2, "comment"): TargetCounter(5, 9),
+            ("post", 2, "like"): none,
+            ("user", 2, "follow"): none,
+        }
+        assert counters.lock_targets(cursor, sorted(expected)) == expected
         counters.add_to_users(cursor, {(7,): {"posts_total": 1}})
         assert counters.read_users_in(cursor, [7, 8]) == {
             7: UserCounter(posts_total=1, version=1),
@@ -229,35 +264,39 @@ def test_a_reader_that_announces_itself_leaves_a_fence_that_expires(plaza: World
 
 
 def test_a_locked_counter_is_reported_without_a_wait(plaza: World, mysql_url: str) -> None:
-    mysql.write("INSERT INTO content_counter (target_type, target_id) VALUES ('post', 5)")
-    with lock_counter(mysql_url, Target("post", 5)):
+    likes, comments = ("post", 5, "like"), ("post", 5, "comment")
+
+    def try_lock(key: CounterKey) -> bool:
+        return mysql.run_in_transaction(lambda cursor: counters.try_lock_target(cursor, key))
+
+    counters.run_in_transaction(lambda cursor: counters.lock_targets(cursor, [comments, likes]))
+    with lock_counter(mysql_url, Target("post", 5), "comment"):
         before = count_lock_waits()
-        assert not mysql.run_in_transaction(
-            lambda cursor: counters.try_lock_content(cursor, ("post", 5))
-        )
+        assert not try_lock(comments)
+        assert try_lock(likes)
         assert count_lock_waits() == before
-    assert mysql.run_in_transaction(lambda cursor: counters.try_lock_content(cursor, ("post", 5)))
+    assert try_lock(comments)
 
 
 def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
     plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    post = ("post", 5)
+    key = ("post", 5, "like")
     read = counters.mysql_store.locked_of
     calls: list[object] = []
 
-    def create_after_first(targets: Sequence[tuple[str, int]], rows: Any) -> Any:
-        record_call(calls, targets, None)
+    def create_after_first(keys: Sequence[CounterKey], rows: Any) -> Any:
+        record_call(calls, keys, None)
         if len(calls) == 1:
             with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
                 of_other.execute(
-                    "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
-                    " VALUES (%s, %s, 3, 4)",
-                    post,
+                    "INSERT INTO counter (target_type, target_id, kind, total, version)"
+                    " VALUES (%s, %s, %s, 3, 4)",
+                    key,
                 )
-        return read(targets, rows)
+        return read(keys, rows)
 
     monkeypatch.setattr(counters.mysql_store, "locked_of", create_after_first)
-    result = counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
-    assert calls == [[post], [post]]
-    assert (result[post].totals["like_total"], result[post].versions["like_total"]) == (3, 4)
+    result = counters.run_in_transaction(lambda cursor: counters.lock_targets(cursor, [key]))
+    assert calls == [[key], [key]]
+    assert result == {key: TargetCounter(3, 4)}

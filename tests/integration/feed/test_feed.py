@@ -26,7 +26,7 @@ from tests.support.content_api import as_another_process, counting_work
 from tests.support.content_api import ask as ask_any
 from tests.support.feeds import BASE_US, expected_feed, ids, insert_follows, insert_posts, scroll
 from tests.support.plaza import World, forget
-from tests.support.stores import ORDER_TOKEN, add_users
+from tests.support.stores import ORDER_TOKEN, add_users, reactions_of
 
 SetUp = Callable[..., None]
 ME = 7
@@ -82,6 +82,7 @@ def test_an_item_has_all_fields_of_a_preview(world: World) -> None:
         "comments": 0,
         "viewers": 0,
         "mine": {"liked": True, "collected": False},
+        "reactions": reactions_of("post", like=(2, True), collect=(1, False)),
         "exact": True,
     }
 

@@ -142,7 +142,7 @@ def test_repeated_follows_change_nothing(plaza: World) -> None:
     persist.save(batch)
 
     def read_tables() -> list[object]:
-        tables = ("reaction", "reaction_log", "content_counter", "user_counter")
+        tables = ("reaction", "reaction_log", "counter", "user_counter")
         return [mysql.fetch_all(f"SELECT * FROM {table} ORDER BY 1, 2, 3, 4") for table in tables]
 
     before = read_tables()
@@ -188,10 +188,8 @@ def test_3200_follows_of_one_user_take_three_packets_a_batch(
 
 def test_the_number_of_statements_does_not_grow_with_a_transaction(plaza: World) -> None:
     plaza.add(Target("post", 11))
-    followed = [Target("user", n) for n in range(1, 8)]
-    counters.run_in_transaction(
-        lambda cursor: counters.lock_content(cursor, [Target("post", 11), *followed])
-    )
+    keys = [("post", 11, "like"), *(("user", n, "follow") for n in range(1, 8))]
+    counters.run_in_transaction(lambda cursor: counters.lock_targets(cursor, keys))
     refresh.read()  # a new process asks MySQL for the switches, once
     persist.save([*(follow(8, n) for n in range(1, 8)), make_event(9, at=9)])  # first groups
     costs = set()
@@ -241,11 +239,9 @@ def test_first_counters_of_many_users_in_two_consumers_cause_no_deadlock(
     item = [follow(n + last, n) for n in [*range(1, 1_998, 2), last]]
     other = [follow(n + last + 1, n, at=1) for n in [*range(2, 1_999, 2), last]]
     before = deadlocks()
-    save_at_once(insert_counter(mysql_url, user(last)), item, other)
+    save_at_once(insert_counter(mysql_url, user(last), FOLLOW.name), item, other)
     assert deadlocks() == before
-    totals = mysql.fetch_all(
-        "SELECT COUNT(*), SUM(follow_total), SUM(follow_version) FROM content_counter"
-    )
+    totals = mysql.fetch_all("SELECT COUNT(*), SUM(total), SUM(version) FROM counter")
     assert totals == [(1_999, 2_000, 2_000)]
 
 

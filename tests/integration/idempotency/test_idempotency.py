@@ -40,7 +40,7 @@ from tests.support.content_api import (
     post,
 )
 from tests.support.plaza import World
-from tests.support.stores import wait_for
+from tests.support.stores import wait_for, without_tokens
 
 KEY = "0b7e6a2c-2f3d-4d0b-9d6a-6f0f6a0c8f11"
 
@@ -59,11 +59,6 @@ def rows() -> int:
 
 
 # ---------------------------------------------------------------- in sequence
-
-
-def without_tokens(body: dict[str, Any]) -> dict[str, Any]:
-    """Return a text without the order tokens of its totals, which a new text has not."""
-    return {name: body[name] for name in body.keys() - {"likes_at", "collects_at"}}
 
 
 def test_a_repeated_request_returns_the_created_resource() -> None:

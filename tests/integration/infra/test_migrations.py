@@ -24,7 +24,7 @@ from tests.support.servers import IS_CLUSTER
 
 TABLES = (
     "content",
-    "content_counter",
+    "counter",
     "reaction",
     "reaction_log",
     "schema_migration",

@@ -57,7 +57,7 @@ def sent(packets: bool, monkeypatch: pytest.MonkeyPatch) -> Sent:
         lambda cursor: None,
         lambda cursor: cursor.execute(COUNT),
         lambda cursor: mysql.send(cursor, INSERT.format(9)),
-        lambda cursor: counters.try_lock_content(cursor, ("post", 5)),
+        lambda cursor: counters.try_lock_target(cursor, ("post", 5, "like")),
     ],
     ids=["commit", "statement", "write", "lock"],
 )

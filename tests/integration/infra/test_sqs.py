@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from local.stack.deployment import list_queues
 from plaza.infra.aws.aws_json import AwsJsonClient
 from plaza.infra.queues import dead_letters
 from plaza.infra.queues import sqs as sqs_client
@@ -24,7 +25,7 @@ class Sqs:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.dlq = client.create_queue(QueueName="work-dlq")["QueueUrl"]
+        self.dlq = client.create_queue(QueueName="work_dlq")["QueueUrl"]
         arn = client.get_queue_attributes(QueueUrl=self.dlq, AttributeNames=["QueueArn"])
         policy = {
             "deadLetterTargetArn": arn["Attributes"]["QueueArn"],
@@ -73,8 +74,8 @@ class Sqs:
 @pytest.fixture
 def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
     result = Sqs(moto_sqs)
-    monkeypatch.setenv("PLAZA_QUEUE_WORK_URL", result.work)
-    monkeypatch.setenv("PLAZA_QUEUE_WORK_DLQ_URL", result.dlq)
+    for name, value in list_queues({"work": result.work, "work_dlq": result.dlq}).items():
+        monkeypatch.setenv(name, value)
     settings.settings.cache_clear()
     return result
 

@@ -73,8 +73,9 @@ def make_like(actor_id: int, at: int, on: bool = True) -> ReactionEvent:
 
 
 def _count_content(cursor: pymysql.cursors.Cursor) -> None:
-    counters.lock_content(cursor, [POST])
-    counters.add_to_content(cursor, {POST: {"comment_total": 1}})
+    key = (*POST, counters.COMMENT)
+    counters.lock_targets(cursor, [key])
+    counters.add_to_targets(cursor, {key: counters.CounterDelta(1)})
     counters.add_to_users(cursor, {(1,): {"posts_total": 1}})
 
 
@@ -119,7 +120,7 @@ def test_data_written_by_plaza_is_clean_and_counted_completely(people: World, au
             "likes received of user 1: counter 0, rows 2",
         ),
         (
-            "UPDATE content_counter SET follow_total = 1 WHERE target_type = 'user'",
+            "UPDATE counter SET total = 1 WHERE target_type = 'user' AND kind = 'follow'",
             "follow user:1: Redis 2, counter 1, rows 2",
         ),
     ],
@@ -507,7 +508,7 @@ def test_a_counter_that_was_corrected_is_not_compared_with_the_log(
     persist.save([make_like(2, at=1)])
     mysql.write("UPDATE reaction_log SET total = 5 WHERE target_id = 8")
     assert not audit().clean
-    mysql.write("UPDATE content_counter SET like_version = 2 WHERE target_id = 8")
+    mysql.write("UPDATE counter SET version = 2 WHERE target_id = 8 AND kind = 'like'")
     assert "total in the log" not in str(audit().differences)
 
 
@@ -516,7 +517,7 @@ def test_totals_of_the_log_are_compared_from_the_repair_of_a_counter_on(
 ) -> None:
     """Given a like that was logged while the counter was wrong, which a repair can't change."""
     persist.save([make_like(2, at=1)])
-    mysql.write("UPDATE content_counter SET like_total = 5 WHERE target_id = 8")
+    mysql.write("UPDATE counter SET total = 5 WHERE target_id = 8 AND kind = 'like'")
     persist.save([make_like(3, at=2)])
     of = "total in the log of like comment:8 @"
     orchestrator.start()
@@ -537,7 +538,7 @@ def test_totals_are_not_added_to_across_a_repair_with_an_older_event_after_it(
     """Given a like that was logged while the counter was wrong, and after its repair an event that
     changes nothing: its row has the version and the total of the repair."""
     persist.save([make_like(2, at=2)])
-    mysql.write("UPDATE content_counter SET like_total = 5 WHERE target_id = 8")
+    mysql.write("UPDATE counter SET total = 5 WHERE target_id = 8 AND kind = 'like'")
     persist.save([make_like(3, at=3)])
     orchestrator.start()
     people.queues.drain()

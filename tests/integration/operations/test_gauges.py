@@ -213,7 +213,7 @@ def test_drift_is_that_of_the_audit_and_of_the_newest_run(plaza: World) -> None:
     react.react(LIKE, POST, 2, True)
     plaza.queues.drain()
     assert (audit_active(), read_newest_run()) == ({"drift": 0}, {})
-    mysql.write("UPDATE content_counter SET like_total = 4")
+    mysql.write("UPDATE counter SET total = 4 WHERE kind = 'like'")
     assert audit_active() == {"drift": 6}
     orchestrator.start()
     plaza.queues.drain()

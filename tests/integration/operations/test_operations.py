@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from local.stack.deployment import list_queues
 from plaza.infra.aws.aws_json import AwsJsonClient
 from plaza.infra.queues import sqs as sqs_client
 from plaza.infra.queues.queue import QueueDown
@@ -57,8 +58,8 @@ class Sqs:
 @pytest.fixture
 def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
     result = Sqs(moto_sqs)
-    for name, url in result.urls.items():
-        monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
+    for name, value in list_queues(result.urls).items():
+        monkeypatch.setenv(name, value)
     settings.settings.cache_clear()
     receive = sqs_client.receive
     monkeypatch.setattr(
@@ -107,8 +108,8 @@ def test_an_sqs_that_does_not_answer_is_reported_within_the_limit_of_a_request(
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", url)
         monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", url)
-        for name in names:
-            monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", f"{url}/{name}")
+        for name, value in list_queues({name: f"{url}/{name}" for name in names}).items():
+            monkeypatch.setenv(name, value)
         reset_process()
         assert queue_admin.read_oldest_ages(["a"]) == {}  # loads the client
         began_s = time.monotonic()

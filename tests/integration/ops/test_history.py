@@ -234,8 +234,8 @@ def test_thousands_of_bad_lines_are_counted_and_some_shown(
 
 
 def test_a_kind_that_the_target_does_not_take_is_refused(people: World, file: Path) -> None:
-    with pytest.raises(CommandError, match="a comment takes no collect"):
-        import_file(file, Layout("collect", "comment"), file.parent)
+    with pytest.raises(CommandError, match="a comment takes no follow"):
+        import_file(file, Layout("follow", "comment"), file.parent)
 
 
 def test_a_file_that_does_not_exist_is_reported(people: World, tmp_path: Path) -> None:

@@ -52,13 +52,12 @@ def counted_at(result: Recount, until_us: int, events: Sequence[ReactionEvent]) 
     """Check a recount up to ``until_us`` against totals of ``events`` computed in Python."""
     now, then = totals_of(events, at(-1)), totals_of(events, until_us)
     expected = {
-        CounterKey(target, column): (now.get((target, column), 0), then.get((target, column), 0))
-        for target, column in {*now, *then}
-        if now.get((target, column), 0) != then.get((target, column), 0)
+        CounterKey(*key): (now.get(key, 0), then.get(key, 0))
+        for key in {*now, *then}
+        if now.get(key, 0) != then.get(key, 0)
     }
-    columns = {kind.total for kind in reactions.KINDS.values()}
     assert {
-        key: values for key, values in differing(result).items() if key.column in columns
+        key: values for key, values in differing(result).items() if key.name in reactions.KINDS
     } == expected
 
 
@@ -103,27 +102,27 @@ def test_wrong_counters_are_found_from_the_log_and_from_rows_in_each_scope(s3: A
     mysql.write("UPDATE user_counter SET likes_received_total = 1000 WHERE user_id = 90")
     mysql.write("UPDATE user_counter SET following_total = 1000 WHERE user_id = 3")
     mysql.write("UPDATE user_counter SET followers_total = 1000 WHERE user_id = 4")
-    mysql.write("UPDATE content_counter SET collect_total = 1000 WHERE target_id = 2")
+    mysql.write("UPDATE counter SET total = 1000 WHERE target_id = 2 AND kind = 'collect'")
     for item in (recount.recount_log(Scope()), recount.recount_rows(Scope())):
         wrong = {
             wrong_key for wrong_key, (counter, _) in differing(item).items() if counter == 1000
         }
-        assert {(str(wrong_key.of), wrong_key.column) for wrong_key in wrong} >= {
+        assert {(str(wrong_key.of), wrong_key.name) for wrong_key in wrong} >= {
             ("user:90", "likes_received_total"),
             ("user:3", "following_total"),
             ("user:4", "followers_total"),
-            ("post:2", "collect_total"),
+            ("post:2", "collect"),
         }
     for scope, expected in (
         (Scope(user_id=90), {"likes_received_total"}),
         (Scope(user_id=3), {"following_total"}),
         (Scope(user_id=4), {"followers_total"}),
         (Scope(user_id=91), set()),
-        (Scope(Target("post", 2)), {"collect_total"}),
+        (Scope(Target("post", 2)), {"collect"}),
         (Scope(Target("post", 1)), set()),
     ):
         for item in (recount.recount_log(scope), recount.recount_rows(scope)):
-            assert {wrong_key.counted.column for wrong_key in item.differing} == expected
+            assert {wrong_key.counted.name for wrong_key in item.differing} == expected
             assert item.contradicting == 0
 
 
@@ -133,12 +132,10 @@ def test_comments_and_posts_are_recounted_from_rows_only(s3: Any) -> None:
     mysql.write("UPDATE content SET deleted_at = NOW() WHERE content_id = 5")
     result = differing(recount.recount_rows(Scope()))
     assert result == {
-        CounterKey(POST, "comment_total"): (0, 4),
+        CounterKey(POST, "comment"): (0, 4),
         CounterKey(Target("user", 90), "posts_total"): (3, 2),
     }
-    assert differing(recount.recount_rows(Scope(POST))).keys() == {
-        CounterKey(POST, "comment_total")
-    }
+    assert differing(recount.recount_rows(Scope(POST))).keys() == {CounterKey(POST, "comment")}
     assert recount.recount_log(Scope()).differing == []
 
 

@@ -246,7 +246,7 @@ def test_pages_equal_the_saved_rows_after_every_step(
 ) -> None:
     plaza.queues.messages.clear()
     redis.execute("FLUSHALL")
-    for table in ("reaction", "content_counter", "reaction_log"):
+    for table in ("reaction", "counter", "reaction_log"):
         mysql.write(f"DELETE FROM {table}")
     set_up(recent_cap=3)
     plaza.add(POST)

@@ -328,8 +328,8 @@ def test_a_snapshot_with_an_outbox_is_of_one_instant(
                     (*POST, version_us),
                 )
                 cursor.execute(
-                    "UPDATE content_counter SET like_total = 2, like_version = 2"
-                    " WHERE target_type = %s AND target_id = %s",
+                    "UPDATE counter SET total = 2, version = 2"
+                    " WHERE target_type = %s AND target_id = %s AND kind = 'like'",
                     tuple(POST),
                 )
             other.commit()

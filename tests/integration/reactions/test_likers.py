@@ -21,7 +21,7 @@ BASE_US = 1_700_000_000_000_000
 
 def clear_stores() -> None:
     redis.execute("FLUSHALL")
-    for table in ("reaction", "content_counter"):
+    for table in ("reaction", "counter"):
         mysql.write(f"DELETE FROM {table}")
 
 

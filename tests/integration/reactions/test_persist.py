@@ -106,10 +106,10 @@ def test_a_repeated_batch_changes_nothing(plaza: World) -> None:
     plaza.add(POST)
     batch = [make_event(7, at=1), make_event(8, at=2), make_event(7, on=False, at=3)]
     persist.save(batch)
-    before = mysql.fetch_all("SELECT * FROM content_counter, user_counter"), rows(), log()
+    before = mysql.fetch_all("SELECT * FROM counter, user_counter"), rows(), log()
     persist.save(batch)
     persist.save(batch[::-1] * 2)
-    after = mysql.fetch_all("SELECT * FROM content_counter, user_counter"), rows(), log()
+    after = mysql.fetch_all("SELECT * FROM counter, user_counter"), rows(), log()
     assert after == before
 
 
@@ -143,7 +143,7 @@ def test_the_version_of_a_counter_is_raised_by_every_changed_row(plaza: World) -
 
     def save(*events: ReactionEvent) -> tuple[int, int]:
         persist.save(events)
-        [(total, version)] = mysql.fetch_all("SELECT like_total, like_version FROM content_counter")
+        [(total, version)] = mysql.fetch_all("SELECT total, version FROM counter")
         return total, version
 
     assert save(make_event(7, at=1)) == (1, 1)
@@ -159,10 +159,10 @@ def test_each_total_of_a_target_has_its_own_version(plaza: World) -> None:
     persist.save([make_event(7, at=1)])
     persist.save([make_event(7, at=2, kind=COLLECT), make_event(8, at=2, kind=COLLECT)])
     persist.save([make_event(9, at=3), make_event(9, at=3, kind=COLLECT)])
-    assert mysql.fetch_all(
-        "SELECT like_total, like_version, collect_total, collect_version,"
-        " comment_version, follow_version FROM content_counter"
-    ) == [(2, 2, 3, 2, 0, 0)]
+    assert mysql.fetch_all("SELECT kind, total, version FROM counter ORDER BY kind") == [
+        ("collect", 3, 2),
+        ("like", 2, 2),
+    ]
 
 
 # ---------------------------------------------------------------- statements
@@ -171,7 +171,8 @@ def test_each_total_of_a_target_has_its_own_version(plaza: World) -> None:
 def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> None:
     posts = [Target("post", n) for n in range(1, 101)]
     plaza.add(*posts)
-    counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
+    keys = [(*target, kind.name) for target in posts for kind in (COLLECT, LIKE)]
+    counters.run_in_transaction(lambda cursor: counters.lock_targets(cursor, keys))
     turn_off()
     switches_refresh.read()
     counts = []
@@ -211,7 +212,7 @@ def test_a_long_batch_is_saved_in_several_transactions(plaza: World) -> None:
     batch = accept_likes(plaza, 5)
     persist.save(batch)
     assert (set(rows()), counter(), received()) == ({1, 2, 3, 4, 5}, 5, 5)
-    assert mysql.fetch_all("SELECT like_version FROM content_counter") == [(3,)]
+    assert mysql.fetch_all("SELECT version FROM counter") == [(3,)]
     assert (outbox(), recent(), total()) == ({}, [1, 2, 3, 4, 5], 5)
     assert (meta()["db_version"], "blocked" in meta()) == (3, False)
     before = rows(), log(), counter(), meta()
@@ -225,7 +226,7 @@ def test_events_of_a_target_are_saved_in_one_transaction(plaza: World) -> None:
     posts = [Target("post", 11), Target("post", 12)]
     plaza.add(*posts)
     persist.save([make_event(actor, target=post) for actor in (7, 8) for post in posts])
-    assert mysql.fetch_all("SELECT like_total, like_version FROM content_counter") == [(2, 1)] * 2
+    assert mysql.fetch_all("SELECT total, version FROM counter") == [(2, 1)] * 2
 
 
 @pytest.mark.usefixtures("two_per_transaction")
@@ -442,7 +443,7 @@ def test_redis_gets_the_committed_version(plaza: World) -> None:
     hydrate()
     for at in (1, 2, 3):
         persist.save([make_event(7, on=at % 2 == 1, at=at), make_event(8, at=at)])
-        [(version,)] = mysql.fetch_all("SELECT like_version FROM content_counter")
+        [(version,)] = mysql.fetch_all("SELECT version FROM counter")
         assert meta()["db_version"] == version == at
         assert "blocked" not in meta()
 
@@ -453,7 +454,7 @@ def test_two_commits_of_one_transaction_raise_the_version_twice(plaza: World) ->
     hydrate()
     persist.save([make_event(actor, at=actor) for actor in range(1, MAX_ROWS + 2)])
     for at in (1, 2):
-        [(version,)] = mysql.fetch_all("SELECT like_version FROM content_counter")
+        [(version,)] = mysql.fetch_all("SELECT version FROM counter")
         assert (meta()["db_version"], "blocked" in meta()) == (version, False)
         assert (version, total()) == (at + 1, MAX_ROWS + at)
         persist.save([make_event(1000 + at, at=1000 + at)])
@@ -466,7 +467,7 @@ def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> No
     for at in range(1, 6):
         persist.save([make_event(7, on=at % 2 == 1, at=at)])
     assert meta()["db_version"] == 5
-    mysql.write("UPDATE content_counter SET like_version = 2, like_total = 0")
+    mysql.write("UPDATE counter SET version = 2, total = 0 WHERE kind = 'like'")
     mysql.write("DELETE FROM reaction")
     mysql.write("UPDATE log_barrier SET epoch = epoch + 1")
     try:
@@ -620,7 +621,7 @@ def test_present_rows_are_as_of_the_version_of_their_counter(plaza: World, mysql
         ThreadPoolExecutor() as pool,
     ):
         other.begin()
-        of_other.execute("UPDATE content_counter SET like_total = 0, like_version = 2")
+        of_other.execute("UPDATE counter SET total = 0, version = 2 WHERE kind = 'like'")
         reading = pool.submit(read_current)
         with connect_mysql(mysql_url) as third, third.cursor() as of_third:
             wait_for(lambda: count_lock_waits(of_third) == 1, "the counter is waited for")

@@ -65,12 +65,11 @@ def entries(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, i
 
 def state_of(target: Target = POST, kind: Kind = LIKE) -> str:
     """Return ``complete``, ``filling`` or ``none``."""
-    counter = counters.run_in_transaction(
-        lambda cursor: counters.lock_content(cursor, [target])[target]
-    )
-    if counter.has_list(kind.total):
+    key = (*target, kind.name)
+    counter = counters.run_in_transaction(lambda cursor: counters.lock_targets(cursor, [key])[key])
+    if counter.has_list:
         return "complete"
-    return "filling" if counter.keeps_list(kind.total) else "none"
+    return "filling" if counter.keeps_list else "none"
 
 
 def fill(target: Target, kind: Kind, count: int, off: int = 0) -> None:
@@ -92,8 +91,8 @@ def commit_past_the_list(actor: int, target: Target = POST) -> None:
         (*target, actor, BASE_US + actor),
     )
     mysql.write(
-        "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
-        " WHERE target_type = %s AND target_id = %s",
+        "UPDATE counter SET total = total + 1, version = version + 1"
+        " WHERE target_type = %s AND target_id = %s AND kind = 'like'",
         tuple(target),
     )
 
@@ -311,7 +310,7 @@ def histories(draw: st.DrawFn) -> list[list[ReactionEvent]]:
 def test_all_readers_agree_with_the_rows(
     plaza: World, batches: list[list[ReactionEvent]], size: int
 ) -> None:
-    for table in ("reaction", "sorted_reaction", "content_counter", "reaction_log"):
+    for table in ("reaction", "sorted_reaction", "counter", "reaction_log"):
         mysql.write(f"DELETE FROM {table}")
     plaza.add(POST, OTHER)
     for batch in batches:

@@ -78,9 +78,11 @@ def add_liked(likes: dict[int, int]) -> None:
     """Insert posts and their likes into MySQL."""
     values = ",".join(f"('post',{post_id},7)" for post_id in likes)
     mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
-    values = ",".join(f"('post',{post_id},{total},1)" for post_id, total in likes.items())
+    values = ",".join(
+        f"('post',{post_id},'like',{total},1,{total})" for post_id, total in likes.items()
+    )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
+        "INSERT INTO counter (target_type, target_id, kind, total, version, ranked)"
         f" VALUES {values}"
     )
 

@@ -421,8 +421,8 @@ def test_likes_and_mine_are_newer_than_the_list(shop: World) -> None:
     path = f"/shops/{SHOP}/reviews/recommended"
     items = ask("GET", path, user=7, folder="api/recommendations").body["items"]
     assert [(i["id"], i["likes"], i["mine"]) for i in items] == [
-        ("2", 0, {"liked": False}),
-        ("1", 1, {"liked": True}),
+        ("2", 0, {"liked": False, "collected": False}),
+        ("1", 1, {"liked": True, "collected": False}),
     ]
     items = ask("GET", path, user=None, folder="api/recommendations").body["items"]
     assert [(i["id"], i["likes"], i["mine"], i["shop_id"]) for i in items] == [

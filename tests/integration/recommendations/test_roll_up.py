@@ -222,8 +222,8 @@ def fail_instead_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     """Store events as a consumer does, without the commit."""
-    targets = sorted({event.key.target for event in events})
-    mysql_store.run_in_transaction(lambda other: mysql_store.lock_content(other, targets))
+    keys = sorted({event.key[:3] for event in events})
+    mysql_store.run_in_transaction(lambda other: mysql_store.lock_targets(other, keys))
     persist._persist_batch(cursor, events, term_guard.read_masters())
     mysql.flush(cursor)
 

@@ -69,11 +69,11 @@ def pass_time(days: int) -> None:
     )
 
 
-def damage(post: int, column: str = "like_total") -> None:
+def damage(post: int, kind: str = "like") -> None:
     mysql.write(
-        f"UPDATE content_counter SET {column} = {column} + 5"
-        " WHERE target_type = 'post' AND target_id = %s",
-        (post,),
+        "INSERT INTO counter (target_type, target_id, kind, total) VALUES ('post', %s, %s, 5)"
+        " ON DUPLICATE KEY UPDATE total = counter.total + 5",
+        (post, kind),
     )
 
 
@@ -92,9 +92,13 @@ def dirty() -> list[tuple[str, int]]:
 # ---------------------------------------------------------------- quotas
 
 
-def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
+def test_a_round_of_shares_compares_everything_in_28_days(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A step that has both counters of the last post is the last one.
+    monkeypatch.setattr(mysql_counts, "_MAX_COUNTERS", 2)
     compared = []
-    damage(POSTS[-1], "collect_total")
+    damage(POSTS[-1], "collect")
     for _ in range(28):
         report = run_tomorrow(world)
         compared.append(report.tally.targets)
@@ -106,6 +110,16 @@ def test_a_round_of_shares_compares_everything_in_28_days(world: World) -> None:
     assert report.repaired == report.differing == 1
     assert cursor() == "", "the cycle has ended"
     assert mysql_cycles.read_cycles()["targets:post"].ended_s == 0
+
+
+def test_a_quota_is_of_targets_with_any_number_of_counters(world: World) -> None:
+    before = mysql_counts.estimate_targets("post", 0)
+    for post in POSTS:
+        damage(post, "collect")
+        damage(post, "comment")
+    assert before / 2 < mysql_counts.estimate_targets("post", 0) < before * 2
+    assert mysql_counts.estimate_targets("post", POSTS[-1]) <= 1
+    assert run(world).tally.targets <= 4
 
 
 def test_the_next_round_begins_with_the_run_after_the_last_quota(world: World) -> None:
@@ -145,7 +159,7 @@ def test_a_changed_target_is_compared_wherever_the_round_is(world: World) -> Non
     run(world)
     damage(POSTS[40])
     damage(POSTS[50])
-    damage(POSTS[50], "collect_total")
+    damage(POSTS[50], "collect")
     assert targets_of(run_tomorrow(world)) == []
     react.react(LIKE, Target("post", POSTS[50]), 3, True)
     world.queues.drain()
@@ -205,7 +219,7 @@ def test_marks_of_many_pages_are_compared_once_each(
             react.react(LIKE, Target("post", post), 3, False)
         world.queues.drain()
     for post in POSTS[10:20]:
-        damage(post, "collect_total")
+        damage(post, "collect")
     report = run(world)
     assert sorted(targets_of(report)) == [f"post:{post}" for post in POSTS[10:20]]
     assert report.tally.changed == 10, "the author has more rows than a step, so the quota has it"
@@ -275,7 +289,7 @@ def test_a_lost_message_loses_no_marks_and_no_quota(
     monkeypatch.setattr(orchestrator, "MAX_RUN_S", 0)  # a message for each step
     for post in POSTS[10:20]:
         react.react(LIKE, Target("post", post), 3, True)
-        damage(post, "collect_total")
+        damage(post, "collect")
     world.queues.drain()
     run_id = orchestrator.start()
     for number in range(1, 500):

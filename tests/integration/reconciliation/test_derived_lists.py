@@ -17,7 +17,7 @@ from plaza.feed import rebuild, redis_store
 from plaza.feed.model import Timeline
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, queries, react
+from plaza.reactions import KINDS, LIKE, Kind, Target, queries, react
 from plaza.reactions.redis_keys import list_keys
 from plaza.reconciliation import derived_lists, run_steps
 from plaza.reconciliation.derived_lists import LISTS
@@ -33,11 +33,9 @@ QUARTER_US = 900_000_000
 OLD_US = 1_700_000_000_000_000
 TODAY = date(2026, 11, 26)
 DAYS = [TODAY - timedelta(days=n) for n in (0, 1, 2, 4, 40)]
-TARGETS = {
-    LIKE: [Target("post", 7), Target("post", 8), Target("comment", 9)],
-    COLLECT: [Target("post", 7), Target("post", 8)],
-    FOLLOW: [Target("user", 1), Target("user", 3), Target("user", CELEBRITY)],
-}
+TEXTS = [Target("post", 7), Target("post", 8), Target("comment", 9)]
+USERS = [Target("user", 1), Target("user", 3), Target("user", CELEBRITY)]
+TARGETS = {kind: USERS if "user" in kind.targets else TEXTS for kind in KINDS.values()}
 
 
 @pytest.fixture(autouse=True)

@@ -111,8 +111,8 @@ def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
             lambda c: counters.add_to_users(c, {(author_id,): {"posts_total": 1}})
         )
     if parent_id is not None:
-        on_post = {("post", parent_id): {"comment_total": 1}}
-        mysql.run_in_transaction(lambda c: counters.add_to_content(c, on_post))
+        on_post = {("post", parent_id, counters.COMMENT): counters.CounterDelta(1)}
+        mysql.run_in_transaction(lambda c: counters.add_to_targets(c, on_post))
 
 
 def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
@@ -158,7 +158,7 @@ def test_empty_stores_have_no_drift(plaza: World) -> None:
         "like:post:99999999999999999999",
         "like:post:9999999999999999999",
         "like:post:0",
-        "collect:comment:7",
+        "follow:comment:7",
         "love:post:7",
         "like:post:-7",
     ],
@@ -248,8 +248,8 @@ def store_without_acknowledging() -> None:
         " VALUES ('post', 8, 'like', 11, 1, 1700000000000000)"
     )
     mysql.write(
-        "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
-        " WHERE target_id = 8 AND target_type = 'post'"
+        "UPDATE counter SET total = total + 1, version = version + 1"
+        " WHERE target_id = 8 AND target_type = 'post' AND kind = 'like'"
     )
     mysql.write(
         "UPDATE user_counter"
@@ -259,40 +259,46 @@ def store_without_acknowledging() -> None:
 
 
 POST_7 = "WHERE target_type = 'post' AND target_id = 7"
+LIKES_OF_7 = f"{POST_7} AND kind = 'like'"
+COMMENTS_ON_7 = f"{POST_7} AND kind = 'comment'"
 DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
     "a counter is too high": (
-        sql(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}"),
+        sql(f"UPDATE counter SET total = total + 2 {LIKES_OF_7}"),
         {("counter", "like", "post:7"), ("total", "like", "post:7")},
     ),
-    "a counter is missing": (
-        sql(f"DELETE FROM content_counter {POST_7}"),
+    "all counters of a target are missing": (
+        sql(f"DELETE FROM counter {POST_7}"),
         {
             ("counter", "like", "post:7"),
             ("counter", "collect", "post:7"),
-            ("counter", "comments", "post:7"),
+            ("counter", "comment", "post:7"),
             ("unknown", "like", "post:7"),
             ("unknown", "collect", "post:7"),
-            ("projection", "comments", "post:7"),
-            ("ahead", "comments", "post:7"),
+            ("projection", "comment", "post:7"),
+            ("ahead", "comment", "post:7"),
         },
+    ),
+    "one counter of a target is missing": (
+        sql(f"DELETE FROM counter {LIKES_OF_7}"),
+        {("counter", "like", "post:7"), ("unknown", "like", "post:7")},
     ),
     "a counter has no rows": (
         sql(
-            "INSERT INTO content_counter (target_type, target_id, like_total)"
-            " VALUES ('comment', 20, 3)"
+            "INSERT INTO counter (target_type, target_id, kind, total)"
+            " VALUES ('comment', 20, 'like', 3)"
         ),
         {("counter", "like", "comment:20")},
     ),
     "a counter of comments is wrong": (
-        sql(f"UPDATE content_counter SET comment_total = 9 {POST_7}"),
-        {("counter", "comments", "post:7"), ("projection", "comments", "post:7")},
+        sql(f"UPDATE counter SET total = 9 {COMMENTS_ON_7}"),
+        {("counter", "comment", "post:7"), ("projection", "comment", "post:7")},
     ),
     "a comment was deleted without being counted": (
         sql(
             "UPDATE content SET deleted_at = NOW(6)"
             " WHERE content_type = 'comment' AND content_id = 21"
         ),
-        {("counter", "comments", "post:7")},
+        {("counter", "comment", "post:7")},
     ),
     "a row was removed by hand": (
         sql("DELETE FROM reaction WHERE target_type = 'post' AND target_id = 8 AND actor_id = 3"),
@@ -377,11 +383,11 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
     ),
     "comments in Redis are wrong": (
         command("HSET", comments_key, "value", 5),
-        {("projection", "comments", "post:7")},
+        {("projection", "comment", "post:7")},
     ),
     "comments in Redis are ahead": (
         command("HSET", comments_key, "version", 10**7),
-        {("ahead", "comments", "post:7")},
+        {("ahead", "comment", "post:7")},
     ),
     "an entry of a sorted list is missing": (
         damage_list("DELETE FROM sorted_reaction WHERE actor_id = 3"),
@@ -458,7 +464,8 @@ def test_drift_is_found_by_reason_and_repaired(name: str, crowd: World, audit: A
 def sorted_targets() -> list[tuple[str, int]]:
     """Return the targets whose likes have a complete sorted list."""
     return mysql.fetch_all(
-        "SELECT target_type, target_id FROM content_counter WHERE like_sorted = like_version"
+        "SELECT target_type, target_id FROM counter"
+        " WHERE kind = 'like' AND sorted_at > 0 AND sorted_at = version"
     )
 
 
@@ -469,7 +476,7 @@ def test_a_run_fills_the_lists_that_large_targets_lack(
     assert sorted_targets() == []
     assert run(crowd).differing == 0
     assert sorted_targets() == [tuple(POST)]
-    mysql.write(f"UPDATE content_counter SET like_version = like_version + 1 {POST_7}")
+    mysql.write(f"UPDATE counter SET version = version + 1 {LIKES_OF_7}")
     inspection.evict_all([(LIKE, POST, None)])
     assert sorted_targets() == []
     assert run(crowd).differing == 0
@@ -479,7 +486,7 @@ def test_a_run_fills_the_lists_that_large_targets_lack(
 
 def test_a_corrected_counter_keeps_its_sorted_list(crowd: World) -> None:
     assert sorted_lists.sort_list(LIKE, POST, Deadline.in_s(60)) is None
-    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    mysql.write(f"UPDATE counter SET total = total + 2 {LIKES_OF_7}")
     assert ("counter", "like", "post:7") in findings_of(run(crowd))
     assert sorted_targets() == [tuple(POST)]
     assert counter(POST) == 10
@@ -600,8 +607,8 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 def damage_all() -> None:
     """Cause drift in every part of a run."""
     for statement in (
-        f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}",
-        "UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'",
+        f"UPDATE counter SET total = total + 2 {LIKES_OF_7}",
+        "UPDATE counter SET total = 7 WHERE target_type = 'review' AND kind = 'like'",
         "UPDATE user_counter SET following_total = 9 WHERE user_id = 3",
     ):
         mysql.write(statement)
@@ -708,10 +715,10 @@ def test_a_repair_that_is_delivered_twice_is_counted_and_applied_once(crowd: Wor
     repairs = [REPAIRS.decode(str(body)) for body in sent]
     repair.repair(repairs)
     versions = """
-        SELECT target_id, like_version + collect_version + comment_version + follow_version
-        FROM content_counter
+        SELECT target_id, kind, version
+        FROM counter
         UNION ALL
-        SELECT user_id, version
+        SELECT user_id, '', version
         FROM user_counter
         """
     before = mysql.fetch_all(versions)
@@ -723,12 +730,12 @@ def test_a_repair_that_is_delivered_twice_is_counted_and_applied_once(crowd: Wor
 
 
 def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crowd: World) -> None:
-    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    mysql.write(f"UPDATE counter SET total = total + 2 {LIKES_OF_7}")
     orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
         orchestrator.process_parts([COMPARISONS.decode(str(body)) for body in bodies])
-    mysql.write(f"UPDATE content_counter SET like_total = like_total - 2 {POST_7}")
-    rows = "SELECT * FROM content_counter"
+    mysql.write(f"UPDATE counter SET total = total - 2 {LIKES_OF_7}")
+    rows = "SELECT * FROM counter"
     before = mysql.fetch_all(rows)
     crowd.queues.drain()
     assert mysql.fetch_all(rows) == before
@@ -737,7 +744,8 @@ def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crow
 
 def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -> None:
     """The repair raises the version, and ends the lease of a load in progress."""
-    mysql.write(f"UPDATE content_counter SET like_total = 12, comment_total = 9 {POST_7}")
+    mysql.write(f"UPDATE counter SET total = 12 {LIKES_OF_7}")
+    mysql.write(f"UPDATE counter SET total = 9 {COMMENTS_ON_7}")
     mysql.write("UPDATE user_counter SET posts_total = 9 WHERE user_id = 1")
     redis.execute("FLUSHALL")
     users = mysql_store.read_users([AUTHOR])
@@ -755,7 +763,7 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
 
 
 def test_a_repair_corrects_the_likes_of_a_review(crowd: World) -> None:
-    mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
+    mysql.write("UPDATE counter SET total = 7 WHERE target_type = 'review' AND kind = 'like'")
     mysql.write("UPDATE content SET parent_id = 5, likes = 7 WHERE content_type = 'review'")
     run(crowd)
     likes = "SELECT likes FROM content WHERE content_type = 'review'"
@@ -870,7 +878,7 @@ def test_a_repair_is_retried_after_an_outage_of_redis(
     crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.infra.queues.processor._hide", lambda *_: None)
-    mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
+    mysql.write(f"UPDATE counter SET total = total + 2 {LIKES_OF_7}")
     run_id = orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
         orchestrator.process_parts([COMPARISONS.decode(str(body)) for body in bodies])
@@ -919,7 +927,7 @@ OPS = "api/reconciliation"
 
 def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     assert ask("reconciliation.list_reconciliations", OPS) == (200, {"items": [], "next": None})
-    mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
+    mysql.write("UPDATE counter SET total = 7 WHERE target_type = 'review' AND kind = 'like'")
     status, begun = ask("reconciliation.start_reconciliation", OPS)
     assert (status, begun["ended_at"], begun["differences"]) == (202, None, 0)
     crowd.queues.drain()

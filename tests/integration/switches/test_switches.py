@@ -576,15 +576,15 @@ def test_a_built_ranking_is_served_as_it_was_and_not_rebuilt(
         " ('post', 21, 9, 'A', 'a'), ('post', 22, 9, 'B', 'b')"
     )
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
-        " VALUES ('post', 21, 5, 1)"
+        "INSERT INTO counter (target_type, target_id, kind, total, version, ranked)"
+        " VALUES ('post', 21, 'like', 5, 1, 5)"
     )
     assert post_rankings.refresh_rankings() == 1
     [before] = get_ranking().body["items"]
     change(Switches(cached_lists_only=True))
     mysql.write(
-        "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
-        " VALUES ('post', 22, 9, 1)"
+        "INSERT INTO counter (target_type, target_id, kind, total, version, ranked)"
+        " VALUES ('post', 22, 'like', 9, 1, 9)"
     )
     assert post_rankings.refresh_rankings() == 0
     later(2)  # the texts leave this process

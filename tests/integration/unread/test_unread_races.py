@@ -217,7 +217,7 @@ def test_owners_are_locked_after_the_log_and_counters_are_written(
     monkeypatch.setattr(SharedTlsConnection, "_execute_command", record_and_execute)
     persist.save([make_event(1, True, 1, POSTS[0])])
     locking = next(packet for packet in packets if "FROM unread_counter " in packet)
-    writes = ("INTO reaction_log", "INTO content_counter", "FROM unread_counter ")
+    writes = ("INTO reaction_log", "INTO counter", "FROM unread_counter ")
     sequences = [locking.index(text) for text in writes]
     assert sequences == sorted(sequences)
 

@@ -80,6 +80,7 @@ def test_a_profile_has_the_card_and_the_totals(people: World) -> None:
                 "likes_received": 40,
                 "collects_received": 5,
                 "mine": {"following": True, "blocked": False},
+                "reactions": {"follow": {"total": 2, "at": ORDER_TOKEN, "mine": True}},
                 "exact": True,
             },
         )

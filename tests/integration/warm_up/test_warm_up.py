@@ -10,7 +10,7 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
-from plaza.reactions import COLLECT, LIKE, Kind, Target, persist, reaction_log
+from plaza.reactions import COLLECT, LIKE, Kind, Target, kinds, persist, reaction_log
 from plaza.reactions.redis_keys import keys_of
 from plaza.recommendations import redis_store as list_store
 from plaza.shops import redis_store as shop_store
@@ -133,7 +133,8 @@ def test_a_run_lets_held_readers_go_on_when_it_ends(stored: World) -> None:
 def test_held_readers_find_a_warm_redis(stored: World) -> None:
     """Given a Redis that was emptied, and an operator who holds readers until it is warm."""
     path, now = f"/posts/{POST.id}", clock.now_us() - BASE_US
-    persist.save([make_event(7, at=now, kind=COLLECT, target=POST)])
+    others = [kind for kind in kinds.kinds_of("post") if kind is not LIKE]
+    persist.save([make_event(7, at=now, kind=kind, target=POST) for kind in others])
     empty()
     with counting_work() as cold:
         assert ask("GET", path, user=None).status == 200

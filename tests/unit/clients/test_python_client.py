@@ -34,6 +34,7 @@ from plaza_client.testing import ExampleTransport
 
 URL = "https://plaza.test"
 KEY = "sk_1_secret"
+POST = {"type": "post", "id": "12"}
 Use = Callable[[Any], Any]
 
 
@@ -145,6 +146,9 @@ def test_a_text_is_sent_in_utf8_because_its_bytes_are_limited(run: Run) -> None:
     [
         lambda plaza: plaza.posts.get(""),
         lambda plaza: plaza.posts.get("."),
+        lambda plaza: plaza.react({"id": "12"}, "bookmark"),
+        lambda plaza: plaza.unreact({"type": "post"}, "bookmark"),
+        lambda plaza: plaza.react({"type": "post", "id": "12"}, ""),
         lambda plaza: plaza.orders.cancel(".."),
         lambda plaza: plaza.posts.get("\ud800"),
         lambda plaza: plaza.posts.create({"kind": "note", "body": "\ud800"}),
@@ -174,6 +178,19 @@ def test_a_url_that_is_none_is_refused(url: str) -> None:
 def test_a_limit_that_no_timer_has_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(PlazaError):
         Retry(**values)
+
+
+@pytest.mark.parametrize("kind", ["like", "collect", "bookmark"])
+def test_a_reaction_of_any_kind_is_set_and_taken_back(run: Run, kind: str) -> None:
+    post = {**run(lambda plaza: plaza.posts.get("12")), **POST}
+    reacted = run(lambda plaza: plaza.act_as("7").react(post, kind))
+    assert (reacted["on"], reacted["total"]) == (True, 42)
+    assert run(lambda plaza: plaza.unreact(POST, kind, timeout_s=1))["exact"] is True
+    assert [(request.method, request.url.path) for request in run.requests[1:]] == [
+        ("PUT", f"/targets/post/12/reactions/{kind}/me"),
+        ("DELETE", f"/targets/post/12/reactions/{kind}/me"),
+    ]
+    assert run.requests[1].headers["plaza-user"] == "7"
 
 
 # ---------------------------------------------------------------- callers
@@ -280,6 +297,7 @@ def test_what_stays_refused_is_not_repeated(run: Run, slug: str) -> None:
         ("reactions.query", lambda plaza: plaza.reactions.query({"targets": []}), 4),
         ("vouchers.place_order", lambda plaza: plaza.vouchers.place_order("9"), 4),
         ("posts.unlike", lambda plaza: plaza.posts.unlike("9"), 4),
+        ("reactions.remove", lambda plaza: plaza.unreact(POST, "bookmark"), 4),
         ("posts.get", lambda plaza: plaza.posts.get("9"), 4),
     ],
 )
@@ -518,6 +536,16 @@ def test_totals_never_go_back_in_whatever_order_answers_arrive() -> None:
     assert totals.of("review", "12") == {}
 
 
+def test_totals_of_kinds_are_read_from_reactions_each_by_its_own_token() -> None:
+    totals = Totals()
+    reactions = {"like": {"total": 9, "at": "b"}, "bookmark": {"total": 4, "at": "b"}}
+    assert totals.offer("post", {"id": "12", "likes": 9, "likes_at": "b", "reactions": reactions})
+    reactions = {"like": {"total": 7, "at": "a"}, "bookmark": {"total": 5, "at": "c", "mine": True}}
+    assert totals.offer("post", {"id": "12", "reactions": reactions})
+    assert not totals.offer("post", {"id": "12", "reactions": {}})
+    assert totals.of("post", "12") == {"likes": Known(9, "b"), "bookmark": Known(5, "c")}
+
+
 def test_totals_of_the_last_targets_are_kept_also_by_many_threads() -> None:
     totals = Totals(max_targets=50)
 
@@ -581,9 +609,13 @@ def test_the_code_of_the_readme_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)
-    assert len(blocks) == 5
-    assert {"posts.like", "feed.list_posts", "posts.create", "vouchers.place_order"} <= {
-        *transport.names
-    }
+    assert len(blocks) == 6
+    assert {
+        "posts.like",
+        "reactions.set",
+        "feed.list_posts",
+        "posts.create",
+        "vouchers.place_order",
+    } <= {*transport.names}
     signed = names["webhook"].sign(b"{}", "msg_1")
     assert [names["receive"](body, signed) for body in (b"{}", b"{ }")] == [204, 400]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,15 +17,15 @@ from plaza.content.schemas import (
     Post,
     PostDetails,
     PostPreview,
-    PostViewerState,
     ReactionListItem,
     Review,
-    TextViewerState,
+    ViewerState,
 )
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.schemas import Time
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
+from plaza.reactions.kinds import kinds_of
 from plaza.reactions.model import Count, ReactedTarget
 from plaza.recommendations.schemas import RankedPostResponse
 from plaza.users import Card
@@ -57,8 +58,7 @@ views = st.builds(
     ContentView,
     texts,
     st.none() | cards,
-    counts,
-    counts,
+    st.fixed_dictionaries({kind.name: counts for kind in kinds_of("post")}),
     st.integers(0, MAX_ID),
     st.none() | st.integers(0, MAX_ID),
     st.booleans(),
@@ -68,6 +68,30 @@ actors = st.none() | ids
 
 def of_type(view: ContentView, text_type: str) -> ContentView:
     return dataclasses.replace(view, text=dataclasses.replace(view.text, type=text_type))
+
+
+def counted(view: ContentView, actor_id: int | None) -> dict[str, Any]:
+    """Return the fields of a text's reactions."""
+    likes, collects = view.counts["like"], view.counts["collect"]
+    is_anonymous = actor_id is None
+    return {
+        "likes": likes.total,
+        "likes_at": likes.at,
+        "collects": collects.total,
+        "collects_at": collects.at,
+        "mine": None
+        if is_anonymous
+        else ViewerState(liked=likes.viewer_state, collected=collects.viewer_state),
+        "reactions": {
+            kind: {
+                "total": count.total,
+                "at": count.at,
+                "mine": None if is_anonymous else count.viewer_state,
+            }
+            for kind, count in view.counts.items()
+        },
+        "exact": view.exact,
+    }
 
 
 @given(views, actors, st.none() | st.lists(cards, max_size=5), st.integers())
@@ -88,18 +112,9 @@ def test_posts_have_the_fields_of_their_schemas(
             "edited_at": None if text.edited_us is None else from_us(text.edited_us),
             "hidden": text.hidden,
             "author": UserCard.of(view.author or Card.unknown(text.author_id)),
-            "likes": view.likes.total,
-            "likes_at": view.likes.at,
-            "collects": view.collects.total,
-            "collects_at": view.collects.at,
+            **counted(view, actor_id),
             "comments": view.comments,
             "viewers": view.viewers,
-            "mine": None
-            if actor_id is None
-            else PostViewerState(
-                liked=view.likes.viewer_state, collected=view.collects.viewer_state
-            ),
-            "exact": view.exact,
         }
     )
     fields = dict(post)
@@ -128,10 +143,7 @@ def test_comments_and_reviews_have_the_fields_of_their_schemas(
         "created_at": from_us(text.created_us),
         "hidden": text.hidden,
         "author": UserCard.of(view.author or Card.unknown(text.author_id)),
-        "likes": view.likes.total,
-        "likes_at": view.likes.at,
-        "mine": None if actor_id is None else TextViewerState(liked=view.likes.viewer_state),
-        "exact": view.exact,
+        **counted(view, actor_id),
     }
     comment = encoder.encode_comment(of_type(view, "comment"), actor_id)
     assert Comment.model_validate_json(comment) == Comment.model_validate(

@@ -88,7 +88,7 @@ def test_the_processor_decodes_a_batch_and_applies_the_retry_policy(
     assert taken == ["a"]
     assert failures(process(work, batch_of("poison"))) == []
     assert [m["MessageBody"] for m in sqs.sent] == ["unreadable", "poison"]
-    assert {m["QueueUrl"] for m in sqs.sent} == {"https://sqs/work-dlq"}
+    assert {m["QueueUrl"] for m in sqs.sent} == {"https://sqs/work_dlq"}
 
 
 class Saver:
@@ -160,7 +160,7 @@ def test_a_message_waits_for_a_step_as_long_as_for_the_first_one(
     assert attributes_of(sqs.sent[0])["step"] == "acknowledge"
     last, now_s = resent(sqs), now_s + 12 * 3_600
     process(work, last)
-    assert sqs.sent[0]["QueueUrl"] == "https://sqs/work-dlq"
+    assert sqs.sent[0]["QueueUrl"] == "https://sqs/work_dlq"
 
 
 def test_a_poison_message_of_a_step_is_isolated_there(work: Queue[str], sqs: FakeSqs) -> None:
@@ -171,7 +171,7 @@ def test_a_poison_message_of_a_step_is_isolated_there(work: Queue[str], sqs: Fak
     assert sorted(saver.acknowledged) == [["a"], ["b"]]
     assert saver.saved == [["a", "poison", "b"]]
     assert [(m["QueueUrl"], m["MessageBody"]) for m in sqs.sent] == [
-        ("https://sqs/work-dlq", "poison")
+        ("https://sqs/work_dlq", "poison")
     ]
 
 

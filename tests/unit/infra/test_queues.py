@@ -17,6 +17,7 @@ from botocore.exceptions import (
 )
 from pybreaker import CircuitBreaker
 
+from local.stack.deployment import list_queues
 from plaza.infra.queues import sqs as sqs_client
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.queues.queue import QueueDown
@@ -28,7 +29,7 @@ from tests.support.batches import consume
 from tests.support.failures import failing
 from tests.support.logs import read_log
 
-URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
+URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work_dlq"}
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://sqs")
 REFUSED = ClientError({"Error": {"Code": "InvalidMessageContents"}}, "SendMessage")
 
@@ -118,8 +119,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
         "PLAZA_MYSQL_URL": "mysql://plaza@nowhere/plaza",
-        "PLAZA_QUEUE_WORK_URL": URLS["work"],
-        "PLAZA_QUEUE_WORK_DLQ_URL": URLS["work_dlq"],
+        **list_queues(URLS),
     }
     for name, value in env.items():
         monkeypatch.setenv(name, value)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from local.stack.deployment import list_queues
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.requests import Id
 from plaza.infra.http.resolver import PlazaResolver
@@ -197,8 +198,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
         "PLAZA_MYSQL_URL": "mysql://plaza@nowhere/plaza",
-        "PLAZA_QUEUE_WORK_URL": "https://sqs/work",
-        "PLAZA_QUEUE_WORK_DLQ_URL": "https://sqs/work-dlq",
+        **list_queues({"work": "https://sqs/work", "work_dlq": "https://sqs/work_dlq"}),
     }.items():
         monkeypatch.setenv(name, value)
     settings.settings.cache_clear()

@@ -99,17 +99,8 @@ def test_a_user_and_password_in_the_url_replace_the_secret() -> None:
     assert result.mysql_secret_id is None
 
 
-def test_a_queue_has_the_name_in_its_variable() -> None:
-    result = read_settings(
-        GOOD
-        | {
-            "PLAZA_QUEUE_REACTIONS_URL": "https://sqs/a",
-            "PLAZA_QUEUE_REACTIONS_DLQ_URL": "https://sqs/b",
-            "PLAZA_QUEUE_NO_ADDRESS": "x",
-            "QUEUE_OTHER_URL": "y",
-        }
-    )
-    assert result.queues == {"reactions": "https://sqs/a", "reactions_dlq": "https://sqs/b"}
+def test_a_function_may_have_no_queues() -> None:
+    assert read_settings(GOOD).queues == {}
 
 
 @pytest.mark.parametrize(("value", "is_cluster"), [("1", True), ("0", False)])

@@ -14,12 +14,13 @@ from local.audit.stores import (
     OutboxEntry,
     RedisKeys,
     RedisState,
+    TargetKind,
     TargetState,
 )
 from local.load.interactions import find_differences
 from local.load.requests import Reaction
 from plaza import counters
-from plaza.counters import ContentCounter, UserCounter
+from plaza.counters import COMMENT, TargetCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.redis_store import comments_key, user_key
 from plaza.reactions import Target
@@ -29,7 +30,7 @@ POST = Target("post", 7)
 AUTHOR = Target("user", 9)
 LIKES = ("like", POST)
 FOLLOWS = ("follow", AUTHOR)
-NOTHING = {"like_total": 0, "collect_total": 0, "comment_total": 0, "follow_total": 0}
+COMMENTS = (COMMENT, POST)
 NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
 
 
@@ -39,11 +40,9 @@ def mysql_state() -> MysqlState:
     return MysqlState(
         on={LIKES: {1: 100, 2: 200}, FOLLOWS: {1: 300}},
         totals={
-            POST: ContentCounter(
-                {**NOTHING, "like_total": 2, "comment_total": 1},
-                {**NOTHING, "like_total": 2, "comment_total": 3},
-            ),
-            AUTHOR: ContentCounter({**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}),
+            LIKES: TargetCounter(2, 2),
+            COMMENTS: TargetCounter(1, 3),
+            FOLLOWS: TargetCounter(1, 1),
         },
         users={
             1: UserCounter(following_total=1, version=1),
@@ -108,9 +107,9 @@ def replace(counter: UserCounter, **totals: int) -> UserCounter:
     return UserCounter(**{**fields, **totals})
 
 
-def set_total(mysql_state: MysqlState, target: Target, column: str, total: int) -> None:
-    counter = mysql_state.totals[target]
-    mysql_state.totals[target] = counter._replace(totals={**counter.totals, column: total})
+def set_total(mysql_state: MysqlState, counted: TargetKind, total: int) -> None:
+    counter = mysql_state.totals.get(counted, TargetCounter())
+    mysql_state.totals[counted] = counter._replace(total=total)
 
 
 def test_report_is_clean_when_all_stores_agree(
@@ -138,6 +137,7 @@ def test_report_is_clean_when_all_stores_agree(
             "like": {"rows": 2, "counters": 2, "hot": 2, "hot_counters": 2},
             "collect": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
             "follow": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
+            "bookmark": {"rows": 0, "counters": 0, "hot": 0, "hot_counters": 0},
         },
         "counters": {
             "comments": {"rows": 1, "counters": 1, "hot": 1, "hot_counters": 1},
@@ -164,7 +164,7 @@ def test_empty_stores_are_clean() -> None:
 
 def test_target_outside_of_redis_is_compared_in_mysql(mysql_state: MysqlState) -> None:
     assert run_compare(mysql_state, RedisState()).clean
-    set_total(mysql_state, POST, "like_total", 3)
+    set_total(mysql_state, LIKES, 3)
     assert run_compare(mysql_state, RedisState()).differences == [
         Difference("like post:7", "Redis not loaded, counter 3, rows 2")
     ]
@@ -172,7 +172,7 @@ def test_target_outside_of_redis_is_compared_in_mysql(mysql_state: MysqlState) -
 
 def test_followers_are_compared_as_totals(mysql_state: MysqlState, redis_state: RedisState) -> None:
     redis_state.hot[FOLLOWS].base = 2
-    set_total(mysql_state, AUTHOR, "follow_total", 3)
+    set_total(mysql_state, FOLLOWS, 3)
     report = run_compare(mysql_state, redis_state)
     assert [str(difference) for difference in report.differences] == [
         "follow user:9: Redis 2, counter 3, rows 1"
@@ -205,7 +205,7 @@ def test_rows_without_a_counter_are_drift(mysql_state: MysqlState) -> None:
 
 
 def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(mysql_state: MysqlState) -> None:
-    set_total(mysql_state, AUTHOR, "like_total", 1)
+    set_total(mysql_state, ("like", AUTHOR), 1)
     assert subjects_of(mysql_state, RedisState()) == ["like user:9"]
 
 
@@ -298,7 +298,7 @@ def test_a_removed_like_of_unknown_content_is_reported(mysql_state: MysqlState) 
 def test_comments_of_a_post_must_equal_the_live_ones(
     mysql_state: MysqlState, rows: int, counter: int
 ) -> None:
-    set_total(mysql_state, POST, "comment_total", counter)
+    set_total(mysql_state, COMMENTS, counter)
     mysql_state.comments[POST.id] = rows
     report = run_compare(mysql_state, RedisState())
     assert report.differences == [
@@ -527,16 +527,11 @@ def test_leftover_entry_of_the_outbox_index_is_not_clean(
 def commit(mysql_state: MysqlState, actor_id: int, version_us: int) -> None:
     """Save one more like of the post in MySQL, without Redis."""
     mysql_state.on[LIKES][actor_id] = version_us
-    counter = mysql_state.totals[POST]
-    mysql_state.totals[POST] = ContentCounter(
-        {**counter.totals, "like_total": counter.totals["like_total"] + 1},
-        {**counter.versions, "like_total": counter.versions["like_total"] + 1},
-    )
+    counter = mysql_state.totals[LIKES]
+    mysql_state.totals[LIKES] = TargetCounter(counter.total + 1, counter.version + 1)
     mysql_state.since.setdefault(LIKES, {})[actor_id] = 1
     mysql_state.changes = {**(mysql_state.changes or {}), LIKES: len(mysql_state.on[LIKES])}
-    mysql_state.users[9] = replace(
-        mysql_state.users[9], likes_received_total=counter.totals["like_total"] + 1
-    )
+    mysql_state.users[9] = replace(mysql_state.users[9], likes_received_total=counter.total + 1)
 
 
 def test_target_in_redis_is_compared_with_its_version_in_mysql(

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local.stack.deployment import hash_sources, name_queue, read_environment
+from local.stack.deployment import hash_sources, list_queues, name_queue, read_environment
 from local.stack.servers import strip_credentials
 
 
@@ -26,11 +26,10 @@ def test_settings_of_the_stack_are_those_of_all_functions() -> None:
     assert read_environment([api, migrate]) == {"PLAZA_REDIS_URL": "r"}
 
 
-def test_queues_of_any_function_are_settings_of_the_stack() -> None:
-    functions = [{"PLAZA_QUEUE_REACTIONS_URL": "a"}, {"PLAZA_QUEUE_REBUILDS_URL": "b"}, {}]
-    assert read_environment(functions) == {
-        "PLAZA_QUEUE_REACTIONS_URL": "a",
-        "PLAZA_QUEUE_REBUILDS_URL": "b",
+def test_queues_are_listed_with_the_url_of_the_first() -> None:
+    assert list_queues({"rebuilds": "q/rebuilds", "orders_dlq": "q/orders_dlq"}) == {
+        "PLAZA_QUEUES_URL": "q/orders_dlq",
+        "PLAZA_QUEUES": "orders_dlq,rebuilds",
     }
 
 

@@ -34,7 +34,7 @@ SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 VERBS = re.compile(
     "(appoint|block|cancel|collect|create|delete|follow|get|hide|issue|join|leave|like|link|list|place"
     "|purge|query"
-    "|redeem|redrive|remove|replace|resolve|search|send|show|start|sweep|unblock|uncollect|unfollow|unlike"
+    "|redeem|redrive|remove|replace|resolve|search|send|set|show|start|sweep|unblock|uncollect|unfollow|unlike"
     "|update|withdraw)_.*"
 )
 PATTERN_OF_TOKENS = "^[0-9A-Za-z_-]{1,64}$"
@@ -448,7 +448,9 @@ def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
 def test_each_total_of_reactions_has_an_order_token_and_no_other_total_has_one() -> None:
     """Clients order two values of a total by it: docs/live-numbers.md. The ``at`` of the unread
     counter orders its states, and the total of a notification may be one of reactions."""
-    checked, of_unread = set(), set()
+    checked: set[str] = set()
+    of_kinds: set[str] = set()
+    of_unread: set[str] = set()
     for name, schema in SCHEMAS.items():
         fields, required = schema.get("properties", {}), {*schema.get("required", ())}
         totals = {"likes", "collects", "followers"} & {*fields}
@@ -456,13 +458,14 @@ def test_each_total_of_reactions_has_an_order_token_and_no_other_total_has_one()
             totals |= {"total"}
         tokens = {field for field, spec in fields.items() if PATTERN_OF_TOKENS in str(spec)}
         if "at" in tokens:
-            of_unread.add(name)
+            (of_kinds if "total" in fields else of_unread).add(name)
             tokens.discard("at")
         assert tokens == {f"{total}_at" for total in totals}, name
         assert totals | tokens <= required, name
         assert all({"type": "null"} in fields[token]["anyOf"] for token in tokens), name
         checked |= totals
     assert checked - {"total"} == {"likes", "collects", "followers"}
+    assert of_kinds == {"LiveTotal", "ReactionResponse", "ReactionState", "ReactionTotal"}
     assert of_unread == {
         "UnreadResponse",
         "MarkReadRequest",

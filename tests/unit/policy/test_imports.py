@@ -38,7 +38,7 @@ HANDLERS = sorted(
 # top-level package -> the ones that it may import besides itself
 PACKAGES = {
     "cli": set[str](),
-    "deploy": {"cli"},
+    "deploy": {"cli", "plaza"},
     "ops": {"cli", "plaza"},
     "local": {"cli", "plaza"},
     "tools": {"cli", "deploy", "local", "plaza"},
@@ -182,7 +182,7 @@ def test_a_context_exports_no_store_and_no_type_of_a_store(context: str) -> None
 
 
 def test_reactions_exports_at_most_sixteen_names_besides_its_kinds() -> None:
-    assert len(exported("reactions") - {kind.upper() for kind in KINDS}) <= 16
+    assert len(exported("reactions") - {"KINDS", "kinds", *map(str.upper, KINDS)}) <= 16
 
 
 def test_contexts_have_no_import_cycle() -> None:

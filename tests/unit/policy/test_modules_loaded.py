@@ -32,7 +32,7 @@ RESOLVER, RESOLVERS = "plaza.infra.http.resolver", "aws_lambda_powertools.event_
 # The most specific name of a function counts: its own, else its folder's.
 KINDS = {
     "api/reactions": Kind(
-        85,
+        86,
         "a burst of likes starts many at once, within 150 ms each, of which libraries take 110",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
@@ -42,17 +42,17 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/reconciliation": Kind(
-        152,
+        153,
         "an admin waits; a run begins with what is compared of most contexts",
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        142,
+        144,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue/warm_up": Kind(
-        156,
+        157,
         "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -62,7 +62,7 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/compare_parts": Kind(
-        126,
+        127,
         "some processes a night; they compare what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -77,7 +77,7 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        194,
+        195,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
@@ -87,9 +87,14 @@ KINDS = {
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        150,
+        151,
         "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
+    ),
+    "ops/migrate": Kind(
+        24,
+        "as the functions of a deploy; it reads which kinds of reactions are declared",
+        (SCHEMAS, RESOLVER, PROCESSOR, "plaza.infra.redis.redis", "pydantic"),
     ),
     "ops": Kind(
         20,

@@ -34,7 +34,7 @@ READERS = {
         {
             "checkin",
             "content",
-            "content_counter",
+            "counter",
             "reaction",
             "user",
             "user_identity",
@@ -44,7 +44,7 @@ READERS = {
     ),
     "auth": ({"user"}, "a session has the current role of its user"),
     "unread": (
-        {"content", "content_counter", "log_barrier", "reaction", "user_block"},
+        {"content", "counter", "log_barrier", "reaction", "user_block"},
         "what is deleted or blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
@@ -57,15 +57,15 @@ READERS = {
     ),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
-    "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
+    "reactions": ({"counter", "watermark"}, "a snapshot is rows and their counter"),
     "recommendations": (
-        {"content", "content_counter", "reaction", "reaction_log", "user_counter"},
+        {"content", "counter", "reaction", "reaction_log", "user_counter"},
         "lists and rankings have live content only; a score counts the likes that the author "
         "received, and not the author's own",
     ),
     "reconciliation": (
         {
-            *("delayed_comment_count", "content", "content_counter"),
+            *("delayed_comment_count", "content", "counter"),
             *("reaction", "reaction_log", "shop_counter", "user_counter"),
         },
         "it compares counters with the rows that they count, and finds changes in the log",
@@ -74,7 +74,7 @@ READERS = {
     "users": ({"erasure"}, "no import brings a user back who was erased"),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
-        {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},
+        {"content", "counter", "reaction", "reaction_log", "user_counter", "watermark"},
         "it recounts all counters from the log and from the rows",
     ),
 }

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 
 from bench.pages import CASES, build_event
-from cli.paths import CONTRACT, ROOT
+from cli.paths import CONTRACT
+from tests.unit.policy.template import folder_of, routes
 
 OPERATIONS = {
     f"GET {path}": item["get"]
     for path, item in json.loads(CONTRACT.read_text())["paths"].items()
     if "get" in item
 }
+ROUTES = routes()
 
 
 def test_each_get_route_has_a_case() -> None:
@@ -31,9 +33,8 @@ def test_a_case_has_only_parameters_of_its_route_and_the_longest_page() -> None:
 
 def test_a_case_names_the_function_that_serves_its_route() -> None:
     for route, case in CASES.items():
-        text = (ROOT / "functions" / "api" / case.function / "app.py").read_text()
-        path = route.removeprefix("GET ").replace("{", "<").replace("}", ">")
-        assert f'"{path}"' in text, route
+        served_by = ROUTES["GET", route.removeprefix("GET ")]
+        assert folder_of(served_by).name == case.function, route
 
 
 def test_a_moved_case_asks_for_another_page_each_time() -> None:

@@ -9,18 +9,11 @@ from collections.abc import Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.counters import ContentCounter
-from plaza.counters.model import CONTENT_COLUMNS
+from plaza.counters import CounterKey, TargetCounter
 from plaza.infra.mysql import mysql
 from plaza.reactions import notification_moves, persist
-from plaza.reactions.model import (
-    KINDS,
-    ReactionEvent,
-    ReactionKey,
-    ReactionRow,
-    Target,
-    group_events,
-)
+from plaza.reactions.kinds import KINDS
+from plaza.reactions.model import ReactionEvent, ReactionKey, ReactionRow, group_events
 from plaza.reactions.persist import Decision, Stored
 from plaza.unread import GroupKey, Move, moves
 
@@ -53,26 +46,15 @@ class Tables:
 
     def __init__(self) -> None:
         self.rows: dict[ReactionKey, ReactionRow] = {}
-        self.totals: defaultdict[tuple[str, int], defaultdict[str, int]] = defaultdict(
-            lambda: defaultdict(int)
-        )
+        self.totals: defaultdict[CounterKey, TargetCounter] = defaultdict(TargetCounter)
         self.users: defaultdict[int, defaultdict[str, int]] = defaultdict(lambda: defaultdict(int))
 
     def read(self, batch: Sequence[ReactionEvent]) -> Stored:
-        targets = {event.key.target for event in batch}
         return Stored(
             EPOCH,
             OWNERS,
-            {target: self.counter(target) for target in targets},
+            {event.key[:3]: self.totals[event.key[:3]] for event in batch},
             {event.key: self.rows[event.key] for event in batch if event.key in self.rows},
-        )
-
-    def counter(self, target: Target) -> ContentCounter:
-        totals = self.totals[target]
-        return ContentCounter(
-            {column: totals[column] for column in CONTENT_COLUMNS},
-            {column: totals[column.replace("_total", "_version")] for column in CONTENT_COLUMNS},
-            {},
         )
 
     def write(self, decision: Decision) -> None:
@@ -81,9 +63,11 @@ class Tables:
                 if is_newer:
                     key = ReactionKey(*change.target, change.kind.name, actor_id)
                     self.rows[key] = ReactionRow(on, version_us)
-        for target, deltas in decision.of_content.items():
-            for column, delta in deltas.items():
-                self.totals[target][column] += delta
+        for counted, by in decision.of_targets.items():
+            before = self.totals[counted]
+            self.totals[counted] = TargetCounter(
+                before.total + by.total, before.version + by.version
+            )
         for (user_id,), deltas in decision.of_users.items():
             for column, delta in deltas.items():
                 self.users[user_id][column] += delta
@@ -108,7 +92,7 @@ def test_rows_and_totals_are_those_of_the_newest_events(
     for target in {key.target for key in newest}:
         for kind in KINDS.values():
             on = sum(row.on for k, row in tables.rows.items() if k[:3] == (*target, kind.name))
-            assert tables.totals[target][kind.total] == on
+            assert tables.totals[*target, kind.name].total == on
     for user in (*ACTORS, 99):
         for kind in KINDS.values():
             received = sum(
@@ -116,7 +100,8 @@ def test_rows_and_totals_are_those_of_the_newest_events(
                 for k, row in tables.rows.items()
                 if k.kind == kind.name and OWNERS[k.target] == user
             )
-            assert tables.users[user][kind.received] == received
+            if kind.received:
+                assert tables.users[user][kind.received] == received
             if kind.given:
                 given_ = sum(
                     row.on
@@ -137,14 +122,24 @@ def test_commits_have_the_versions_and_totals_of_the_counters_after_them(
         tables.write(decision)
         last = {(c.target, c.kind.name): c for c in decision.commits}
         for (target, kind), commit in last.items():
-            column = KINDS[kind].total
-            after = tables.counter(target)
-            assert commit.total == after.totals[column]
-            assert commit.db_version == EPOCH + after.versions[column]
+            key = (*target, kind)
+            after = tables.totals[key]
+            assert commit.total == after.total
+            assert commit.db_version == EPOCH + after.version
             raised = sum(
                 c.is_new for c in decision.changes if (c.target, c.kind.name) == (target, kind)
             )
-            assert after.versions[column] - before[target].versions[column] == raised
+            assert after.version - before[key].version == raised
+
+
+@given(batches)
+def test_only_likes_of_posts_are_ranked(batches: list[list[ReactionEvent]]) -> None:
+    tables = Tables()
+    for batch in batches:
+        decision = decide(tables, batch)
+        tables.write(decision)
+        for (target_type, _, kind), delta in decision.of_targets.items():
+            assert delta.is_ranked == ((target_type, kind) == ("post", "like"))
 
 
 @given(batches)
@@ -156,7 +151,7 @@ def test_a_repeated_batch_changes_nothing_and_logs_each_event(
         tables.write(decide(tables, batch))
         again = decide(tables, batch)
         assert not again.is_new
-        assert (again.of_content, again.of_users) == ({}, {})
+        assert (again.of_targets, again.of_users) == ({}, {})
         logged = {(e.key, e.version_us) for c in again.changes for e, _, _ in c.entries}
         assert logged == {(event.key, event.version_us) for event in batch}
         assert len(again.log.split("),(")) == len(logged)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import UnknownProtocol
-from plaza.reactions.model import KINDS, LIKE, MAX_ID, Commit, ReactionKey, Target
+from plaza.reactions.kinds import KINDS, LIKE
+from plaza.reactions.model import MAX_ID, Commit, ReactionKey, Target
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REBUILDS, BloomBuildStep, Unacknowledged
 from tests.unit.reactions.test_model import json_values
 
@@ -107,7 +108,7 @@ def test_commits_of_another_protocol_raise_unknown_protocol(protocol: int) -> No
         [KEY[:3]],
         [[*KEY, 1]],
         [["user", 11, "like", 7]],
-        [["comment", 11, "collect", 7]],
+        [["user", 11, "collect", 7]],
         [["post", "11", "like", 7]],
         [["post", 11, "like", True]],
         [["post", 11, "like", None]],

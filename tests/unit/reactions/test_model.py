@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS
-from plaza.counters.mysql_store import VERSION_COLUMNS
+from plaza import counters
+from plaza.counters.model import USER_COLUMNS
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import Unavailable, UnknownProtocol
+from plaza.reactions.kinds import KINDS
 from plaza.reactions.model import (
-    KINDS,
     MAX_ID,
     MAX_ROWS,
     MAX_VERSION_US,
@@ -393,9 +393,9 @@ def test_an_event_with_an_invalid_value_is_invalid(name: str, value: object) -> 
         REACTIONS.decode(json.dumps(GOOD | {name: value}))
 
 
-def test_a_collect_of_a_comment_is_invalid() -> None:
-    with pytest.raises(InvalidMessage, match="a comment takes no collect"):
-        REACTIONS.decode(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
+def test_a_collect_of_a_user_is_invalid() -> None:
+    with pytest.raises(InvalidMessage, match="a user takes no collect"):
+        REACTIONS.decode(json.dumps(GOOD | {"kind": "collect", "target_type": "user"}))
 
 
 json_values = st.recursive(
@@ -435,19 +435,20 @@ def test_a_random_text_is_invalid(body: str) -> None:
 # ---------------------------------------------------------------- the registry of kinds
 
 
-def test_every_kind_has_its_own_columns() -> None:
+def test_every_kind_has_a_name_and_a_column_of_its_own() -> None:
     assert {name: kind.name for name, kind in KINDS.items()} == {name: name for name in KINDS}
-    assert len({kind.total for kind in KINDS.values()}) == len(KINDS)
+    assert counters.COMMENT not in KINDS, "the counter of comments is another row"
     assert len({kind.received for kind in KINDS.values()}) == len(KINDS)
 
 
-def test_the_columns_of_kinds_exist_in_the_counters() -> None:
+def test_the_columns_of_kinds_are_columns_of_the_counters_of_users() -> None:
     of_users = {column for k in KINDS.values() for column in (k.received, k.given) if column}
     assert of_users < set(USER_COLUMNS)
-    assert {kind.total for kind in KINDS.values()} < set(CONTENT_COLUMNS)
-    versions = {kind.version for kind in KINDS.values()}
-    assert versions < set(VERSION_COLUMNS)
-    assert len(versions) == len(KINDS), "one version for each total"
+
+
+def test_a_kind_ranks_targets_that_it_takes() -> None:
+    assert {name: kind.ranked for name, kind in KINDS.items() if kind.ranked} == {"like": {"post"}}
+    assert all(kind.ranked <= kind.targets for kind in KINDS.values())
 
 
 @pytest.mark.parametrize("body", [{"kind": "follow"}, {"target_type": "user"}])

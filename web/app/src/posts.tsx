@@ -4,7 +4,7 @@ import { plaza } from "shared/plaza.ts";
 import { Ago, Icon } from "shared/ui.tsx";
 import { UserLink } from "./people.tsx";
 import { pictureUrl } from "./pictures.ts";
-import { CollectButton, CommentCount, LikeButton } from "./reactions.tsx";
+import { CollectButton, CommentCount, KindButtons, LikeButton } from "./reactions.tsx";
 import { t } from "./texts.ts";
 import type { PostPreview } from "./types.ts";
 
@@ -17,7 +17,8 @@ export function PostActions({ post }: { post: PostPreview }) {
         <span class="hidden">{t.comments}</span>
         <CommentCount post={post} />
       </a>
-      <CollectButton post={post} />
+      <CollectButton type="post" target={post} />
+      <KindButtons type="post" target={post} />
       {post.truncated && (
         <a class="fine" href={`#/posts/${post.id}`}>
           {t.post.readMore}

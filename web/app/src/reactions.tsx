@@ -1,6 +1,6 @@
-/** Buttons for likes, collects and follows. They change at once; the client confirms them. */
+/** Buttons for likes, collects, follows and a deployment's kinds. They change at once; the client confirms them. */
 
-import type { Collectable, Followable, Likeable } from "plaza-client";
+import type { Collectable, Followable, Likeable, Reactable } from "plaza-client";
 import { ProblemError, type Reaction, type ReactionState } from "plaza-client";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useReaction, useSession, useWhileShown } from "shared/hooks.ts";
@@ -24,7 +24,21 @@ function toggle(make: () => Reaction): void {
   withSession(() => make().set(!active)).catch(() => undefined); // `useRefusal` reports it
 }
 
-function ReactionButton(props: { label: string; icon: IconName; make: () => Reaction; of: object }) {
+type TextType = "post" | "comment" | "review";
+
+/** Kinds that have a button of their own. */
+const NAMED_KINDS = ["like", "collect", "follow"];
+
+interface ReactionProps {
+  label: string;
+  /** The tooltip; with one the label is visible. */
+  title?: string;
+  icon: IconName;
+  make: () => Reaction;
+  of: object;
+}
+
+function ReactionButton(props: ReactionProps) {
   const [state, reaction] = useReaction(props.make, [props.of]);
   const button = useRef<HTMLButtonElement>(null);
   useRefusal(state);
@@ -34,22 +48,47 @@ function ReactionButton(props: { label: string; icon: IconName; make: () => Reac
       ref={button}
       type="button"
       class={`reaction ${props.icon}`}
+      title={props.title}
       aria-pressed={state.active}
       onClick={() => toggle(props.make)}
     >
       <Icon name={props.icon} />
-      <span class="hidden">{props.label}</span>
+      <span class={props.title === undefined ? "hidden" : undefined}>{props.label}</span>
       <Count of={state.total} />
     </button>
   );
 }
 
-export function LikeButton({ type, target }: { type: "post" | "comment" | "review"; target: Likeable }) {
+export function LikeButton({ type, target }: { type: TextType; target: Likeable }) {
   return <ReactionButton label={t.likes} icon="heart" make={() => plaza.like(type, target)} of={target} />;
 }
 
-export function CollectButton({ post }: { post: Collectable }) {
-  return <ReactionButton label={t.collects} icon="bookmark" make={() => plaza.collect(post)} of={post} />;
+export function CollectButton({ type, target }: { type: TextType; target: Collectable }) {
+  return <ReactionButton label={t.collects} icon="bookmark" make={() => plaza.collect(type, target)} of={target} />;
+}
+
+/** A button for each kind that the deployment adds; an older API sends no kinds. */
+export function KindButtons({ type, target }: { type: TextType; target: Omit<Reactable, "type"> }) {
+  const added = Object.keys(target.reactions ?? {}).filter((kind) => !NAMED_KINDS.includes(kind));
+  return (
+    <>
+      {added.map((kind) => (
+        <ReactionButton
+          key={kind}
+          label={capitalize(kind)}
+          title={t.reaction(capitalize(kind))}
+          icon="tag"
+          make={() => plaza.react({ ...target, type }, kind)}
+          of={target}
+        />
+      ))}
+    </>
+  );
+}
+
+/** Returns the name of a kind as a label: thumbs_up is Thumbs up. */
+function capitalize(kind: string): string {
+  return kind.charAt(0).toUpperCase() + kind.slice(1).replace(/_/g, " ");
 }
 
 export function FollowButton({ user, name }: { user: Followable; name: string }) {

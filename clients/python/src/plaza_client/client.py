@@ -36,6 +36,14 @@ from plaza_client.resources import AsyncResources, Resources
 SERVER_KEY = "sk_"
 
 
+def _read_target(target: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the type and the id of a target. Raises PlazaError if one is missing."""
+    try:
+        return str(target["type"]), str(target["id"])
+    except KeyError as error:
+        raise PlazaError(f"The target has no {error.args[0]}.") from error
+
+
 class _Base:
     """What both clients are: a caller, and connections that its copies share."""
 
@@ -158,6 +166,21 @@ class Plaza(_Base, Resources):
         return self._http.send(
             build_request(self._caller, self._http, method, url, headers or {}, content, options)
         )
+
+    def react(
+        self, target: Mapping[str, Any], kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target, which has a ``type`` and an ``id``: ``{"type": "post", "id": "12"}``.
+
+        ``kind``: like, collect, follow, or a kind of the deployment. Repeated, it counts once.
+        """
+        return self.reactions.set(*_read_target(target), kind, **options)
+
+    def unreact(
+        self, target: Mapping[str, Any], kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take a reaction back. Repeated, it changes nothing."""
+        return self.reactions.remove(*_read_target(target), kind, **options)
 
     def buy(self, voucher_id: str, **options: Unpack[Options]) -> models.OrderResponse:
         """Order one unit and wait until the order is decided. Repeated, it is the same order."""
@@ -282,6 +305,21 @@ class AsyncPlaza(_Base, AsyncResources):
         return await self._http.send(
             build_request(self._caller, self._http, method, url, headers or {}, content, options)
         )
+
+    async def react(
+        self, target: Mapping[str, Any], kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target, which has a ``type`` and an ``id``: ``{"type": "post", "id": "12"}``.
+
+        ``kind``: like, collect, follow, or a kind of the deployment. Repeated, it counts once.
+        """
+        return await self.reactions.set(*_read_target(target), kind, **options)
+
+    async def unreact(
+        self, target: Mapping[str, Any], kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take a reaction back. Repeated, it changes nothing."""
+        return await self.reactions.remove(*_read_target(target), kind, **options)
 
     async def buy(self, voucher_id: str, **options: Unpack[Options]) -> models.OrderResponse:
         """Order one unit and wait until the order is decided. Repeated, it is the same order."""

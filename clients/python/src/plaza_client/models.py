@@ -136,9 +136,21 @@ class CollectResponse(TypedDict):
     """False while provisional (202): accepted, not decided."""
 
 
-class TextViewerState(TypedDict):
-    """What the caller did to a comment or a review."""
+class ReactionTotal(TypedDict):
+    """The total of a kind of reaction, and what the caller did."""
 
+    at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    mine: bool | None
+    """Whether the caller reacted; null without a session."""
+    total: int
+    """Number of reactions."""
+
+
+class ViewerState(TypedDict):
+    """What the caller did to a text."""
+
+    collected: bool
     liked: bool
 
 
@@ -379,6 +391,15 @@ class LikeResponse(TypedDict):
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
 
 
+class LiveTotal(TypedDict):
+    """The total of a kind of reaction."""
+
+    at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    total: int
+    """Number of reactions."""
+
+
 class MarkReadResponse(TypedDict):
     """The unread counter after the mark."""
 
@@ -568,13 +589,6 @@ class PlaceRequest(TypedDict):
     """Latitude in degrees."""
 
 
-class PostViewerState(TypedDict):
-    """What the caller did to a post."""
-
-    collected: bool
-    liked: bool
-
-
 class PostRequest(TypedDict):
     """A post to create."""
 
@@ -586,23 +600,6 @@ class PostRequest(TypedDict):
     """A `note` is short, a `blog` is long."""
     title: str
     """One line of text with at least one visible character. Control characters, line breaks and tabs are refused."""
-
-
-class PostTotals(TypedDict):
-    """The totals of a post."""
-
-    collects: int
-    """Number of collects."""
-    collects_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    comments: int
-    """Number of comments. It has no order: the last response counts."""
-    id: str
-    likes: int
-    """Number of likes."""
-    likes_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    type: Literal["post"]
 
 
 class PostUpdateRequest(TypedDict):
@@ -675,6 +672,34 @@ class TargetReference(TypedDict):
     id: str
     """Positive integer of at most 9223372036854775807, as a string."""
     type: Literal["post", "comment", "review"]
+
+
+class ReactionResponse(TypedDict):
+    """The caller's reaction to a target after the request."""
+
+    at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    changed: bool | None
+    """Whether this request changed the state; null while provisional."""
+    exact: bool
+    """False while provisional (202): accepted, not decided."""
+    on: bool
+    """Whether the caller reacts."""
+    total: int | None
+    """Its total; null while provisional."""
+
+
+class ReactionState(TypedDict):
+    """The total of a kind of reaction to a target, and whether the caller reacts."""
+
+    at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    exact: bool
+    """False while provisional (202): accepted, not decided."""
+    mine: bool | None
+    """Whether the caller reacted; null without a session."""
+    total: int
+    """Number of reactions."""
 
 
 class ReconciliationResponse(TypedDict):
@@ -997,31 +1022,8 @@ class SwitchSet(TypedDict):
 class TargetViewerState(TypedDict):
     """What the caller did to a target."""
 
-    collected: bool | None
-    """Null for targets that cannot be collected."""
+    collected: bool
     liked: bool
-
-
-class TextTotals(TypedDict):
-    """The totals of a comment or a review."""
-
-    id: str
-    likes: int
-    """Number of likes."""
-    likes_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    type: Literal["comment", "review"]
-
-
-class UserTotals(TypedDict):
-    """The totals of a user."""
-
-    followers: int
-    """Users who follow this user."""
-    followers_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    id: str
-    type: Literal["user"]
 
 
 class UnreadResponse(TypedDict):
@@ -1130,10 +1132,10 @@ class BlockListItem(TypedDict):
 
 
 class Liker(TypedDict):
-    """A user who likes a target."""
+    """A user who reacted to a target."""
 
     at: str
-    """When the user liked it."""
+    """When the user reacted."""
     user: UserCard
     user_id: str
 
@@ -1176,6 +1178,10 @@ class Comment(TypedDict):
 
     author: UserCard
     body: str
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     created_at: str
     """When it was created."""
     exact: bool
@@ -1187,9 +1193,169 @@ class Comment(TypedDict):
     """Number of likes."""
     likes_at: str | None
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    mine: TextViewerState | None
+    mine: ViewerState | None
     """The caller's state; null without a session."""
     post_id: str
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+
+
+class Post(TypedDict):
+    """A post."""
+
+    author: UserCard
+    body: str
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    comments: int
+    """Number of comments."""
+    created_at: str
+    """When it was created."""
+    edited_at: str | None
+    """When its author changed it last; null for never."""
+    exact: bool
+    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
+    hidden: bool
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
+    id: str
+    images: list[str]
+    """URLs of the images."""
+    kind: Literal["note", "blog"] | str
+    """A `note` is short, a `blog` is long."""
+    likes: int
+    """Number of likes."""
+    likes_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    mine: ViewerState | None
+    """The caller's state; null without a session."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    title: str
+    viewers: int | None
+    """Estimated number of viewers; null while Redis is unavailable."""
+
+
+class PostDetails(TypedDict):
+    """A post with the first users who like it."""
+
+    author: UserCard
+    body: str
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    comments: int
+    """Number of comments."""
+    created_at: str
+    """When it was created."""
+    edited_at: str | None
+    """When its author changed it last; null for never."""
+    exact: bool
+    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
+    hidden: bool
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
+    id: str
+    images: list[str]
+    """URLs of the images."""
+    kind: Literal["note", "blog"] | str
+    """A `note` is short, a `blog` is long."""
+    likers: list[UserCard] | None
+    """The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two."""
+    likes: int
+    """Number of likes."""
+    likes_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    mine: ViewerState | None
+    """The caller's state; null without a session."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    title: str
+    viewers: int | None
+    """Estimated number of viewers; null while Redis is unavailable."""
+
+
+class PostPreview(TypedDict):
+    """A post in a list, with the beginning of its text. `GET /posts/{post_id}` has all of it."""
+
+    author: UserCard
+    body_preview: str
+    """The text, or its first words: at most 300 characters, without an ellipsis."""
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    comments: int
+    """Number of comments."""
+    created_at: str
+    """When it was created."""
+    edited_at: str | None
+    """When its author changed it last; null for never."""
+    exact: bool
+    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
+    hidden: bool
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
+    id: str
+    images: list[str]
+    """URLs of the images."""
+    kind: Literal["note", "blog"] | str
+    """A `note` is short, a `blog` is long."""
+    likes: int
+    """Number of likes."""
+    likes_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    mine: ViewerState | None
+    """The caller's state; null without a session."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    title: str
+    truncated: bool
+    """Whether the text is longer than its preview."""
+    viewers: int | None
+    """Estimated number of viewers; null while Redis is unavailable."""
+
+
+class RankedPostResponse(TypedDict):
+    """A post in a ranking."""
+
+    author: UserCard
+    body_preview: str
+    """The text, or its first words: at most 300 characters, without an ellipsis."""
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    comments: int
+    """Number of comments."""
+    created_at: str
+    """When it was created."""
+    edited_at: str | None
+    """When its author changed it last; null for never."""
+    exact: bool
+    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
+    hidden: bool
+    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
+    id: str
+    images: list[str]
+    """URLs of the images."""
+    kind: Literal["note", "blog"] | str
+    """A `note` is short, a `blog` is long."""
+    likes: int
+    """Number of likes."""
+    likes_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    mine: ViewerState | None
+    """The caller's state; null without a session."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    score: int
+    """What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer."""
+    title: str
+    truncated: bool
+    """Whether the text is longer than its preview."""
+    viewers: int | None
+    """Estimated number of viewers; null while Redis is unavailable."""
 
 
 class Review(TypedDict):
@@ -1197,6 +1363,10 @@ class Review(TypedDict):
 
     author: UserCard
     body: str
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     created_at: str
     """When it was created."""
     exact: bool
@@ -1210,8 +1380,10 @@ class Review(TypedDict):
     """Number of likes."""
     likes_at: str | None
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    mine: TextViewerState | None
+    mine: ViewerState | None
     """The caller's state; null without a session."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
     score: int
     """Stars, 1 to 5."""
     shop_id: str
@@ -1328,6 +1500,55 @@ class LagResponse(TypedDict):
     """Null while SQS is unavailable."""
     schedules: list[ScheduleResponse] | None
     """Schedules that ran, by name; null while Redis is unavailable."""
+
+
+class PostTotals(TypedDict):
+    """The totals of a post."""
+
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    comments: int
+    """Number of comments. It has no order: the last response counts."""
+    id: str
+    likes: int
+    """Number of likes."""
+    likes_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    reactions: dict[str, LiveTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    type: Literal["post"]
+
+
+class TextTotals(TypedDict):
+    """The totals of a comment or a review."""
+
+    collects: int
+    """Number of collects."""
+    collects_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    id: str
+    likes: int
+    """Number of likes."""
+    likes_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    reactions: dict[str, LiveTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    type: Literal["comment", "review"]
+
+
+class UserTotals(TypedDict):
+    """The totals of a user."""
+
+    followers: int
+    """Users who follow this user."""
+    followers_at: str | None
+    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
+    id: str
+    reactions: dict[str, LiveTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
+    type: Literal["user"]
 
 
 class MemberPage(TypedDict):
@@ -1533,6 +1754,8 @@ class OwnProfile(TypedDict):
     nickname: str
     posts: int
     """Posts of the user that are not deleted."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
     time_zone: str
     """Name of a zone in the IANA database."""
 
@@ -1560,6 +1783,8 @@ class UserProfile(TypedDict):
     nickname: str
     posts: int
     """Posts of the user that are not deleted."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
 
 
 class OwnSessionPage(TypedDict):
@@ -1607,156 +1832,6 @@ class ShopRequest(TypedDict):
     """Coordinates. A shop without them is in no list of nearby shops."""
     type_id: NotRequired[str | None]
     """Id of the shop type."""
-
-
-class Post(TypedDict):
-    """A post."""
-
-    author: UserCard
-    body: str
-    collects: int
-    """Number of collects."""
-    collects_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    comments: int
-    """Number of comments."""
-    created_at: str
-    """When it was created."""
-    edited_at: str | None
-    """When its author changed it last; null for never."""
-    exact: bool
-    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
-    hidden: bool
-    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
-    id: str
-    images: list[str]
-    """URLs of the images."""
-    kind: Literal["note", "blog"] | str
-    """A `note` is short, a `blog` is long."""
-    likes: int
-    """Number of likes."""
-    likes_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    mine: PostViewerState | None
-    """The caller's state; null without a session."""
-    title: str
-    viewers: int | None
-    """Estimated number of viewers; null while Redis is unavailable."""
-
-
-class PostDetails(TypedDict):
-    """A post with the first users who like it."""
-
-    author: UserCard
-    body: str
-    collects: int
-    """Number of collects."""
-    collects_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    comments: int
-    """Number of comments."""
-    created_at: str
-    """When it was created."""
-    edited_at: str | None
-    """When its author changed it last; null for never."""
-    exact: bool
-    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
-    hidden: bool
-    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
-    id: str
-    images: list[str]
-    """URLs of the images."""
-    kind: Literal["note", "blog"] | str
-    """A `note` is short, a `blog` is long."""
-    likers: list[UserCard] | None
-    """The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two."""
-    likes: int
-    """Number of likes."""
-    likes_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    mine: PostViewerState | None
-    """The caller's state; null without a session."""
-    title: str
-    viewers: int | None
-    """Estimated number of viewers; null while Redis is unavailable."""
-
-
-class PostPreview(TypedDict):
-    """A post in a list, with the beginning of its text. `GET /posts/{post_id}` has all of it."""
-
-    author: UserCard
-    body_preview: str
-    """The text, or its first words: at most 300 characters, without an ellipsis."""
-    collects: int
-    """Number of collects."""
-    collects_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    comments: int
-    """Number of comments."""
-    created_at: str
-    """When it was created."""
-    edited_at: str | None
-    """When its author changed it last; null for never."""
-    exact: bool
-    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
-    hidden: bool
-    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
-    id: str
-    images: list[str]
-    """URLs of the images."""
-    kind: Literal["note", "blog"] | str
-    """A `note` is short, a `blog` is long."""
-    likes: int
-    """Number of likes."""
-    likes_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    mine: PostViewerState | None
-    """The caller's state; null without a session."""
-    title: str
-    truncated: bool
-    """Whether the text is longer than its preview."""
-    viewers: int | None
-    """Estimated number of viewers; null while Redis is unavailable."""
-
-
-class RankedPostResponse(TypedDict):
-    """A post in a ranking."""
-
-    author: UserCard
-    body_preview: str
-    """The text, or its first words: at most 300 characters, without an ellipsis."""
-    collects: int
-    """Number of collects."""
-    collects_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    comments: int
-    """Number of comments."""
-    created_at: str
-    """When it was created."""
-    edited_at: str | None
-    """When its author changed it last; null for never."""
-    exact: bool
-    """False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind."""
-    hidden: bool
-    """Hidden by a moderator, or with the account of its author. Only the author gets it."""
-    id: str
-    images: list[str]
-    """URLs of the images."""
-    kind: Literal["note", "blog"] | str
-    """A `note` is short, a `blog` is long."""
-    likes: int
-    """Number of likes."""
-    likes_at: str | None
-    """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
-    mine: PostViewerState | None
-    """The caller's state; null without a session."""
-    score: int
-    """What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer."""
-    title: str
-    truncated: bool
-    """Whether the text is longer than its preview."""
-    viewers: int | None
-    """Estimated number of viewers; null while Redis is unavailable."""
 
 
 class PushPreferencesRequest(TypedDict):
@@ -1900,8 +1975,8 @@ class SwitchesRequest(TypedDict):
 class TargetTotals(TypedDict):
     """The totals of one target."""
 
-    collects: int | None
-    """Number of collects; null for targets that cannot be collected."""
+    collects: int
+    """Number of collects."""
     collects_at: str | None
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     id: str
@@ -1911,14 +1986,9 @@ class TargetTotals(TypedDict):
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     mine: TargetViewerState | None
     """The caller's state; null without a session."""
+    reactions: dict[str, ReactionTotal]
+    """Kind, such as `like`, -> its total. All kinds that the target takes."""
     type: Literal["post", "comment", "review"] | str
-
-
-class TotalsResponse(TypedDict):
-    """The totals of the requested targets."""
-
-    items: list[PostTotals | TextTotals | UserTotals]
-    """One item a target, in the order of the request."""
 
 
 class VoucherPage(TypedDict):
@@ -1961,6 +2031,37 @@ class CommentPage(TypedDict):
     """Cursor of the page after this one; null on the last page."""
 
 
+class PostPreviewPage(TypedDict):
+    """One page of a list."""
+
+    items: list[PostPreview]
+    next: str | None
+    """Cursor of the page after this one; null on the last page."""
+
+
+class RankedPostPage(TypedDict):
+    """One page of a list."""
+
+    items: list[RankedPostResponse]
+    next: str | None
+    """Cursor of the page after this one; null on the last page."""
+
+
+class ReactionListItem(TypedDict):
+    """A target that the caller reacted to."""
+
+    at: str
+    """When the caller reacted."""
+    comment: Comment | None
+    """The comment, with `expand=target`; null as `post` may be."""
+    id: str
+    post: PostPreview | None
+    """The post, with `expand`; null without it, for another type, and for a post that was deleted or hidden."""
+    review: Review | None
+    """The review, with `expand=target`; null as `post` may be."""
+    type: Literal["post", "comment", "review"] | str
+
+
 class ReviewPage(TypedDict):
     """One page of a list."""
 
@@ -1986,6 +2087,13 @@ class FollowListItemPage(TypedDict):
     items: list[FollowListItem]
     next: str | None
     """Cursor of the page after this one; null on the last page."""
+
+
+class TotalsResponse(TypedDict):
+    """The totals of the requested targets."""
+
+    items: list[PostTotals | TextTotals | UserTotals]
+    """One item a target, in the order of the request."""
 
 
 class NearbyShopPage(TypedDict):
@@ -2068,37 +2176,6 @@ class UserProfilePage(TypedDict):
     """Cursor of the page after this one; null on the last page."""
 
 
-class PostPreviewPage(TypedDict):
-    """One page of a list."""
-
-    items: list[PostPreview]
-    next: str | None
-    """Cursor of the page after this one; null on the last page."""
-
-
-class ReactionListItem(TypedDict):
-    """A target that the caller likes or collects."""
-
-    at: str
-    """When the caller liked or collected it."""
-    comment: Comment | None
-    """The comment, with `expand=target`; null as `post` may be."""
-    id: str
-    post: PostPreview | None
-    """The post, with `expand`; null without it, for another type, and for a post that was deleted or hidden."""
-    review: Review | None
-    """The review, with `expand=target`; null as `post` may be."""
-    type: Literal["post", "comment", "review"] | str
-
-
-class RankedPostPage(TypedDict):
-    """One page of a list."""
-
-    items: list[RankedPostResponse]
-    next: str | None
-    """Cursor of the page after this one; null on the last page."""
-
-
 class SwitchChangePage(TypedDict):
     """One page of a list."""
 
@@ -2114,6 +2191,14 @@ class ReactionQueryResponse(TypedDict):
     """False while Redis is unavailable: totals come from MySQL and may be a second or two behind."""
     items: list[TargetTotals]
     """One item a target, in the order of the request."""
+
+
+class ReactionListItemPage(TypedDict):
+    """One page of a list."""
+
+    items: list[ReactionListItem]
+    next: str | None
+    """Cursor of the page after this one; null on the last page."""
 
 
 class EventsResponse(TypedDict):
@@ -2132,13 +2217,5 @@ class OrderDetailsPage(TypedDict):
     """One page of a list."""
 
     items: list[OrderDetails]
-    next: str | None
-    """Cursor of the page after this one; null on the last page."""
-
-
-class ReactionListItemPage(TypedDict):
-    """One page of a list."""
-
-    items: list[ReactionListItem]
     next: str | None
     """Cursor of the page after this one; null on the last page."""

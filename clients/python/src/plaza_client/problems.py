@@ -38,6 +38,10 @@ class CodeRefused(ProblemError, slug="code-refused"):
     """Sign-in code refused (401)."""
 
 
+class Conflict(ProblemError, slug="conflict"):
+    """Conflict (409)."""
+
+
 class EventsGone(ProblemError, slug="events-gone"):
     """Events gone (410)."""
 
@@ -72,6 +76,10 @@ class Internal(ProblemError, slug="internal"):
 
 class InvalidRequest(ProblemError, slug="invalid-request"):
     """Invalid request (400)."""
+
+
+class KindClosed(ProblemError, slug="kind-closed"):
+    """Kind closed (409)."""
 
 
 class LastOwner(ProblemError, slug="last-owner"):

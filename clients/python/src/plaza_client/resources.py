@@ -100,6 +100,30 @@ class CommentsResource:
             ),
         )
 
+    def uncollect(self, comment_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Remove a comment from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "DELETE",
+                "/comments/{comment_id}/collects/me",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
+    def collect(self, comment_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a comment."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "PUT",
+                "/comments/{comment_id}/collects/me",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
     def list_likers(
         self,
         comment_id: str,
@@ -822,6 +846,70 @@ class ReactionsResource:
             self._client._call("POST", "/reactions/query", body=body, options=options),
         )
 
+    def list(
+        self,
+        target_type: str,
+        target_id: str,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["earliest", "latest"] | None = None,
+        **options: Unpack[Options],
+    ) -> Listed[models.LikerPage, models.Liker]:
+        """List the users who reacted to a target."""
+        return cast(
+            "Listed[models.LikerPage, models.Liker]",
+            self._client._list(
+                "/targets/{target_type}/{target_id}/reactions/{kind}",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                query={"limit": limit, "cursor": cursor, "order": order},
+                options=options,
+            ),
+        )
+
+    def remove(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take back a reaction."""
+        return cast(
+            "models.ReactionResponse",
+            self._client._call(
+                "DELETE",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    def get(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionState:
+        """Get the caller's reaction to a target."""
+        return cast(
+            "models.ReactionState",
+            self._client._call(
+                "GET",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    def set(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target."""
+        return cast(
+            "models.ReactionResponse",
+            self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
 
 class ReportsResource:
     def __init__(self, client: Resources) -> None:
@@ -862,6 +950,30 @@ class ReviewsResource:
             "models.Review",
             self._client._call(
                 "GET", "/reviews/{review_id}", parameters={"review_id": review_id}, options=options
+            ),
+        )
+
+    def uncollect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Remove a review from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "DELETE",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
+            ),
+        )
+
+    def collect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a review."""
+        return cast(
+            "models.CollectResponse",
+            self._client._call(
+                "PUT",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
             ),
         )
 
@@ -1381,6 +1493,26 @@ class UsersResource:
         return cast(
             "models.PushResponse",
             self._client._call("PUT", "/users/me/push", body=body, options=options),
+        )
+
+    def list_my_reactions(
+        self,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        expand: Literal["post", "target"] | None = None,
+        **options: Unpack[Options],
+    ) -> Listed[models.ReactionListItemPage, models.ReactionListItem]:
+        """List the texts to which the caller reacted."""
+        return cast(
+            "Listed[models.ReactionListItemPage, models.ReactionListItem]",
+            self._client._list(
+                "/users/me/reactions/{kind}",
+                parameters={"kind": kind},
+                query={"limit": limit, "cursor": cursor, "expand": expand},
+                options=options,
+            ),
         )
 
     def list_my_sessions(
@@ -1927,6 +2059,32 @@ class AsyncCommentsResource:
             await self._client._call(
                 "GET",
                 "/comments/{comment_id}",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
+    async def uncollect(
+        self, comment_id: str, **options: Unpack[Options]
+    ) -> models.CollectResponse:
+        """Remove a comment from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "DELETE",
+                "/comments/{comment_id}/collects/me",
+                parameters={"comment_id": comment_id},
+                options=options,
+            ),
+        )
+
+    async def collect(self, comment_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a comment."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "PUT",
+                "/comments/{comment_id}/collects/me",
                 parameters={"comment_id": comment_id},
                 options=options,
             ),
@@ -2676,6 +2834,70 @@ class AsyncReactionsResource:
             await self._client._call("POST", "/reactions/query", body=body, options=options),
         )
 
+    def list(
+        self,
+        target_type: str,
+        target_id: str,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["earliest", "latest"] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncListed[models.LikerPage, models.Liker]:
+        """List the users who reacted to a target."""
+        return cast(
+            "AsyncListed[models.LikerPage, models.Liker]",
+            self._client._list(
+                "/targets/{target_type}/{target_id}/reactions/{kind}",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                query={"limit": limit, "cursor": cursor, "order": order},
+                options=options,
+            ),
+        )
+
+    async def remove(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """Take back a reaction."""
+        return cast(
+            "models.ReactionResponse",
+            await self._client._call(
+                "DELETE",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    async def get(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionState:
+        """Get the caller's reaction to a target."""
+        return cast(
+            "models.ReactionState",
+            await self._client._call(
+                "GET",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
+    async def set(
+        self, target_type: str, target_id: str, kind: str, **options: Unpack[Options]
+    ) -> models.ReactionResponse:
+        """React to a target."""
+        return cast(
+            "models.ReactionResponse",
+            await self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}/reactions/{kind}/me",
+                parameters={"target_type": target_type, "target_id": target_id, "kind": kind},
+                options=options,
+            ),
+        )
+
 
 class AsyncReportsResource:
     def __init__(self, client: AsyncResources) -> None:
@@ -2716,6 +2938,30 @@ class AsyncReviewsResource:
             "models.Review",
             await self._client._call(
                 "GET", "/reviews/{review_id}", parameters={"review_id": review_id}, options=options
+            ),
+        )
+
+    async def uncollect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Remove a review from the caller's collects."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "DELETE",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
+            ),
+        )
+
+    async def collect(self, review_id: str, **options: Unpack[Options]) -> models.CollectResponse:
+        """Collect a review."""
+        return cast(
+            "models.CollectResponse",
+            await self._client._call(
+                "PUT",
+                "/reviews/{review_id}/collects/me",
+                parameters={"review_id": review_id},
+                options=options,
             ),
         )
 
@@ -3244,6 +3490,26 @@ class AsyncUsersResource:
         return cast(
             "models.PushResponse",
             await self._client._call("PUT", "/users/me/push", body=body, options=options),
+        )
+
+    def list_my_reactions(
+        self,
+        kind: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        expand: Literal["post", "target"] | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncListed[models.ReactionListItemPage, models.ReactionListItem]:
+        """List the texts to which the caller reacted."""
+        return cast(
+            "AsyncListed[models.ReactionListItemPage, models.ReactionListItem]",
+            self._client._list(
+                "/users/me/reactions/{kind}",
+                parameters={"kind": kind},
+                query={"limit": limit, "cursor": cursor, "expand": expand},
+                options=options,
+            ),
         )
 
     def list_my_sessions(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
-TotalName = Literal["likes", "collects", "followers", "comments"]
-NAMES: tuple[TotalName, ...] = ("likes", "collects", "followers", "comments")
+# Built-in kind -> the field of the API that has its total.
+BUILT_IN = {"like": "likes", "collect": "collects", "follow": "followers"}
+NAMES = (*BUILT_IN.values(), "comments")
 
 
 class Known(NamedTuple):
@@ -35,11 +36,14 @@ class Totals:
 
     def __init__(self, max_targets: int = 2_000) -> None:
         self._max_targets = max_targets
-        self._known: OrderedDict[tuple[str, str], dict[TotalName, Known]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], dict[str, Known]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, type: str, id: str) -> Mapping[TotalName, Known]:  # noqa: A002 - as in the contract
-        """Return the totals of a target; none when no answer had it."""
+    def of(self, type: str, id: str) -> Mapping[str, Known]:  # noqa: A002 - as in the contract
+        """Return the totals of a target; none when no answer had it.
+
+        ``likes``, ``collects``, ``followers``, ``comments``, and the deployment's kinds by name.
+        """
         with self._lock:
             return dict(self._known.get((type, id), {}))
 
@@ -53,13 +57,19 @@ class Totals:
         with self._lock:
             known = self._known.setdefault(key, {})
             self._known.move_to_end(key)
-            for name in NAMES:
-                if not isinstance(total := item.get(name), int):
-                    continue
-                new = Known(total, item.get(f"{name}_at"))
+            for name, new in _read_totals(item):
                 if is_newer(new, known.get(name)):
                     known[name] = new
                     changed = True
             if len(self._known) > self._max_targets:
                 self._known.popitem(last=False)
         return changed
+
+
+def _read_totals(item: Mapping[str, Any]) -> Iterator[tuple[str, Known]]:
+    """Yield the totals of an object of the API: its fields, then its kinds of reactions."""
+    for name in NAMES:
+        if isinstance(total := item.get(name), int):
+            yield name, Known(total, item.get(f"{name}_at"))
+    for kind, read in item.get("reactions", {}).items():
+        yield BUILT_IN.get(kind, kind), Known(read["total"], read["at"])

@@ -9,7 +9,7 @@ import { say, sayRefusal } from "shared/toast.tsx";
 import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
-import { CollectButton, LikeButton } from "../reactions.tsx";
+import { CollectButton, KindButtons, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import { t } from "../texts.ts";
 import type { Comment, Post } from "../types.ts";
@@ -60,7 +60,8 @@ export function PostPage({ id }: { id: string }) {
         <Images of={post.images} />
         <div class="actions">
           <LikeButton type="post" target={post} />
-          <CollectButton post={post} />
+          <CollectButton type="post" target={post} />
+          <KindButtons type="post" target={post} />
           {post.viewers !== null && <p class="fine">{t.post.viewers(post.viewers)}</p>}
           <ReportButton target={{ type: "post", id }} ownerId={post.author.id} />
           {isOwn && (
@@ -233,6 +234,8 @@ function OneComment({ comment, remove }: { comment: Comment; remove: () => void 
       <p class="body">{comment.body}</p>
       <div class="actions">
         <LikeButton type="comment" target={comment} />
+        <CollectButton type="comment" target={comment} />
+        <KindButtons type="comment" target={comment} />
         <ReportButton target={{ type: "comment", id: comment.id }} ownerId={comment.author.id} />
         {session?.user.id === comment.author.id && (
           <Delete

@@ -10,7 +10,7 @@ import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title, Total } from "
 import { useOwnOrders } from "../orders.tsx";
 import { UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
-import { LikeButton } from "../reactions.tsx";
+import { CollectButton, KindButtons, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import { SaleCard } from "../sale-card.tsx";
 import { t } from "../texts.ts";
@@ -170,6 +170,8 @@ export function OneReview({ review }: { review: Review }) {
       <Images of={review.images} />
       <div class="actions">
         <LikeButton type="review" target={review} />
+        <CollectButton type="review" target={review} />
+        <KindButtons type="review" target={review} />
         <ReportButton target={{ type: "review", id: review.id }} ownerId={review.author.id} />
       </div>
     </article>

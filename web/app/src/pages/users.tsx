@@ -13,7 +13,7 @@ import { OwnData } from "../own-data.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
 import { endPushes, PushSettings, translatePushes } from "../push.tsx";
-import { FollowButton, Followers, LikeButton } from "../reactions.tsx";
+import { CollectButton, FollowButton, Followers, KindButtons, LikeButton } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 import { t } from "../texts.ts";
 import type { Comment, Review } from "../types.ts";
@@ -202,14 +202,17 @@ function Reacted({ path, none }: { path: "/users/me/likes" | "/users/me/collects
   );
 }
 
-/** A comment or a review that the caller likes, with a link to where it is. */
+/** A comment or a review that the caller likes or collects, with a link to where it is. */
 function Remark({ of, href, about }: { of: Comment | Review; href: string; about: string }) {
+  const type = "post_id" in of ? "comment" : "review";
   return (
     <article class="card post">
       <UserLink user={of.author} note={<Ago at={of.created_at} />} />
       <p class="body clamp">{of.body}</p>
       <div class="actions">
-        {"post_id" in of ? <LikeButton type="comment" target={of} /> : <LikeButton type="review" target={of} />}
+        <LikeButton type={type} target={of} />
+        <CollectButton type={type} target={of} />
+        <KindButtons type={type} target={of} />
         <a class="fine" href={href}>
           {about}
         </a>

@@ -51,6 +51,7 @@ export const en = {
     orMore ? `${number(of)} or more new posts` : `${number(of)} new ${count(of, { one: "post", other: "posts" })}`,
   likes: "Like",
   collects: "Collect",
+  reaction: (kind: string) => `Reaction: ${kind}`,
   comments: "Comments",
   follow: "Follow",
   following: "Following",

@@ -59,6 +59,7 @@ export const page: Texts = {
       : `${number(of)} ${word(of, "новая запись", "новые записи", "новых записей")}`,
   likes: "Нравится",
   collects: "В закладки",
+  reaction: (kind) => `Реакция: ${kind}`,
   comments: "Комментарии",
   follow: "Подписаться",
   following: "Вы подписаны",

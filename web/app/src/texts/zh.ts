@@ -43,6 +43,7 @@ export const page: Texts = {
   news: (of, orMore) => (orMore ? `${number(of)} 条以上新帖子` : `${number(of)} 条新帖子`),
   likes: "赞",
   collects: "收藏",
+  reaction: (kind) => `互动：${kind}`,
   comments: "评论",
   follow: "关注",
   following: "已关注",

@@ -8,12 +8,14 @@ from typing import Any
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.reactions import KINDS
 
 # requested_at: from when on passes erase, of a closed account later than its user asked for it.
 _COLUMNS = (
     "user_id, requested_at, account_closed_at, erased_at, closed_at,"
     " requested_at > UTC_TIMESTAMP(6)"
 )
+_KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
 _RETRY_S, _MAX_PAUSE_S = 60, 86_400
 
 
@@ -89,15 +91,15 @@ def reopen_returned(limit: int) -> list[int]:
             SELECT 1
             FROM reaction FORCE INDEX (by_actor)
             WHERE actor_id = erasure.user_id
-              AND kind IN ('like', 'collect', 'follow')
+              AND kind IN ({_KINDS})
               AND state = 1
           )
           OR EXISTS (
             SELECT 1
-            FROM content_counter
+            FROM counter
             WHERE target_type = 'user'
               AND target_id = erasure.user_id
-              AND follow_total > 0
+              AND total > 0
           )
         FROM erasure FORCE INDEX (by_pass)
         WHERE next_pass_at <= UTC_TIMESTAMP(6)

@@ -261,11 +261,11 @@ def _count(cursor: Cursor, draft: Draft, delta: int, announced: bool = False) ->
         change = counters.ShopCounter(delta, delta * (draft.score or 0))
         shop_totals.add(cursor, draft.parent_id, change)
     elif draft.type == "comment" and draft.parent_id is not None:
-        post = "post", draft.parent_id
-        if announced and isinstance(draft, Text) and not counters.try_lock_content(cursor, post):
+        key = "post", draft.parent_id, counters.COMMENT
+        if announced and isinstance(draft, Text) and not counters.try_lock_target(cursor, key):
             mysql_store.delay_count(cursor, draft.parent_id, draft.id, delta)
         else:
-            counters.add_to_content(cursor, {post: {"comment_total": delta}})
+            counters.add_to_targets(cursor, {key: counters.CounterDelta(delta)})
 
 
 def _read_created(author_id: int, target: Target) -> ContentView:

@@ -48,12 +48,12 @@ def encode_ranked(view: ContentView, actor_id: int | None, score: int) -> str:
 
 def encode_comment(view: ContentView, actor_id: int | None) -> str:
     """Encode a ``Comment``."""
-    return f"{_encode_comment(view.text)}{_encode_likes(view, actor_id)}}}"
+    return f"{_encode_comment(view.text)}{_encode_counts(view, actor_id)}}}"
 
 
 def encode_review(view: ContentView, actor_id: int | None) -> str:
     """Encode a ``Review``."""
-    return f"{_encode_review(view.text)}{_encode_likes(view, actor_id)}}}"
+    return f"{_encode_review(view.text)}{_encode_counts(view, actor_id)}}}"
 
 
 def encode_reacted(listed: ListedReaction, actor_id: int) -> str:
@@ -76,28 +76,25 @@ def format_time(at_us: int) -> str:
 
 
 def _encode_counts(view: ContentView, actor_id: int | None) -> str:
-    """Return the part of a post that is not constant."""
-    mine = "null"
+    """Return the part of a text that is not constant."""
+    likes, collects, mine, of_post = view.counts["like"], view.counts["collect"], "null", ""
     if actor_id is not None:
-        liked, collected = _BOOL[view.likes.viewer_state], _BOOL[view.collects.viewer_state]
+        liked, collected = _BOOL[likes.viewer_state], _BOOL[collects.viewer_state]
         mine = f'{{"liked":{liked},"collected":{collected}}}'
-    viewers = "null" if view.viewers is None else view.viewers
-    return (
-        f',"author":{_encode_author(view)},"likes":{view.likes.total}'
-        f',"likes_at":{_encode_token(view.likes)},"collects":{view.collects.total}'
-        f',"collects_at":{_encode_token(view.collects)},"comments":{view.comments}'
-        f',"viewers":{viewers}'
-        f',"mine":{mine},"exact":{_BOOL[view.exact]}'
+    if view.text.type == "post":
+        viewers = "null" if view.viewers is None else view.viewers
+        of_post = f',"comments":{view.comments},"viewers":{viewers}'
+    reactions = ",".join(
+        [
+            f'"{kind}":{{"total":{count.total},"at":{_encode_token(count)},"mine":'
+            f"{'null' if actor_id is None else _BOOL[count.viewer_state]}}}"
+            for kind, count in view.counts.items()
+        ]
     )
-
-
-def _encode_likes(view: ContentView, actor_id: int | None) -> str:
-    """Return the part of a comment or a review that is not constant."""
-    mine = "null" if actor_id is None else f'{{"liked":{_BOOL[view.likes.viewer_state]}}}'
     return (
-        f',"author":{_encode_author(view)},"likes":{view.likes.total}'
-        f',"likes_at":{_encode_token(view.likes)}'
-        f',"mine":{mine},"exact":{_BOOL[view.exact]}'
+        f',"author":{_encode_author(view)},"likes":{likes.total},"likes_at":{_encode_token(likes)}'
+        f',"collects":{collects.total},"collects_at":{_encode_token(collects)}{of_post}'
+        f',"mine":{mine},"reactions":{{{reactions}}},"exact":{_BOOL[view.exact]}'
     )
 
 

@@ -56,8 +56,10 @@ def _store(cursor: Cursor, texts: Sequence[ImportedText]) -> dict[int, str]:
         )
     else:
         of_posts = Counter(text.draft.parent_id or 0 for text in new)
-        counters.lock_content(cursor, [Target("post", post_id) for post_id in sorted(of_posts)])
-        counters.add_to_content(
-            cursor, {("post", post_id): {"comment_total": n} for post_id, n in of_posts.items()}
-        )
+        deltas = {
+            ("post", post_id, counters.COMMENT): counters.CounterDelta(n)
+            for post_id, n in of_posts.items()
+        }
+        counters.lock_targets(cursor, sorted(deltas))
+        counters.add_to_targets(cursor, deltas)
     return refused

@@ -4,7 +4,7 @@ No I/O."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from json.encoder import encode_basestring_ascii
@@ -131,14 +131,14 @@ class ListCursor(NamedTuple):
 class ContentView:
     """A text with its author, counts and the caller's ``viewer_state``.
 
-    ``author`` is None for an id without a user; ``collects``, ``comments`` and ``viewers`` are of
-    posts; ``viewers`` is None and ``exact`` false while Redis is unavailable.
+    ``author`` is None for an id without a user; ``counts`` has each kind of reaction that the text
+    takes; ``comments`` and ``viewers`` are of posts; ``viewers`` is None and ``exact`` false while
+    Redis is unavailable.
     """
 
     text: Text
     author: Card | None
-    likes: Count
-    collects: Count
+    counts: Mapping[str, Count]
     comments: int
     viewers: int | None
     exact: bool

@@ -33,8 +33,9 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.codec import Deleted
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.process import LocalCache
-from plaza.reactions import COLLECT, LIKE, Target
+from plaza.reactions import Target
 from plaza.reactions import queries as reaction_queries
+from plaza.reactions.kinds import kinds_of
 from plaza.reactions.model import Count
 from plaza.shops import queries as shops_queries
 from plaza.targets import Existence, TargetHidden, lookup
@@ -229,7 +230,7 @@ def build_views(
     Two round trips to Redis if all is cached: one for reactions, one for the rest. Raises
     MysqlDown, RedisDown.
     """
-    pairs = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
+    pairs = [(kind, text.target) for text in texts for kind in kinds_of(text.type)]
     counts, exact = reaction_queries.read_counts(pairs, actor_id)
     if actor_id is None:
         authors = cards.read_cards_as((text.author_id for text in texts), actor_id)
@@ -243,8 +244,7 @@ def build_views(
         ContentView(
             text,
             authors.get(text.author_id),
-            next(next_counts),
-            next(next_counts) if text.type in COLLECT.targets else _NO_COUNT,
+            {kind.name: next(next_counts) for kind in kinds_of(text.type)},
             comments.get(text.id, 0) if text.type == "post" else 0,
             viewers.get(text.id) if text.type == "post" else None,
             exact,
@@ -255,7 +255,8 @@ def build_views(
 
 def build_new_view(text: Text, author: Card | None) -> ContentView:
     """Return the view of a text that was just created: all counts are 0."""
-    return ContentView(text, author, _NO_COUNT, _NO_COUNT, 0, 0, True)
+    counts = {kind.name: _NO_COUNT for kind in kinds_of(text.type)}
+    return ContentView(text, author, counts, 0, 0, True)
 
 
 def _list(

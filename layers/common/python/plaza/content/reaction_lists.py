@@ -17,19 +17,21 @@ from plaza.infra.runtime.errors import Gone, Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions import queries as reaction_queries
+from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.reactions.model import ReactedTarget, Reactor
 from plaza.users import Card, cards
 
 FIRST_LIKERS = 5
 _LikersPage = tuple[list["ListedLiker"], Reactor | None]
-# First pages of hot targets, by target, latest first and limit, for anonymous callers only.
-_hot_likers: HotReads[tuple[Target, bool, int], _LikersPage] = HotReads(
-    lambda key: reaction_queries.list_key(LIKE, key[0])
+_PageKey = tuple[Kind, Target, bool, int]
+# First pages of hot targets, latest first or not, for anonymous callers only.
+_hot_likers: HotReads[_PageKey, _LikersPage] = HotReads(
+    lambda key: reaction_queries.list_key(*key[:2])
 )
 
 
 class ListedLiker(NamedTuple):
-    """A user who likes a target; ``card`` has only the id if the user does not exist."""
+    """A user who reacted to a target; ``card`` has only the id if the user does not exist."""
 
     card: Card
     version_us: int
@@ -43,37 +45,49 @@ class ListedReaction(NamedTuple):
 
 
 def list_likers(
-    target: Target, after: Reactor | None, latest: bool, limit: int, actor_id: int | None
+    kind: Kind,
+    target: Target,
+    after: Reactor | None,
+    latest: bool,
+    limit: int,
+    actor_id: int | None,
 ) -> _LikersPage:
-    """Return a page of the users who like a target, and the next page's ``after``. One round trip
-    more than ``reactions.queries.list_reactors``, with its errors, and one unless this process read
-    the text within 1 s. An anonymous caller gets the first page of a hot target up to 2 s late.
-    Raises TargetHidden unless the caller is the author."""
-    queries.read(target, actor_id)
-    return _list_likers(target, after, latest, limit, actor_id)
+    """Return a page of the users who reacted to a target, and the next page's ``after``. One round
+    trip more than ``reactions.queries.list_reactors``, with its errors, and one unless this
+    process read the text within 1 s. An anonymous caller gets the first page of a hot target up to
+    2 s late. Raises TargetHidden unless the caller is the author."""
+    if target.type in CONTENT_TYPES:
+        queries.read(target, actor_id)
+    return _list_likers(kind, target, after, latest, limit, actor_id)
 
 
 def _list_likers(
-    target: Target, after: Reactor | None, latest: bool, limit: int, actor_id: int | None
+    kind: Kind,
+    target: Target,
+    after: Reactor | None,
+    latest: bool,
+    limit: int,
+    actor_id: int | None,
 ) -> _LikersPage:
     if actor_id is not None or after is not None:
-        return _read_likers(target, after, latest, limit)
-    key = target, latest, limit
+        return _read_likers(kind, target, after, latest, limit)
+    key = kind, target, latest, limit
 
-    def load(_: object, source: RunAll) -> dict[tuple[Target, bool, int], _LikersPage]:
-        return {key: _read_likers(target, None, latest, limit, source)}
+    def load(_: object, source: RunAll) -> dict[_PageKey, _LikersPage]:
+        return {key: _read_likers(kind, target, None, latest, limit, source)}
 
     return _hot_likers.read_all([key], load)[key]
 
 
 def _read_likers(
+    kind: Kind,
     target: Target,
     after: Reactor | None,
     latest: bool,
     limit: int,
     source: RunAll = redis.run_all,
 ) -> _LikersPage:
-    page, last = reaction_queries.list_reactors(LIKE, target, after, latest, limit, source)
+    page, last = reaction_queries.list_reactors(kind, target, after, latest, limit, source)
     cards_by_id = cards.read_cards((reactor.actor_id for reactor in page), source)
     return [
         ListedLiker(cards_by_id.get(r.actor_id) or Card.unknown(r.actor_id), r.version_us)
@@ -85,7 +99,7 @@ def read_first_likers(post_id: int, actor_id: int | None) -> list[Card] | None:
     """Return the cards of the first users who like a post; None while the list is unavailable: that
     does not fail the post."""
     try:
-        likers, _ = _list_likers(Target("post", post_id), None, False, FIRST_LIKERS, actor_id)
+        likers, _ = _list_likers(LIKE, Target("post", post_id), None, False, FIRST_LIKERS, actor_id)
     except (Gone, Unavailable) as error:  # gone: this process may cache the post for 1 s
         record("first_likers_unavailable", post_id=post_id, **error_fields(error))
         return None

@@ -56,7 +56,8 @@ def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
     def add(cursor: Cursor, post_id: int) -> int:
         delta = mysql_store.drain_delayed_counts(cursor, post_id)
         if delta:
-            counters.add_to_content(cursor, {("post", post_id): {"comment_total": delta}})
+            key = "post", post_id, counters.COMMENT
+            counters.add_to_targets(cursor, {key: counters.CounterDelta(delta)})
         return delta
 
     for post_id in mysql_store.find_delayed_counts(post_ids):

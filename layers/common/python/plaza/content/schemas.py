@@ -28,7 +28,7 @@ from plaza.infra.http.texts import (
     check_text,
 )
 from plaza.infra.mysql.sql import from_us
-from plaza.reactions.schemas import TargetType
+from plaza.reactions.schemas import Reactions, TargetType
 from plaza.users.schemas import UserCard
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
@@ -105,20 +105,38 @@ POST_EXAMPLE: dict[str, Any] = {
     "comments": 3,
     "viewers": 310,
     "mine": {"liked": True, "collected": False},
+    "reactions": {
+        "like": {"total": 42, "at": ORDER_EXAMPLE, "mine": True},
+        "collect": {"total": 7, "at": ORDER_EXAMPLE, "mine": False},
+    },
     "exact": True,
 }
 PREVIEW_EXAMPLE = {k: v for k, v in POST_EXAMPLE.items() if k != "body"} | {
     "body_preview": "First post",
     "truncated": False,
 }
-_NEW_POST_EXAMPLE = POST_EXAMPLE | {
+_UNLIKED: dict[str, Any] = {
     "likes": 0,
     "likes_at": None,
     "collects": 0,
     "collects_at": None,
-    "comments": 0,
-    "viewers": 0,
     "mine": {"liked": False, "collected": False},
+    "reactions": {
+        "like": {"total": 0, "at": None, "mine": False},
+        "collect": {"total": 0, "at": None, "mine": False},
+    },
+}
+_NEW_POST_EXAMPLE = POST_EXAMPLE | _UNLIKED | {"comments": 0, "viewers": 0}
+_LIKED: dict[str, Any] = {
+    "likes": 4,
+    "likes_at": ORDER_EXAMPLE,
+    "collects": 0,
+    "collects_at": None,
+    "mine": {"liked": True, "collected": False},
+    "reactions": {
+        "like": {"total": 4, "at": ORDER_EXAMPLE, "mine": True},
+        "collect": {"total": 0, "at": None, "mine": False},
+    },
 }
 _COMMENT_EXAMPLE: dict[str, Any] = {
     "id": "9100001",
@@ -127,9 +145,7 @@ _COMMENT_EXAMPLE: dict[str, Any] = {
     "created_at": "2026-11-22T12:05:00.123456Z",
     "hidden": False,
     "author": _AUTHOR_EXAMPLE,
-    "likes": 4,
-    "likes_at": ORDER_EXAMPLE,
-    "mine": {"liked": True},
+    **_LIKED,
     "exact": True,
 }
 _REVIEW_EXAMPLE: dict[str, Any] = {
@@ -143,12 +159,9 @@ _REVIEW_EXAMPLE: dict[str, Any] = {
     "created_at": "2026-11-22T12:10:00.123456Z",
     "hidden": False,
     "author": _AUTHOR_EXAMPLE,
-    "likes": 4,
-    "likes_at": ORDER_EXAMPLE,
-    "mine": {"liked": True},
+    **_LIKED,
     "exact": True,
 }
-_UNLIKED: dict[str, Any] = {"likes": 0, "likes_at": None, "mine": {"liked": False}}
 
 
 class PostRequest(RequestModel):
@@ -277,43 +290,43 @@ class ReviewRequest(RequestModel):
         )
 
 
-class PostViewerState(ResponseModel):
-    """What the caller did to a post."""
+class ViewerState(ResponseModel):
+    """What the caller did to a text."""
 
     liked: bool
     collected: bool
 
 
-class TextViewerState(ResponseModel):
-    """What the caller did to a comment or a review."""
-
-    liked: bool
-
-
-class _AnyPost(ResponseModel):
-    """The fields of a post without its text."""
+class _TextFields(ResponseModel):
+    """The fields that each text has, with its reactions."""
 
     id: str
-    kind: PostKind
-    title: str
-    images: Images
     created_at: CreatedAt
-    edited_at: EditedAt
     hidden: Hidden
     author: UserCard
     likes: Likes
     likes_at: OrderToken
     collects: Annotated[int, Field(description="Number of collects.")]
     collects_at: OrderToken
+    mine: Annotated[
+        ViewerState | None, Field(description="The caller's state; null without a session.")
+    ]
+    reactions: Reactions
+    exact: Exact
+
+
+class _AnyPost(_TextFields):
+    """The fields of a post without its text."""
+
+    kind: PostKind
+    title: str
+    images: Images
+    edited_at: EditedAt
     comments: Annotated[int, Field(description="Number of comments.")]
     viewers: Annotated[
         int | None,
         Field(description="Estimated number of viewers; null while Redis is unavailable."),
     ]
-    mine: Annotated[
-        PostViewerState | None, Field(description="The caller's state; null without a session.")
-    ]
-    exact: Exact
 
 
 class Post(_AnyPost):
@@ -363,35 +376,24 @@ class PostDetails(Post):
     ]
 
 
-class Comment(ResponseModel):
+class Comment(_TextFields):
     """A comment on a post."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [_COMMENT_EXAMPLE, _COMMENT_EXAMPLE | _UNLIKED]}
     )
 
-    id: str
     post_id: str
     body: str
-    created_at: CreatedAt
-    hidden: Hidden
-    author: UserCard
-    likes: Likes
-    likes_at: OrderToken
-    mine: Annotated[
-        TextViewerState | None, Field(description="The caller's state; null without a session.")
-    ]
-    exact: Exact
 
 
-class Review(ResponseModel):
+class Review(_TextFields):
     """A review of a shop."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [_REVIEW_EXAMPLE, _REVIEW_EXAMPLE | _UNLIKED]}
     )
 
-    id: str
     shop_id: str
     score: Annotated[int, Field(description="Stars, 1 to 5.")]
     title: Annotated[str | None, Field(description="Its header; null without one.")]
@@ -400,19 +402,10 @@ class Review(ResponseModel):
         bool, Field(description="Whether it is about an order that its author used in the shop.")
     ]
     images: Images
-    created_at: CreatedAt
-    hidden: Hidden
-    author: UserCard
-    likes: Likes
-    likes_at: OrderToken
-    mine: Annotated[
-        TextViewerState | None, Field(description="The caller's state; null without a session.")
-    ]
-    exact: Exact
 
 
 class Liker(ResponseModel):
-    """A user who likes a target."""
+    """A user who reacted to a target."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -428,7 +421,7 @@ class Liker(ResponseModel):
 
     user_id: str
     user: UserCard
-    at: Annotated[Time, Field(description="When the user liked it.")]
+    at: Annotated[Time, Field(description="When the user reacted.")]
 
     @classmethod
     def of(cls, liker: ListedLiker) -> Liker:
@@ -438,7 +431,7 @@ class Liker(ResponseModel):
 
 
 class ReactionListItem(ResponseModel):
-    """A target that the caller likes or collects."""
+    """A target that the caller reacted to."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -457,7 +450,7 @@ class ReactionListItem(ResponseModel):
 
     type: TargetType
     id: str
-    at: Annotated[Time, Field(description="When the caller liked or collected it.")]
+    at: Annotated[Time, Field(description="When the caller reacted.")]
     post: Annotated[
         PostPreview | None,
         Field(

@@ -1,4 +1,4 @@
-"""Counters: totals of content and of users, changed in the transaction of the counted rows.
+"""Counters: totals of targets and of users, changed in the transaction of the counted rows.
 
 MySQL stores them. Redis has projections of them, which readers create and writers update.
 """
@@ -9,27 +9,30 @@ from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_store, redis_store
 from plaza.counters.model import (
+    COMMENT,
     SHOP_COUNTER,
     USER_COLUMNS,
     USER_COUNTER,
-    ContentCounter,
+    CounterDelta,
+    CounterKey,
     Hold,
     ShopCounter,
+    TargetCounter,
     UserCounter,
 )
 from plaza.counters.mysql_store import (
-    add_to_content,
+    add_to_targets,
     add_to_users,
-    correct_content,
+    correct_targets,
     correct_users,
-    lock_content,
+    lock_targets,
     lock_users,
     locked_of,
     mark_lists,
     read_users_in,
     run_in_transaction,
     select_locked,
-    try_lock_content,
+    try_lock_target,
 )
 from plaza.counters.redis_store import (
     cancel_hold,
@@ -47,24 +50,27 @@ from plaza.infra.redis.commands import RunAll
 from plaza.infra.redis.errors import RedisDown
 
 __all__ = [
+    "COMMENT",
     "SHOP_COUNTER",
     "USER_COLUMNS",
     "USER_COUNTER",
-    "ContentCounter",
+    "CounterDelta",
+    "CounterKey",
     "Hold",
     "ShopCounter",
+    "TargetCounter",
     "UserCounter",
-    "add_to_content",
+    "add_to_targets",
     "add_to_users",
     "cancel_hold",
     "comments_key",
-    "correct_content",
+    "correct_targets",
     "correct_users",
     "drop_projections",
     "export",
     "find_cached_users",
     "hold",
-    "lock_content",
+    "lock_targets",
     "lock_users",
     "locked_of",
     "mark_lists",
@@ -79,7 +85,7 @@ __all__ = [
     "run_in_transaction",
     "select_locked",
     "shop_totals",
-    "try_lock_content",
+    "try_lock_target",
     "user_key",
 ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from plaza.infra.runtime.codec import Codec, json_codec, list_codec, record_codec
@@ -19,7 +18,7 @@ class UserCounter(NamedTuple):
     version: int = 0
 
 
-CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
+COMMENT = "comment"  # the kind of the counter of a post's comments
 USER_COLUMNS = UserCounter._fields[:-1]  # all but the version
 USER_COUNTER = record_codec("user_totals", UserCounter)
 COMMENT_TOTAL: Codec[int] = json_codec("comment_totals", int)
@@ -43,22 +42,36 @@ class Hold(NamedTuple):
     before_us: int
 
 
-class ContentCounter(NamedTuple):
-    """The totals of a target by column, and the version of each: how many commits changed it.
+CounterKey = tuple[str, int, str]
+"""The primary key of a counter: type and id of its target, and kind."""
 
-    ``sorted_at``: the version up to which a total's list in ``sorted_reaction`` is kept, negative
-    while the list is filled, 0 without one.
+
+class TargetCounter(NamedTuple):
+    """The total of a target and kind, and its version: how many commits changed it.
+
+    ``sorted_at``: the version up to which the list in ``sorted_reaction`` is kept, negative while
+    the list is filled, 0 without one.
     """
 
-    totals: Mapping[str, int]
-    versions: Mapping[str, int]
-    sorted_at: Mapping[str, int] = {}
+    total: int = 0
+    version: int = 0
+    sorted_at: int = 0
 
-    def keeps_list(self, column: str) -> bool:
-        """Return whether each commit has to change the sorted list of a total, too."""
-        at = self.sorted_at.get(column, 0)
-        return at != 0 and abs(at) == self.versions[column]
+    @property
+    def keeps_list(self) -> bool:
+        """Return whether each commit has to change the sorted list, too."""
+        return self.sorted_at != 0 and abs(self.sorted_at) == self.version
 
-    def has_list(self, column: str) -> bool:
-        """Return whether the sorted list of a total is complete."""
-        return self.keeps_list(column) and self.sorted_at[column] > 0
+    @property
+    def has_list(self) -> bool:
+        """Return whether the sorted list is complete."""
+        return self.sorted_at > 0 and self.sorted_at == self.version
+
+
+class CounterDelta(NamedTuple):
+    """A change of a counter. ``version``: by how much its version is raised, also for a total that
+    stays. ``is_ranked``: rankings read the total."""
+
+    total: int
+    version: int = 1
+    is_ranked: bool = False

@@ -3,21 +3,19 @@ a function runs one statement; without a cursor it raises MysqlDown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from plaza.counters.model import CONTENT_COLUMNS, USER_COLUMNS, ContentCounter, UserCounter
+from plaza.counters.model import (
+    COMMENT,
+    USER_COLUMNS,
+    CounterDelta,
+    CounterKey,
+    TargetCounter,
+    UserCounter,
+)
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-
-VERSION_COLUMNS = tuple(column.replace("_total", "_version") for column in CONTENT_COLUMNS)
-_VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
-_SORTED_OF = {
-    column: column.replace("_total", "_sorted")
-    for column in CONTENT_COLUMNS
-    if column != "comment_total"
-}
-SORTED_COLUMNS = tuple(f"COALESCE({column}, 0)" for column in _SORTED_OF.values())
 
 T = TypeVar("T")
 
@@ -26,15 +24,15 @@ Deltas = Mapping[str, int]
 
 
 class MissingCounters(Exception):
-    """Counters that ``lock_content`` has to lock do not exist; see ``run_in_transaction``."""
+    """Counters that ``lock_targets`` has to lock do not exist; see ``run_in_transaction``."""
 
-    def __init__(self, targets: Sequence[tuple[str, int]]) -> None:
-        super().__init__(f"{len(targets)} counters are missing")
-        self.targets = targets
+    def __init__(self, keys: Sequence[CounterKey]) -> None:
+        super().__init__(f"{len(keys)} counters are missing")
+        self.keys = keys
 
 
 def run_in_transaction(work: Callable[[Cursor], T]) -> T:
-    """Run ``work``, which may lock counters of content, as ``mysql.run_in_transaction`` does.
+    """Run ``work``, which may lock counters of targets, as ``mysql.run_in_transaction`` does.
 
     If counters are missing, ``work`` is rolled back, and runs again after a statement of its own
     has created them. A transaction that creates a counter while it has locks on counters with
@@ -43,166 +41,116 @@ def run_in_transaction(work: Callable[[Cursor], T]) -> T:
     try:
         return mysql.run_in_transaction(work)
     except MissingCounters as error:
-        # Safe to render: types are validated, ids are numbers.
-        rows = ",".join("('%s',%d)" % target for target in sorted(error.targets))
+        # Safe to render: types and kinds are validated, ids are numbers.
+        rows = ",".join("('%s',%d,'%s')" % key for key in sorted(error.keys))
         mysql.write(
             f"""
-            INSERT INTO content_counter (target_type, target_id)
+            INSERT INTO counter (target_type, target_id, kind)
             VALUES {rows}
-            ON DUPLICATE KEY UPDATE target_id = content_counter.target_id
+            ON DUPLICATE KEY UPDATE target_id = counter.target_id
             """
         )
         return mysql.run_in_transaction(work)
 
 
-def lock_content(
-    cursor: Cursor, targets: Sequence[tuple[str, int]]
-) -> dict[tuple[str, int], ContentCounter]:
-    """Lock the counters of ``targets`` until the commit, which serializes the consumers of a
-    target. Raises MissingCounters."""
-    [rows] = mysql.read_all(cursor, [select_locked(targets)])
-    return locked_of(targets, rows)
+def lock_targets(cursor: Cursor, keys: Collection[CounterKey]) -> dict[CounterKey, TargetCounter]:
+    """Lock counters of targets until the commit, which serializes the consumers of a target and
+    kind. Raises MissingCounters."""
+    [rows] = mysql.read_all(cursor, [select_locked(keys)])
+    return locked_of(keys, rows)
 
 
-def select_locked(targets: Iterable[tuple[str, int]]) -> str:
-    """Return the SELECT that locks the counters of ``targets``, for ``locked_of``."""
-    # Locks in the order of the primary key, which GROUP BY reads.
+def select_locked(keys: Iterable[CounterKey]) -> str:
+    """Return the SELECT that locks the counters of ``keys``, for ``locked_of``."""
+    # Locks in the order of the primary key, by which rows are read.
     return f"""
-        SELECT target_type,
-               {sql.concat_rows("target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS, *SORTED_COLUMNS)}
-        FROM content_counter FORCE INDEX (PRIMARY)
-        WHERE {_select(targets)}
-        GROUP BY target_type
-        ORDER BY target_type FOR UPDATE
+        SELECT target_type, kind, {sql.concat_rows("target_id", "total", "version", "sorted_at")}
+        FROM counter FORCE INDEX (PRIMARY)
+        WHERE {_select(keys)}
+        GROUP BY target_type, kind FOR UPDATE
         """
 
 
 def locked_of(
-    targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
-) -> dict[tuple[str, int], ContentCounter]:
-    """Return the counters of ``targets`` from the rows of ``select_locked``. Raises
+    keys: Iterable[CounterKey], rows: Iterable[mysql.Row]
+) -> dict[CounterKey, TargetCounter]:
+    """Return the counters of ``keys`` from the rows of ``select_locked``. Raises
     MissingCounters."""
     counters = {
-        (target_type, target_id): read_counter(numbers)
-        for target_type, packed in rows
+        (target_type, target_id, kind): TargetCounter(*numbers)
+        for target_type, kind, packed in rows
         for target_id, *numbers in sql.split_rows(packed)
     }
-    if missing := [target for target in targets if target not in counters]:
+    if missing := [key for key in keys if key not in counters]:
         raise MissingCounters(missing)
     return counters
 
 
-def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
-    """Lock the counter of a target until the commit; False, without a wait, when it is locked."""
+def try_lock_target(cursor: Cursor, key: CounterKey) -> bool:
+    """Lock a counter until the commit; False, without a wait, when it is locked."""
     return mysql.try_lock(
         cursor,
         """
         SELECT target_id
-        FROM content_counter
+        FROM counter
         WHERE target_type = %s
           AND target_id = %s
+          AND kind = %s
         FOR UPDATE NOWAIT
         """,
-        target,
+        key,
     )
 
 
-def _select(targets: Iterable[tuple[str, int]]) -> str:
+def _select(keys: Iterable[CounterKey]) -> str:
+    ids: dict[tuple[str, str], list[int]] = {}
+    for target_type, target_id, kind in keys:
+        ids.setdefault((target_type, kind), []).append(target_id)
     return " OR ".join(
-        f"(target_type = '{target_type}' AND target_id IN ({numbers}))"
-        for target_type, numbers in sql.render_ids_by_type(targets).items()
+        f"(target_type = '{target_type}' AND kind = '{kind}'"
+        f" AND target_id IN ({sql.render_ids(of_kind)}))"
+        for (target_type, kind), of_kind in ids.items()
     )
 
 
-def read_counter(numbers: Sequence[int]) -> ContentCounter:
-    """Return the counter of a row with CONTENT_COLUMNS, VERSION_COLUMNS and SORTED_COLUMNS."""
-    likes, collects, comments, follows, *rest = numbers
-    like, collect, comment, follow, like_sorted, collect_sorted, follow_sorted = rest
-    return ContentCounter(  # written out: dict(zip()) takes three times as long
-        {
-            "like_total": likes,
-            "collect_total": collects,
-            "comment_total": comments,
-            "follow_total": follows,
-        },
-        {
-            "like_total": like,
-            "collect_total": collect,
-            "comment_total": comment,
-            "follow_total": follow,
-        },
-        {"like_total": like_sorted, "collect_total": collect_sorted, "follow_total": follow_sorted},
-    )
-
-
-def add_to_content(cursor: Cursor, deltas: Mapping[tuple[str, int], Deltas]) -> None:
-    """Add ``deltas`` to the counters of content. The version of each named total is raised, also
-    for a delta of 0: by its own delta, by 1 without one. A sorted list that was kept before counts
-    as kept up to that version: the caller changed it."""
-    columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
-    if not columns:
+def add_to_targets(cursor: Cursor, deltas: Mapping[CounterKey, CounterDelta]) -> None:
+    """Add ``deltas`` to the counters of targets. A sorted list that was kept before counts as kept
+    up to the new version: the caller changed it."""
+    if not deltas:
         return
-    row = f"('%s',%d{',%d,%d' * len(columns)})"
-    pairs = [(column, _VERSION_OF[column]) for column in columns]
     rows = ",".join(
         [
-            row
-            % (
-                *target,
-                *[
-                    number
-                    for column, version in pairs
-                    for number in (by.get(column, 0), by.get(version, column in by))
-                ],
-            )
-            for target, by in sorted(deltas.items())
+            "('%s',%d,'%s',%d,%d,%s)" % (*key, total, version, total if is_ranked else "NULL")
+            for key, (total, version, is_ranked) in sorted(deltas.items())
         ]
     )
-    names = [name for pair in pairs for name in pair]
-    sums = ", ".join(
-        [
-            *(
-                _keep_list(column, f"content_counter.{version} + VALUES({version})")
-                for column, version in pairs
-                if column in _SORTED_OF
-            ),
-            *(f"{name} = content_counter.{name} + VALUES({name})" for name in names),
-        ]
-    )
+    # Servers assign from left to right: the list and the ranked total read both numbers of before.
     mysql.send(
         cursor,
         f"""
-        INSERT INTO content_counter (target_type, target_id, {", ".join(names)})
+        INSERT INTO counter (target_type, target_id, kind, total, version, ranked)
         VALUES {rows}
-        ON DUPLICATE KEY UPDATE {sums}
+        ON DUPLICATE KEY UPDATE
+            {_keep_list("counter.version + VALUES(version)")},
+            ranked = counter.total + VALUES(ranked),
+            total = counter.total + VALUES(total),
+            version = counter.version + VALUES(version)
         """,
     )
 
 
-def _keep_list(column: str, version: str) -> str:
-    """Return the assignment that keeps a list at a new ``version``, an expression. It stands before
-    the assignment of the version: servers assign from left to right."""
-    at, before = f"content_counter.{_SORTED_OF[column]}", f"content_counter.{_VERSION_OF[column]}"
-    return f"{_SORTED_OF[column]} = IF(ABS({at}) = {before}, SIGN({at}) * ({version}), {at})"
+def _keep_list(version: str) -> str:
+    """Return the assignment that keeps a list at a new ``version``, an expression."""
+    return f"""sorted_at = IF(ABS(counter.sorted_at) = counter.version,
+                SIGN(counter.sorted_at) * ({version}), counter.sorted_at)"""
 
 
 def mark_lists(
-    cursor: Cursor,
-    targets: Sequence[tuple[str, int]],
-    column: str,
-    mark: Literal["none", "filling", "complete"],
+    cursor: Cursor, keys: Iterable[CounterKey], mark: Literal["none", "filling", "complete"]
 ) -> None:
-    """Set the state of the sorted lists of a total, as of the versions of its locked counters."""
-    version = _VERSION_OF[column]
-    sorted_at = {"none": "NULL", "filling": f"-{version}", "complete": version}[mark]
-    mysql.send(
-        cursor,
-        f"""
-        UPDATE content_counter
-        SET {_SORTED_OF[column]} = {sorted_at}
-        WHERE {_select(targets)}
-        """,
-    )
+    """Set the state of sorted lists, as of the versions of their locked counters."""
+    sorted_at = {"none": "0", "filling": "-version", "complete": "version"}[mark]
+    mysql.send(cursor, f"UPDATE counter SET sorted_at = {sorted_at} WHERE {_select(keys)}")
 
 
 def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
@@ -231,7 +179,7 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
 
 def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter]:
     """Lock the counters of users (sorted) until the commit; create the missing ones. Counters of
-    content are locked before. Two statements."""
+    targets are locked before. Two statements."""
     rows = ",".join(f"({int(user_id)})" for user_id in user_ids)
     cursor.execute(
         f"""
@@ -244,28 +192,23 @@ def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter
     return _users_of(cursor.fetchall())
 
 
-def correct_content(cursor: Cursor, correct: Mapping[tuple[str, int], ContentCounter]) -> None:
-    """Set the totals and versions of content whose counters are locked."""
+def correct_targets(
+    cursor: Cursor, correct: Mapping[CounterKey, TargetCounter], ranked: Collection[CounterKey]
+) -> None:
+    """Set the totals and versions of targets whose counters are locked; ``ranked``: those that
+    rankings read."""
     rows = ",".join(
-        "('%s',%d,%s)"
-        % (
-            *target,
-            ",".join(
-                str(int(numbers[column]))
-                for numbers in (counter.totals, counter.versions)
-                for column in CONTENT_COLUMNS
-            ),
-        )
-        for target, counter in sorted(correct.items(), key=lambda pair: pair[0])
+        "('%s',%d,'%s',%d,%d,%s)"
+        % (*key, counter.total, counter.version, counter.total if key in ranked else "NULL")
+        for key, counter in sorted(correct.items())
     )
-    columns = [*CONTENT_COLUMNS, *VERSION_COLUMNS]
-    changes = [_keep_list(column, f"VALUES({_VERSION_OF[column]})") for column in _SORTED_OF]
-    changes += [f"{column} = VALUES({column})" for column in columns]
     cursor.execute(
         f"""
-        INSERT INTO content_counter (target_type, target_id, {", ".join(columns)})
+        INSERT INTO counter (target_type, target_id, kind, total, version, ranked)
         VALUES {rows}
-        ON DUPLICATE KEY UPDATE {", ".join(changes)}
+        ON DUPLICATE KEY UPDATE
+            {_keep_list("VALUES(version)")},
+            ranked = VALUES(ranked), total = VALUES(total), version = VALUES(version)
         """
     )
 
@@ -321,13 +264,11 @@ def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     ids = list(post_ids)
     if not ids:
         return {}
-    numbers = sql.render_ids(ids)
     rows = mysql.fetch_all(
         f"""
-        SELECT target_id, comment_total, comment_version
-        FROM content_counter
-        WHERE target_type = 'post'
-          AND target_id IN ({numbers})
+        SELECT target_id, total, version
+        FROM counter
+        WHERE {_select(("post", post_id, COMMENT) for post_id in ids)}
         """
     )
     return dict.fromkeys(ids, (0, 0)) | {

@@ -7,7 +7,8 @@ from typing import Any
 
 from plaza import counters
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.reactions import KINDS, Target, queries
+from plaza.reactions import Target, queries
+from plaza.reactions.kinds import BUILT_IN, kinds_of
 
 MAX_TARGETS = 50
 MAX_LOADED = 10  # targets that one request loads into Redis; MySQL has the totals of the others
@@ -23,15 +24,18 @@ def read_totals(targets: Sequence[Target]) -> list[dict[str, Any]]:
     others; two more and a statement for what is not in Redis. Raises RedisDown, MysqlDown,
     TooManyLookups.
     """
-    pairs = [(k, target) for target in targets for k in KINDS.values() if target.type in k.targets]
+    pairs = [(kind, target) for target in targets for kind in kinds_of(target.type)]
     counts, _ = queries.read_counts(pairs, None, max_loaded=MAX_LOADED)
     posts = [target.id for target in targets if target.type == "post"]
     comments = _hot_comments.read_all(posts, counters.read_comments) if posts else {}
     items: dict[Target, dict[str, Any]] = {
-        target: {"type": target.type, "id": str(target.id)} for target in targets
+        target: {"type": target.type, "id": str(target.id), "reactions": {}} for target in targets
     }
     for (kind, target), count in zip(pairs, counts, strict=True):
-        items[target] |= {kind.field: count.total, f"{kind.field}_at": count.at}
+        item = items[target]
+        item["reactions"][kind.name] = {"total": count.total, "at": count.at}
+        if kind in BUILT_IN:
+            item |= {kind.field: count.total, f"{kind.field}_at": count.at}
     for post_id in posts:
         items[Target("post", post_id)]["comments"] = comments.get(post_id, 0)
     return [items[target] for target in targets]

@@ -44,11 +44,37 @@ References = Annotated[
 ]
 
 
-class PostTotals(ResponseModel):
+class LiveTotal(ResponseModel):
+    """The total of a kind of reaction."""
+
+    total: Annotated[int, Field(description="Number of reactions.")]
+    at: OrderToken
+
+
+class _Totals(ResponseModel):
+    """What the totals of each target have."""
+
+    id: str
+    reactions: Annotated[
+        dict[str, LiveTotal],
+        Field(description="Kind, such as `like`, -> its total. All kinds that the target takes."),
+    ]
+
+
+class TextTotals(_Totals):
+    """The totals of a comment or a review."""
+
+    type: Literal["comment", "review"]
+    likes: Annotated[int, Field(description="Number of likes.")]
+    likes_at: OrderToken
+    collects: Annotated[int, Field(description="Number of collects.")]
+    collects_at: OrderToken
+
+
+class PostTotals(_Totals):
     """The totals of a post."""
 
     type: Literal["post"]
-    id: str
     likes: Annotated[int, Field(description="Number of likes.")]
     likes_at: OrderToken
     collects: Annotated[int, Field(description="Number of collects.")]
@@ -58,20 +84,10 @@ class PostTotals(ResponseModel):
     ]
 
 
-class TextTotals(ResponseModel):
-    """The totals of a comment or a review."""
-
-    type: Literal["comment", "review"]
-    id: str
-    likes: Annotated[int, Field(description="Number of likes.")]
-    likes_at: OrderToken
-
-
-class UserTotals(ResponseModel):
+class UserTotals(_Totals):
     """The totals of a user."""
 
     type: Literal["user"]
-    id: str
     followers: Annotated[int, Field(description="Users who follow this user.")]
     followers_at: OrderToken
 
@@ -92,8 +108,18 @@ class TotalsResponse(ResponseModel):
                             "collects": 7,
                             "collects_at": ORDER_EXAMPLE,
                             "comments": 5,
+                            "reactions": {
+                                "like": {"total": 42, "at": ORDER_EXAMPLE},
+                                "collect": {"total": 7, "at": ORDER_EXAMPLE},
+                            },
                         },
-                        {"type": "user", "id": "31", "followers": 3, "followers_at": None},
+                        {
+                            "type": "user",
+                            "id": "31",
+                            "followers": 3,
+                            "followers_at": None,
+                            "reactions": {"follow": {"total": 3, "at": None}},
+                        },
                     ]
                 }
             ]

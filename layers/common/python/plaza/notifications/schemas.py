@@ -25,7 +25,7 @@ _Unread = Annotated[
     int, Field(ge=0, description="Notifications with something new. Exact, without a cap.")
 ]
 _UNREAD: dict[str, Any] = {"unread": 3, "at": "1--F-----t"}
-_BELL_AFTER: dict[str, Any] = {"unread": 1, "at": "1--F-----v"}
+_UNREAD_AFTER: dict[str, Any] = {"unread": 1, "at": "1--F-----v"}
 _SUBJECT: dict[str, Any] = {"type": "post", "id": "9000001"}
 _NOTIFICATION: dict[str, Any] = {
     "kind": "like",
@@ -169,7 +169,7 @@ class MarkReadRequest(RequestModel):
 class MarkReadResponse(UnreadResponse):
     """The unread counter after the mark."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{**_BELL_AFTER, "left": 0}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_UNREAD_AFTER, "left": 0}]})
 
     left: Annotated[
         int, Field(ge=0, description="Notifications that the same request would mark: repeat it.")

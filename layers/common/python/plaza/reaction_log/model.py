@@ -9,17 +9,17 @@ from dataclasses import field as default
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from plaza.counters import COMMENT
 from plaza.infra.runtime.codec import Struct, json_codec, values_of
 from plaza.reactions import KINDS, Target
 
 DAYS_OPEN = 8  # weekly rankings and late events need these
 DAYS_AHEAD = 14
 DAYS_BACK = 60  # rows in the catch-all partition get partitions by day back to here
-COMMENTS = "comment_total"
 POSTS = "posts_total"
-CONTENT_COLUMNS = (*(kind.total for kind in KINDS.values()), COMMENTS)
+TARGET_KINDS = (*KINDS, COMMENT)
 USER_COLUMNS = (
-    *(kind.received for kind in KINDS.values()),
+    *(kind.received for kind in KINDS.values() if kind.received),
     *(kind.given for kind in KINDS.values() if kind.given),
     POSTS,
 )
@@ -231,10 +231,11 @@ SUMS = json_codec(
 
 
 class CounterKey(NamedTuple):
-    """A counter: ``column`` of a target in content_counter, or of a user in user_counter."""
+    """A counter: of a target and kind, or of a user and a column of user_counter; ``name`` is the
+    kind or the column."""
 
     of: Target
-    column: str
+    name: str
 
 
 class Scope(NamedTuple):
@@ -246,9 +247,9 @@ class Scope(NamedTuple):
     def has(self, counter: CounterKey) -> bool:
         """Return whether ``counter`` is in the scope."""
         if self.target is not None:
-            return counter.of == self.target and counter.column in CONTENT_COLUMNS
+            return counter.of == self.target and counter.name in TARGET_KINDS
         if self.user_id is not None:
-            return counter.of == ("user", self.user_id) and counter.column in USER_COLUMNS
+            return counter.of == ("user", self.user_id) and counter.name in USER_COLUMNS
         return True
 
 

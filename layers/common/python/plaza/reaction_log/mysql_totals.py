@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from plaza.counters import COMMENT
 from plaza.infra.mysql.mysql import Cursor
-from plaza.reaction_log.model import (
-    COMMENTS,
-    CONTENT_COLUMNS,
-    POSTS,
-    USER_COLUMNS,
-    CounterKey,
-    Scope,
-)
+from plaza.reaction_log.model import POSTS, TARGET_KINDS, USER_COLUMNS, CounterKey, Scope
 from plaza.reactions import KINDS, Target
 
 
@@ -23,15 +17,14 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
         where, args = _of_target(scope)
         cursor.execute(
             f"""
-            SELECT target_type, target_id, {", ".join(CONTENT_COLUMNS)}
-            FROM content_counter{where}
+            SELECT target_type, target_id, kind, total
+            FROM counter{where}
             """,
             args,
         )
-        for of, target_id, *totals in cursor:
-            target = Target(of, target_id)
-            for column, total in zip(CONTENT_COLUMNS, totals, strict=True):
-                counters[CounterKey(target, column)] = total
+        for of, target_id, kind, total in cursor:
+            if kind in TARGET_KINDS:
+                counters[CounterKey(Target(of, target_id), kind)] = total
     if scope.target is None:
         where, args = _of_user(scope, "user_id")
         cursor.execute(
@@ -60,7 +53,7 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
         )
         for of, target_id, kind, total in cursor:
             if kind in KINDS:
-                totals[CounterKey(Target(of, target_id), KINDS[kind].total)] = total
+                totals[CounterKey(Target(of, target_id), kind)] = total
         of_post = "" if scope.target is None else " AND parent_id = %s AND %s = 'post'"
         cursor.execute(
             f"""
@@ -74,7 +67,7 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
             () if scope.target is None else (scope.target.id, scope.target.type),
         )
         for post_id, total in cursor:
-            totals[CounterKey(Target("post", post_id), COMMENTS)] = total
+            totals[CounterKey(Target("post", post_id), COMMENT)] = total
     if scope.target is None:
         _count_of_users(cursor, scope, totals)
     return totals
@@ -103,8 +96,8 @@ def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int])
         args * 2,
     )
     for user_id, kind, total in cursor:
-        if kind in KINDS:
-            add(user_id, KINDS[kind].received, total)
+        if kind in KINDS and (received := KINDS[kind].received):
+            add(user_id, received, total)
     where, args = _of_user(scope, "actor_id")
     cursor.execute(
         f"""

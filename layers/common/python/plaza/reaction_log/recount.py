@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from plaza.counters import COMMENT
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reaction_log import mysql_log, mysql_totals, s3_archive
-from plaza.reaction_log.model import COMMENTS, POSTS, CounterKey, LoggedEvent, Scope
+from plaza.reaction_log.model import POSTS, CounterKey, LoggedEvent, Scope
 from plaza.reactions import KINDS, Target
 
-NOT_IN_LOG = (COMMENTS, POSTS)
+NOT_IN_LOG = (COMMENT, POSTS)
 MAX_SHOWN = 100
 NO_LIMIT_US = 2**63 - 1
 _GIVEN = {kind.name for kind in KINDS.values() if kind.given}
@@ -88,9 +89,9 @@ class LatestEvents:
                 continue
             for target_id, actors in targets.items():
                 on = sum(value & 1 for value in actors.values())
-                counted[CounterKey(Target(of, target_id), kind.total)] = on
+                counted[CounterKey(Target(of, target_id), name)] = on
                 owner = target_id if of == "user" else authors.get((of, target_id))
-                if owner is not None:
+                if owner is not None and kind.received:
                     counted[CounterKey(Target("user", owner), kind.received)] += on
                 if kind.given:
                     for actor, value in actors.items():
@@ -238,7 +239,7 @@ def _compare(
     both = sorted(
         key
         for key in counted.keys() | counters.keys()
-        if key.column not in exclude and (scope is None or scope.has(key))
+        if key.name not in exclude and (scope is None or scope.has(key))
     )
     differing = [
         CounterDifference(key, counters.get(key, 0), counted.get(key, 0))

@@ -4,10 +4,11 @@ Other contexts use ``react`` and ``queries`` for reactions, ``hydration`` for ta
 ``rankings`` for posts by likes, ``reaction_log`` for the end of the log and the epoch, ``sweep``
 and ``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and
 ``export`` for accounts, ``inspection`` to compare Redis with MySQL, ``queues`` for messages,
-``model`` for the other types.
+``declared_kinds`` for the kinds that MySQL counts, ``kinds`` and ``model`` for the other types.
 """
 
-from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target
+from plaza.reactions.kinds import COLLECT, FOLLOW, KINDS, LIKE, Kind
+from plaza.reactions.model import Target
 
 __all__ = [
     "COLLECT",
@@ -16,11 +17,13 @@ __all__ = [
     "LIKE",
     "Kind",
     "Target",
+    "declared_kinds",
     "erasure",
     "export",
     "gauges",
     "hydration",
     "inspection",
+    "kinds",
     "model",
     "queries",
     "queues",

@@ -12,7 +12,8 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import redis_commits, redis_hydration, redis_rankings
 from plaza.reactions.hydration import hydrate, request_rebuild
-from plaza.reactions.model import LIKE, Commit, Kind, PostLikes, Target
+from plaza.reactions.kinds import LIKE, Kind
+from plaza.reactions.model import Commit, PostLikes, Target
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.term_guard import MasterDeposed
 from plaza.unread import queries as unread_queries

@@ -11,10 +11,8 @@ from contextlib import suppress
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import mysql_rows
 from plaza.reactions.hydration import hydrate
+from plaza.reactions.kinds import FOLLOW, KINDS, Kind
 from plaza.reactions.model import (
-    FOLLOW,
-    KINDS,
-    Kind,
     ReactedTarget,
     Target,
     TargetDeleted,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.infra.mysql.export_sections import Section
-from plaza.reactions.model import FOLLOW, KINDS
+from plaza.reactions.kinds import FOLLOW, KINDS
 from plaza.reactions.mysql_sorted_lists import render_is_sorted
 
 

@@ -6,7 +6,8 @@ A caller with a session reads the master in any case, for the caller's own state
 from __future__ import annotations
 
 from plaza.infra.redis.hot_reads import HotReads
-from plaza.reactions.model import Kind, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import Target
 from plaza.reactions.redis_keys import keys_of
 
 # A total and its order token.

@@ -9,14 +9,8 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.reactions import redis_commits, redis_hydration
-from plaza.reactions.model import (
-    CONTENT_TYPES,
-    MAX_UNSORTED,
-    Commit,
-    Kind,
-    Size,
-    Target,
-)
+from plaza.reactions.kinds import CONTENT_TYPES, Kind
+from plaza.reactions.model import MAX_UNSORTED, Commit, Size, Target
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_hydration import HydrationLease
 from plaza.reactions.settings import reaction_settings

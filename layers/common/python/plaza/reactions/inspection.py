@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from plaza.infra.derived.list_state import ListState, compare_entries
-from plaza.reactions.model import KINDS, MAX_VERSION_US, Kind, Target
+from plaza.reactions.kinds import KINDS, Kind
+from plaza.reactions.model import MAX_VERSION_US, Target
 from plaza.reactions.mysql_log import read_epoch, read_latest_targets
 from plaza.reactions.mysql_rows import EPOCH_NOW, read_actors, read_earliest_of, read_reacted_above
 from plaza.reactions.mysql_snapshots import read_counters

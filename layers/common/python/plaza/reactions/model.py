@@ -10,13 +10,20 @@ from typing import Literal, NamedTuple
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.codec import MAX_ID as MAX_ID
 from plaza.infra.runtime.codec import MAX_VERSION
-from plaza.infra.runtime.errors import Gone, NotFound, PlazaError, TooManyRequests, Unavailable
+from plaza.infra.runtime.errors import (
+    Conflict,
+    Gone,
+    NotFound,
+    PlazaError,
+    TooManyRequests,
+    Unavailable,
+)
+from plaza.reactions.kinds import KINDS, Kind
 
 PROTOCOL = 2  # of messages and of targets in Redis
 MAX_VERSION_US = MAX_VERSION
 MAX_ROWS = 250  # of a target in one call of a script
 MAX_UNSORTED = 2_000  # active actors of a target that each reader sorts
-CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 Window = Literal["hot", "day", "week", "all"]
 MAX_RANKING_LISTED = 1_000
@@ -36,6 +43,14 @@ class ReactionListsBusy(Unavailable):
     """The budget for reading lists from MySQL is empty; try again."""
 
 
+class KindClosed(Conflict):
+    """The deployment closed this kind of reaction: it takes no new ones."""
+
+    slug = "kind-closed"
+    title = "Kind closed"
+    example = "Bookmark takes no new reactions."
+
+
 class OutboxFull(Unavailable):
     """The outbox of the target has reached its limit; try again when its entries are saved."""
 
@@ -50,54 +65,6 @@ class NotRepeated(PlazaError):
 
 class TooManyChanges(TooManyRequests):
     """The actor turned one reaction on and off too often within a minute."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind:
-    """A kind of reaction: the types of its targets and the columns of its counters.
-
-    ``total`` and its ``version`` are columns of content_counter. ``received`` is the owner's column
-    in user_counter, ``given`` the actor's, None if it is not counted. ``notifies``: whether the
-    owner is notified; collects are private.
-    """
-
-    name: str
-    targets: frozenset[str]
-    total: str
-    version: str
-    received: str
-    given: str | None = None
-    notifies: bool = True
-
-    @property
-    def field(self) -> str:
-        """Return the field of the API that has the total: likes, collects, followers."""
-        return self.received.removesuffix("_total").removesuffix("_received")
-
-    @property
-    def sorted(self) -> str:
-        """Return the column of content_counter up to whose version the sorted list is kept."""
-        return self.total.replace("_total", "_sorted")
-
-
-LIKE = Kind("like", CONTENT_TYPES, "like_total", "like_version", "likes_received_total")
-COLLECT = Kind(
-    "collect",
-    frozenset({"post"}),
-    "collect_total",
-    "collect_version",
-    "collects_received_total",
-    notifies=False,
-)
-FOLLOW = Kind(
-    "follow",
-    frozenset({"user"}),
-    "follow_total",
-    "follow_version",
-    "followers_total",
-    "following_total",
-)
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
 
 
 def require_kind(kind: str, target_type: str) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.reactions.kinds import Kind
 from plaza.reactions.model import (
     EventGroups,
-    Kind,
     ReactedTarget,
     ReactionKey,
     ReactionRow,
@@ -123,13 +123,14 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
                      AND actor_id = %s
                ), 0),
                {EPOCH_NOW} + COALESCE((
-                   SELECT {kind.version}
-                   FROM content_counter
+                   SELECT version
+                   FROM counter
                    WHERE target_type = %s
                      AND target_id = %s
+                     AND kind = %s
                ), 0)
         """,
-        (*target, kind.name, actor_id, *target),
+        (*target, kind.name, actor_id, *target, kind.name),
     )
     return rows[0][0] == 1, rows[0][1]
 
@@ -198,10 +199,11 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
     """Return (db_version, the earliest actors that are on), at one instant."""
     version = f"""
         SELECT 0, {EPOCH_NOW} + COALESCE((
-            SELECT {kind.version}
-            FROM content_counter
+            SELECT version
+            FROM counter
             WHERE target_type = '{target.type}'
               AND target_id = {target.id:d}
+              AND kind = '{kind.name}'
         ), 0)
         """
     arms = [

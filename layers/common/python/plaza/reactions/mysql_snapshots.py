@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.reactions.model import Kind, ReactionKey, ReactionRow, Size, Snapshot, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import ReactionKey, ReactionRow, Size, Snapshot, Target
 from plaza.reactions.mysql_rows import EPOCH_NOW, read_rows
 from plaza.reactions.mysql_sorted_lists import select_rows
 
@@ -134,10 +135,11 @@ def _select_counters(kind: Kind, target_type: str, target_ids: Iterable[int]) ->
     of = f"{kind.name} {target_type}"
     return f"""
         (
-            SELECT IF({kind.sorted} = {kind.version}, 'sorted {of}', 'counter {of}'),
-                   target_id, {kind.total}, {kind.version}
-            FROM content_counter FORCE INDEX (PRIMARY)
+            SELECT IF(sorted_at > 0 AND sorted_at = version, 'sorted {of}', 'counter {of}'),
+                   target_id, total, version
+            FROM counter FORCE INDEX (PRIMARY)
             WHERE target_type = '{target_type}'
+              AND kind = '{kind.name}'
               AND target_id IN ({sql.render_ids(target_ids)})
         )
         """

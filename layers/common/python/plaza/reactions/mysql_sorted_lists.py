@@ -1,9 +1,8 @@
 """Sorted lists: the reactions to large targets, in the order of their versions.
 
 ``sorted_reaction`` has the rows of ``reaction`` of a target and kind again, active and inactive
-ones, as far as the counter says: ``like_sorted`` is ``like_version`` while the list is complete,
-minus ``like_version`` while it is filled, and anything else if there is none. A version of Plaza
-without sorted lists raises ``like_version`` alone, which ends the list.
+ones, as far as the counter says: ``sorted_at`` is ``version`` while the list is complete, minus
+``version`` while it is filled, and anything else if there is none.
 
 Each function with a cursor runs in a transaction that has locked the counter. Unless stated
 otherwise, a function runs one statement; without a cursor it raises MysqlDown.
@@ -18,7 +17,8 @@ from collections.abc import Iterable
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import MAX_ID
-from plaza.reactions.model import KINDS, Kind, Target
+from plaza.reactions.kinds import KINDS, Kind
+from plaza.reactions.model import Target
 
 SortedEntry = tuple[str, int, str, int, int, int]
 """A row of ``sorted_reaction``: type and id of the target, kind, state, version, actor."""
@@ -48,10 +48,11 @@ def render_is_sorted(kind: Kind, target_type: str, target_id: str) -> str:
     name of an argument. Both servers evaluate it once, before they read a row."""
     return f"""
         COALESCE((
-            SELECT counted.{kind.sorted} = counted.{kind.version}
-            FROM content_counter AS counted
+            SELECT counted.sorted_at > 0 AND counted.sorted_at = counted.version
+            FROM counter AS counted
             WHERE counted.target_type = '{target_type}'
               AND counted.target_id = {target_id}
+              AND counted.kind = '{kind.name}'
         ), 0)
         """
 
@@ -152,7 +153,7 @@ def find_range_end(target_type: str, after_id: int, counters: int) -> int:
     next_rows = mysql.fetch_all(
         f"""
         SELECT target_id
-        FROM content_counter FORCE INDEX (PRIMARY)
+        FROM counter FORCE INDEX (PRIMARY)
         WHERE target_type = %s
           AND target_id > %s
         ORDER BY target_id LIMIT 1 OFFSET {counters:d}
@@ -167,22 +168,18 @@ def find_unsorted(
 ) -> list[tuple[Kind, Target]]:
     """Return (kind, target) of a range that have at least ``min_total`` active actors and no
     complete sorted list, in the order of their ids."""
-    arms = [
+    rows = mysql.fetch_all(
         f"""
-        SELECT target_id, '{kind.name}'
-        FROM content_counter FORCE INDEX (PRIMARY)
+        SELECT target_id, kind
+        FROM counter FORCE INDEX (PRIMARY)
         WHERE target_type = '{target_type}'
           AND target_id BETWEEN {after_id + 1:d} AND {last_id:d}
-          AND {kind.total} >= {min_total:d}
-          AND NOT {kind.sorted} <=> {kind.version}
+          AND kind IN ({_kinds_of(target_type)})
+          AND total >= {min_total:d}
+          AND NOT (sorted_at > 0 AND sorted_at = version)
         """
-        for kind in KINDS.values()
-        if target_type in kind.targets
-    ]
-    return [
-        (KINDS[name], Target(target_type, target_id))
-        for target_id, name in sorted(mysql.fetch_all(" UNION ALL ".join(arms)))
-    ]
+    )
+    return [(KINDS[name], Target(target_type, target_id)) for target_id, name in sorted(rows)]
 
 
 def find_differing(target_type: str, after_id: int, last_id: int) -> list[tuple[Kind, Target]]:
@@ -190,23 +187,27 @@ def find_differing(target_type: str, after_id: int, last_id: int) -> list[tuple[
     ``reaction`` has rows."""
     arms = [
         f"""
-        SELECT '{kind.name}', c.target_id, COUNT(*),
+        SELECT c.kind, c.target_id, COUNT(*),
                SUM(CRC32(CONCAT_WS(' ', r.actor_id, r.state, r.version)))
-        FROM content_counter AS c FORCE INDEX (PRIMARY)
+        FROM counter AS c FORCE INDEX (PRIMARY)
         STRAIGHT_JOIN {table} AS r FORCE INDEX (PRIMARY)
             ON  r.target_type = c.target_type
             AND r.target_id = c.target_id
-            AND r.kind = '{kind.name}'
+            AND r.kind = c.kind
         WHERE c.target_type = '{target_type}'
           AND c.target_id BETWEEN {after_id + 1:d} AND {last_id:d}
-          AND c.{kind.sorted} = c.{kind.version}
-        GROUP BY c.target_id
+          AND c.kind IN ({_kinds_of(target_type)})
+          AND c.sorted_at > 0
+          AND c.sorted_at = c.version
+        GROUP BY c.kind, c.target_id
         """
-        for kind in KINDS.values()
-        if target_type in kind.targets
         for table in ("reaction", "sorted_reaction")
     ]
     sums = Counter(mysql.fetch_all(" UNION ALL ".join(arms)))
     # A sum that both tables have appears twice.
     differing = {(name, target_id) for (name, target_id, *_), n in sums.items() if n != 2}
     return [(KINDS[name], Target(target_type, target_id)) for name, target_id in sorted(differing)]
+
+
+def _kinds_of(target_type: str) -> str:
+    return ", ".join(f"'{kind.name}'" for kind in KINDS.values() if target_type in kind.targets)

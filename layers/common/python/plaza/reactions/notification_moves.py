@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from plaza.reactions.model import KINDS, CounterChange, ReactionKey, ReactionRow
+from plaza.reactions.kinds import KINDS
+from plaza.reactions.model import CounterChange, ReactionKey, ReactionRow
 from plaza.unread import GroupKey, Move, moves
 
 Key = tuple[str, int, str, int]

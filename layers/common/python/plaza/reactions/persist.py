@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from plaza import counters
-from plaza.counters import ContentCounter
+from plaza.counters import CounterDelta, CounterKey, TargetCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
 from plaza.infra.queues import save_rate
@@ -27,9 +27,8 @@ from plaza.reactions import (
     term_guard,
 )
 from plaza.reactions.acknowledgement import Applied, PersistedBatch, acknowledge
+from plaza.reactions.kinds import FOLLOW, KINDS
 from plaza.reactions.model import (
-    FOLLOW,
-    KINDS,
     MAX_ROWS,
     Commit,
     CounterChange,
@@ -64,19 +63,19 @@ class Stored(NamedTuple):
 
     epoch: int
     owners: Mapping[tuple[str, int], int]
-    counters: Mapping[tuple[str, int], ContentCounter]
+    counters: Mapping[CounterKey, TargetCounter]
     rows: Mapping[ReactionKey, ReactionRow]
     is_deposed: bool = False
 
 
 class Decision(NamedTuple):
-    """What a batch changes: rows, commits, rendered rows of the log, totals of content and
+    """What a batch changes: rows, commits, rendered rows of the log, totals of targets and
     users."""
 
     changes: Sequence[CounterChange]
     commits: Sequence[Commit]
     log: str
-    of_content: Mapping[tuple[str, int], Mapping[str, int]]
+    of_targets: Mapping[CounterKey, CounterDelta]
     of_users: Mapping[tuple[int], Mapping[str, int]]
 
     @property
@@ -269,10 +268,11 @@ def _read(cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
     to the commit no other transaction saves reactions to these targets. One packet, one more when
     a replica was promoted. Raises MissingCounters."""
     targets = _targets(keys)
-    locking = counters.select_locked(targets), mysql_rows.select_keys(keys)
+    counted = sorted({key[:3] for key in keys})
+    locking = counters.select_locked(counted), mysql_rows.select_keys(keys)
     stored, (locked, rows) = _read_owners(cursor, targets, keys, masters, *locking)
     return stored._replace(
-        counters=counters.locked_of(targets, locked), rows=mysql_rows.rows_of(rows)
+        counters=counters.locked_of(counted, locked), rows=mysql_rows.rows_of(rows)
     )
 
 
@@ -305,7 +305,7 @@ def _write_targets(cursor: Cursor, stored: Stored, decision: Decision) -> None:
     """Queue the writes that wait for no owner, for the next packet."""
     mysql_log.append_log(cursor, decision.log)
     sorted_lists.change_lists(cursor, stored.counters, stored.rows, decision.changes)
-    counters.add_to_content(cursor, decision.of_content)
+    counters.add_to_targets(cursor, decision.of_targets)
 
 
 def _write_rows(
@@ -381,17 +381,17 @@ def _targets(keys: Collection[ReactionKey]) -> list[Target]:
 
 def _sum_totals(
     owners: Mapping[tuple[str, int], int], changes: Iterable[CounterChange]
-) -> tuple[Mapping[tuple[str, int], Mapping[str, int]], Mapping[tuple[int], Mapping[str, int]]]:
+) -> tuple[Mapping[CounterKey, CounterDelta], Mapping[tuple[int], Mapping[str, int]]]:
     """Add up changes of the counters of targets, and of their owners and the actors."""
-    of_content: dict[tuple[str, int], defaultdict[str, int]] = {}
+    of_targets: dict[CounterKey, CounterDelta] = {}
     of_users: dict[tuple[int], defaultdict[str, int]] = {}
     for change in changes:
         if change.is_new:
             target, kind = change.target, change.kind
-            totals = of_content.setdefault(target, defaultdict(int))
-            totals[kind.total] += change.delta
-            totals[kind.version] += 1
-            if change.delta and target in owners:
+            key = (*target, kind.name)
+            total, version, is_ranked = of_targets.get(key, (0, 0, target.type in kind.ranked))
+            of_targets[key] = CounterDelta(total + change.delta, version + 1, is_ranked)
+            if change.delta and kind.received and target in owners:
                 of_user = of_users.setdefault((owners[target],), defaultdict(int))
                 of_user[kind.received] += change.delta
             if kind.given:
@@ -399,11 +399,11 @@ def _sum_totals(
                     if actor.change:
                         of_user = of_users.setdefault((actor.actor_id,), defaultdict(int))
                         of_user[kind.given] += actor.change
-    return of_content, of_users
+    return of_targets, of_users
 
 
 def _commits(
-    epoch: int, locked: Mapping[tuple[str, int], ContentCounter], changes: Iterable[CounterChange]
+    epoch: int, locked: Mapping[CounterKey, TargetCounter], changes: Iterable[CounterChange]
 ) -> list[Commit]:
     """Return the commit of each of ``changes``, which are in the order of their keys."""
     commits: list[Commit] = []
@@ -412,8 +412,8 @@ def _commits(
         if commits and (commits[-1].target, commits[-1].kind) == (target, kind):
             _, _, db_version, total, _, _ = commits[-1]
         else:
-            counter = locked[target]
-            total, db_version = counter.totals[kind.total], epoch + counter.versions[kind.total]
+            counter = locked[(*target, kind.name)]
+            total, db_version = counter.total, epoch + counter.version
         rows = [actor[:3] for actor in change.actors]
         db_version, total = db_version + is_new, total + change.delta
         commits.append(Commit(kind, target, db_version, total, is_new, rows))

@@ -22,9 +22,9 @@ from plaza.reactions import (
 )
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.hydration import hydrate, hydrate_page, request_rebuild
+from plaza.reactions.kinds import Kind
 from plaza.reactions.model import (
     Count,
-    Kind,
     ReactedTarget,
     ReactionListsBusy,
     ReactionUndecided,

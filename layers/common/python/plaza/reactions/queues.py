@@ -9,12 +9,11 @@ from plaza.infra.queues.messages import InvalidMessage, message_codec
 from plaza.infra.queues.queue import Queue
 from plaza.infra.queues.retries import RetryPolicy
 from plaza.infra.runtime.codec import ID, MAX_ID, VERSION, Meta, Struct
+from plaza.reactions.kinds import KINDS, Kind
 from plaza.reactions.model import (
-    KINDS,
     MAX_VERSION_US,
     PROTOCOL,
     Commit,
-    Kind,
     ReactionEvent,
     ReactionKey,
     Target,

@@ -15,9 +15,9 @@ from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import mysql_rows, redis_gate, redis_hydration
 from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.hydration import hydrate, request_rebuild
+from plaza.reactions.kinds import CONTENT_TYPES, Kind
 from plaza.reactions.model import (
-    CONTENT_TYPES,
-    Kind,
+    KindClosed,
     NotRepeated,
     OutboxFull,
     Outcome,
@@ -46,10 +46,12 @@ def react(
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
     The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
-    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises
+    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises KindClosed,
     TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; NotRepeated, with ``only_repeat``
     and Redis; and, to try again, OutboxFull, ReactionUndecided, MysqlDown, QueueDown.
     """
+    if on and kind.is_closed:
+        raise KindClosed(f"{kind.name.capitalize()} takes no new reactions.")
     key = ReactionKey(*target, kind.name, actor_id)
     try:
         decision = _decide(kind, target, actor_id, on, only_repeat=only_repeat)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from plaza.infra.derived import builds
 from plaza.infra.derived.builds import FILLED, Builder
 from plaza.reactions import mysql_rows, mysql_snapshots, redis_bloom
-from plaza.reactions.model import Kind, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import Target
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
 
 __all__ = ["PAGE", "PAGES_PER_STEP", "REBUILDS", "rebuild"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from plaza.infra.redis import redis
 from plaza.infra.redis.scripts import load_script
-from plaza.reactions.model import Kind, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import Target
 from plaza.reactions.redis_keys import keys_of, term_of
 
 _LUA = Path(__file__).with_name("lua")

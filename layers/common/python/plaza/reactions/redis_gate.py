@@ -13,7 +13,8 @@ from plaza.infra.redis.terms import Node
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
 from plaza.reactions.at import parse_order
-from plaza.reactions.model import Kind, ReactionUndecided, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import ReactionUndecided, Target
 from plaza.reactions.redis_keys import TargetKeys, keys_of, term_of
 from plaza.reactions.settings import reaction_settings
 

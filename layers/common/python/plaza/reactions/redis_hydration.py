@@ -12,7 +12,8 @@ from plaza.infra.redis import locks, masters, redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.terms import Node
-from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
+from plaza.reactions.kinds import KINDS, Kind
+from plaza.reactions.model import MAX_ROWS, Snapshot, Target
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of
 from plaza.targets import Visibility
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
+from plaza.reactions.kinds import KINDS, Kind
 from plaza.reactions.model import (
-    KINDS,
     MAX_ID,
     MAX_VERSION_US,
     CachedTarget,
     Fingerprint,
-    Kind,
     Target,
     Unreadable,
 )

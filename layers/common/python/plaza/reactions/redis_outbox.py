@@ -11,7 +11,8 @@ from plaza.infra.derived.outbox import Progress, SweptPage
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.scripts import load_script
-from plaza.reactions.model import KINDS, Kind, ReactionEvent, ReactionKey, Target
+from plaza.reactions.kinds import KINDS, Kind
+from plaza.reactions.model import ReactionEvent, ReactionKey, Target
 from plaza.reactions.redis_keys import keys_of, outboxes_key, term_of
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")

@@ -12,7 +12,8 @@ from plaza.infra.redis.commands import Argument, Call, RunAll
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag
 from plaza.reactions.at import parse_order
-from plaza.reactions.model import Kind, Reactor, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import Reactor, Target
 from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,

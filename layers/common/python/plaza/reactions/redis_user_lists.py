@@ -15,7 +15,8 @@ from typing import NamedTuple
 from plaza.infra.redis import masters, redis
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.terms import Node
-from plaza.reactions.model import KINDS, MAX_ID, Kind, ReactedTarget, Target
+from plaza.reactions.kinds import KINDS, Kind
+from plaza.reactions.model import MAX_ID, ReactedTarget, Target
 from plaza.reactions.redis_keys import list_keys
 
 FILL_LIST = load_script(Path(__file__).with_name("lua") / "fill_list.lua")

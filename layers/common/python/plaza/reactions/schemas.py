@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http.schemas import (
@@ -16,6 +17,17 @@ from plaza.infra.http.schemas import (
 )
 
 TargetType = Literal["post", "comment", "review"]
+AnyType = Annotated[
+    Literal["post", "comment", "review", "user"], Path(description="Type of the target.")
+]
+KindName = Annotated[
+    str,
+    Path(
+        pattern="^[a-z][a-z0-9_]{0,14}$",
+        description="Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's.",
+        examples=["like"],
+    ),
+]
 Changed = Annotated[
     bool | None,
     Field(description="Whether this request changed the state; null while provisional."),
@@ -103,6 +115,55 @@ class CollectResponse(ResponseModel):
     exact: Exact
 
 
+class ReactionTotal(ResponseModel):
+    """The total of a kind of reaction, and what the caller did."""
+
+    total: Annotated[int, Field(description="Number of reactions.")]
+    at: OrderToken
+    mine: Annotated[
+        bool | None, Field(description="Whether the caller reacted; null without a session.")
+    ]
+
+
+Reactions = Annotated[
+    dict[str, ReactionTotal],
+    Field(description="Kind, such as `like`, -> its total. All kinds that the target takes."),
+]
+
+
+class ReactionState(ReactionTotal):
+    """The total of a kind of reaction to a target, and whether the caller reacts."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"total": 42, "at": ORDER_EXAMPLE, "mine": True, "exact": True}]
+        }
+    )
+
+    exact: Exact
+
+
+class ReactionResponse(ResponseModel):
+    """The caller's reaction to a target after the request."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"on": True, "total": 42, "at": ORDER_EXAMPLE, "changed": True, "exact": True},
+                {"on": True, "total": None, "at": None, "changed": None, "exact": False},
+                {"on": False, "total": 41, "at": ORDER_EXAMPLE, "changed": True, "exact": True},
+                {"on": False, "total": None, "at": None, "changed": None, "exact": False},
+            ]
+        }
+    )
+
+    on: Annotated[bool, Field(description="Whether the caller reacts.")]
+    total: Annotated[int | None, Field(description="Its total; null while provisional.")]
+    at: OrderToken
+    changed: Changed
+    exact: Exact
+
+
 class TargetReference(RequestPart):
     """The type and the id of a target."""
 
@@ -135,9 +196,7 @@ class TargetViewerState(ResponseModel):
     """What the caller did to a target."""
 
     liked: bool
-    collected: Annotated[
-        bool | None, Field(description="Null for targets that cannot be collected.")
-    ]
+    collected: bool
 
 
 class TargetTotals(ResponseModel):
@@ -147,14 +206,12 @@ class TargetTotals(ResponseModel):
     id: str
     likes: Annotated[int, Field(description="Number of likes.")]
     likes_at: OrderToken
-    collects: Annotated[
-        int | None,
-        Field(description="Number of collects; null for targets that cannot be collected."),
-    ]
+    collects: Annotated[int, Field(description="Number of collects.")]
     collects_at: OrderToken
     mine: Annotated[
         TargetViewerState | None, Field(description="The caller's state; null without a session.")
     ]
+    reactions: Reactions
 
 
 class ReactionQueryResponse(ResponseModel):
@@ -173,15 +230,23 @@ class ReactionQueryResponse(ResponseModel):
                             "collects": 7,
                             "collects_at": ORDER_EXAMPLE,
                             "mine": {"liked": True, "collected": False},
+                            "reactions": {
+                                "like": {"total": 42, "at": ORDER_EXAMPLE, "mine": True},
+                                "collect": {"total": 7, "at": ORDER_EXAMPLE, "mine": False},
+                            },
                         },
                         {
                             "type": "comment",
                             "id": "9100001",
                             "likes": 4,
                             "likes_at": ORDER_EXAMPLE,
-                            "collects": None,
+                            "collects": 0,
                             "collects_at": None,
-                            "mine": {"liked": True, "collected": None},
+                            "mine": {"liked": True, "collected": False},
+                            "reactions": {
+                                "like": {"total": 4, "at": ORDER_EXAMPLE, "mine": True},
+                                "collect": {"total": 0, "at": None, "mine": False},
+                            },
                         },
                     ],
                     "exact": True,

@@ -9,17 +9,16 @@ from functools import partial
 from typing import NamedTuple
 
 from plaza import counters
-from plaza.counters import ContentCounter
+from plaza.counters import CounterKey, TargetCounter
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.reactions import mysql_sorted_lists
+from plaza.reactions.kinds import KINDS, Kind
 from plaza.reactions.model import (
-    KINDS,
     MAX_UNSORTED,
     Commit,
     CounterChange,
-    Kind,
     ReactionKey,
     ReactionRow,
     Target,
@@ -42,7 +41,7 @@ class SortCursor(NamedTuple):
 
 def change_lists(
     cursor: Cursor,
-    locked: Mapping[tuple[str, int], ContentCounter],
+    locked: Mapping[CounterKey, TargetCounter],
     before: Mapping[ReactionKey, ReactionRow],
     changes: Sequence[CounterChange],
 ) -> None:
@@ -52,8 +51,8 @@ def change_lists(
     old: list[SortedEntry] = []
     new: list[SortedEntry] = []
     for change in changes:
-        if change.is_new and locked[change.target].keeps_list(change.kind.total):
-            target_type, target_id, kind = (*change.target, change.kind.name)
+        target_type, target_id, kind = key = (*change.target, change.kind.name)
+        if change.is_new and locked[key].keeps_list:
             for actor_id, version_us, on, _, is_newer in change.actors:
                 if is_newer:
                     new.append((target_type, target_id, kind, int(on), version_us, actor_id))
@@ -67,14 +66,14 @@ def change_lists(
 
 def begin_list(
     cursor: Cursor,
-    locked: Mapping[tuple[str, int], ContentCounter],
+    locked: Mapping[CounterKey, TargetCounter],
     commits: Sequence[Commit],
 ) -> None:
     """Sort the first target that ``commits`` made large, if its rows are few enough for one
     transaction. Counters have the commits. No statement without such a target, else four."""
     for commit in commits:
-        counter = locked[commit.target]
-        if MAX_UNSORTED < commit.total <= _MAX_BEGUN and not counter.keeps_list(commit.kind.total):
+        counter = locked[(*commit.target, commit.kind.name)]
+        if MAX_UNSORTED < commit.total <= _MAX_BEGUN and not counter.keeps_list:
             _sort_at_once(cursor, commit.kind, commit.target)
             return
 
@@ -84,7 +83,7 @@ def _sort_at_once(cursor: Cursor, kind: Kind, target: Target) -> None:
     last_id = mysql_sorted_lists.find_last_actor(cursor, kind, target, 0, _ROWS_AT_ONCE)
     if last_id is None and _clear(cursor, kind, target):
         mysql_sorted_lists.copy_rows(cursor, kind, target, 0, None)
-        counters.mark_lists(cursor, [target], kind.total, "complete")
+        counters.mark_lists(cursor, [(*target, kind.name)], "complete")
 
 
 def _clear(cursor: Cursor, kind: Kind, target: Target) -> bool:
@@ -107,37 +106,35 @@ def sort_list(kind: Kind, target: Target, deadline: Deadline, after_id: int = 0)
 
 
 def _sort_part(cursor: Cursor, kind: Kind, target: Target, after_id: int) -> int | None:
-    counter = counters.lock_content(cursor, [target])[target]
-    if counter.has_list(kind.total) or not counter.versions[kind.total]:
+    key = (*target, kind.name)
+    counter = counters.lock_targets(cursor, [key])[key]
+    if counter.has_list or not counter.version:
         return None
-    if not counter.keeps_list(kind.total):
+    if not counter.keeps_list:
         if _clear(cursor, kind, target):
-            counters.mark_lists(cursor, [target], kind.total, "filling")
+            counters.mark_lists(cursor, [key], "filling")
         return 0
     last_id = mysql_sorted_lists.find_last_actor(cursor, kind, target, after_id, _ROWS_AT_ONCE)
     mysql_sorted_lists.copy_rows(cursor, kind, target, after_id, last_id)
     if last_id is None:
-        counters.mark_lists(cursor, [target], kind.total, "complete")
+        counters.mark_lists(cursor, [key], "complete")
     return last_id
 
 
 def sort_again(differing: Iterable[tuple[Kind, Target]], deadline: Deadline) -> None:
     """End sorted lists whose entries are wrong, in one transaction, and fill them again until the
     deadline. Those that are left are read as if they were small. Raises MysqlDown."""
-    targets: dict[Kind, list[Target]] = {}
-    for kind, target in differing:
-        targets.setdefault(kind, []).append(target)
-    if targets:
-        counters.run_in_transaction(partial(_end_lists, targets=targets))
-    for kind, of_kind in targets.items():
-        for target in of_kind:
-            sort_list(kind, target, deadline)
+    pairs = list(differing)
+    if pairs:
+        keys = sorted((*target, kind.name) for kind, target in pairs)
+        counters.run_in_transaction(partial(_end_lists, keys=keys))
+    for kind, target in pairs:
+        sort_list(kind, target, deadline)
 
 
-def _end_lists(cursor: Cursor, targets: Mapping[Kind, Sequence[Target]]) -> None:
-    counters.lock_content(cursor, sorted({target for of in targets.values() for target in of}))
-    for kind, of_kind in targets.items():
-        counters.mark_lists(cursor, of_kind, kind.total, "none")
+def _end_lists(cursor: Cursor, keys: Sequence[CounterKey]) -> None:
+    counters.lock_targets(cursor, keys)
+    counters.mark_lists(cursor, keys, "none")
 
 
 def sort_range(

@@ -20,7 +20,8 @@ from plaza.infra.runtime.observability import error_fields, record
 from plaza.push.queues import PUSHES
 from plaza.reactions import redis_outbox
 from plaza.reactions.acknowledgement import resync
-from plaza.reactions.model import Kind, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import Target
 from plaza.reactions.queues import FOLLOWS, REACTIONS
 from plaza.reactions.redis_keys import outboxes_key
 from plaza.reactions.redis_outbox import SweptTarget

@@ -17,7 +17,8 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.masters import Master
 from plaza.infra.redis.shards import tag_of
 from plaza.reactions import mysql_log
-from plaza.reactions.model import Kind, Target
+from plaza.reactions.kinds import Kind
+from plaza.reactions.model import Target
 from plaza.reactions.redis_keys import keys_of
 
 Masters = Mapping[str, Master]

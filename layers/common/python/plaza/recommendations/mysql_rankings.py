@@ -29,12 +29,13 @@ def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
     numbers = sql.render_ids(post_ids)
     rows = mysql.fetch_all(
         f"""
-        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_version,
+        SELECT k.target_id, k.total, {EPOCH_NOW} + k.version,
                c.content_id IS NOT NULL AND c.deleted_at IS NULL
-        FROM content_counter AS k FORCE INDEX (PRIMARY)
+        FROM counter AS k FORCE INDEX (PRIMARY)
         LEFT JOIN content AS c ON c.content_type = 'post' AND c.content_id = k.target_id
         WHERE k.target_type = 'post'
           AND k.target_id IN ({numbers})
+          AND k.kind = 'like'
         """
     )
     return [
@@ -48,10 +49,10 @@ def read_ranking(after: PostRank | None, limit: int, cap: int) -> list[PostRank]
     MysqlDown."""
     rows = mysql.fetch_all(
         f"""
-        SELECT like_total AS likes, target_id AS post_id
-        FROM ({_select_most_liked(cap)}) AS ranked
-        {_where_after(after, "like_total", "target_id")}
-        ORDER BY like_total DESC, target_id DESC LIMIT {limit:d}
+        SELECT ranked AS likes, target_id AS post_id
+        FROM ({_select_most_liked(cap)}) AS most_liked
+        {_where_after(after, "ranked", "target_id")}
+        ORDER BY ranked DESC, target_id DESC LIMIT {limit:d}
         """
     )
     return [PostRank(*row) for row in rows]
@@ -82,11 +83,12 @@ def read_window_ranking(
 
 def _select_most_liked(count: int) -> str:
     return f"""
-        SELECT k.target_id, k.like_total, {EPOCH_NOW} + k.like_version
-        FROM content_counter AS k FORCE INDEX (by_likes){_LIVE.format(post_id="k.target_id")}
+        SELECT k.target_id, k.ranked, {EPOCH_NOW} + k.version
+        FROM counter AS k FORCE INDEX (by_ranked){_LIVE.format(post_id="k.target_id")}
         WHERE k.target_type = 'post'
-          AND k.like_total > 0
-        ORDER BY k.like_total DESC, k.target_id DESC LIMIT {count:d}
+          AND k.kind = 'like'
+          AND k.ranked > 0
+        ORDER BY k.ranked DESC, k.target_id DESC LIMIT {count:d}
         """
 
 

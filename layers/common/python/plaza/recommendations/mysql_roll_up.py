@@ -91,13 +91,14 @@ def sync_review_likes(review_ids: list[int]) -> None:
         cursor.execute(
             f"""
             INSERT INTO content (content_type, content_id, author_id, likes)
-            SELECT c.content_type, c.content_id, c.author_id, COALESCE(k.like_total, 0)
+            SELECT c.content_type, c.content_id, c.author_id, COALESCE(k.total, 0)
             FROM content AS c
-            LEFT JOIN content_counter AS k ON k.target_type = 'review'
+            LEFT JOIN counter AS k ON k.target_type = 'review'
                 AND k.target_id = c.content_id
+                AND k.kind = 'like'
             WHERE c.content_type = 'review'
               AND c.content_id IN ({numbers})
-              AND c.likes <> COALESCE(k.like_total, 0)
+              AND c.likes <> COALESCE(k.total, 0)
             ORDER BY c.content_id
             ON DUPLICATE KEY UPDATE likes = VALUES(likes)
             """
@@ -130,12 +131,13 @@ def compare_review_likes(after_id: int, last_id: int) -> tuple[int, dict[int, tu
         FROM content FORCE INDEX (PRIMARY)
         WHERE {within}
         UNION ALL
-        SELECT c.content_id, c.likes, COALESCE(k.like_total, 0)
+        SELECT c.content_id, c.likes, COALESCE(k.total, 0)
         FROM content AS c FORCE INDEX (PRIMARY)
-        LEFT JOIN content_counter AS k ON k.target_type = 'review'
+        LEFT JOIN counter AS k ON k.target_type = 'review'
             AND k.target_id = c.content_id
+            AND k.kind = 'like'
         WHERE {within}
-          AND c.likes <> COALESCE(k.like_total, 0)
+          AND c.likes <> COALESCE(k.total, 0)
           AND NOT EXISTS (
               SELECT 1
               FROM reaction_log AS l FORCE INDEX (PRIMARY)

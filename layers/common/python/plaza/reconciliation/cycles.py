@@ -37,7 +37,7 @@ _DIRTY_PER_STEP = 500
 def plan(comparisons: Iterable[RollingComparison]) -> tuple[list[NewPart], dict[str, int]]:
     """Return the parts that a run begins with, and name -> expected subjects of each cycle.
 
-    Two statements, and one for each comparison. Raises MysqlDown.
+    Two statements, and one or two for each comparison. Raises MysqlDown.
     """
     cycles, interval_s = mysql_cycles.read_cycles(), mysql_cycles.read_interval_s()
     log = cycles.get(LOG)

@@ -9,7 +9,7 @@ from dataclasses import field as default
 from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
-from plaza.counters import USER_COLUMNS, USER_COUNTER, UserCounter
+from plaza.counters import COMMENT, USER_COLUMNS, USER_COUNTER, UserCounter
 from plaza.infra.runtime.codec import ASCII, ID, MAX_VERSION, Meta, Struct, field
 from plaza.infra.runtime.codec import MAX_ID as MAX_ID
 from plaza.reactions import KINDS, Target
@@ -22,7 +22,7 @@ _DAY_S = 86_400
 MAX_HASTE = 4  # ordinary quotas that a run takes at most of a cycle that is late
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
-CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
+TARGET_KINDS = (*KINDS, COMMENT)
 SHOP = "shop"
 SHOP_TOTALS = ("reviews", "scores")
 USER_TOTALS = {column.removesuffix("_total"): column for column in USER_COLUMNS}

@@ -6,19 +6,20 @@ writes. Statements contain only names of Plaza's and integers, never text of a c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from plaza.counters import COMMENT, CounterKey
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import Fingerprint
 from plaza.reconciliation import mysql_cycles
 from plaza.reconciliation.model import (
-    CONTENT_TOTALS,
     MAX_ID,
     SHOP_TOTALS,
+    TARGET_KINDS,
     USER_TOTALS,
     MysqlState,
 )
@@ -26,15 +27,19 @@ from plaza.reconciliation.model import (
 MAX_RELATIONS = 50_000
 _MAX_COUNTERS = 10_000
 _MAX_TEXTS = 2_000
-_TOTALS = ", ".join(CONTENT_TOTALS.values())
-_VERSIONS = ", ".join(column.replace("_total", "_version") for column in CONTENT_TOTALS.values())
-_RECEIVED = [kind.received for kind in KINDS.values() if not kind.given]
+_SAMPLED = 1_000
+_RECEIVED = [kind.received for kind in KINDS.values() if kind.received and not kind.given]
 _CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
-_REACTIONS = ", ".join(f"'{name}'" for name, kind in KINDS.items() if "user" not in kind.targets)
+_REACTIONS = ", ".join(
+    f"'{name}'" for name, kind in KINDS.items() if kind.received and not kind.given
+)
 _GIVEN = ", ".join(f"'{name}'" for name, kind in KINDS.items() if kind.given)
-_ZEROS = ", 0" * (len(CONTENT_TOTALS) - 1)
+_COUNTER = "counter "  # begins the first column of a row of ``counter``, before its kind
 _MOD = 1_000_000_000
 _COUNT_USERS = sql.load_sql(Path(__file__).with_name("sql") / "count_users.sql")
+
+
+_Numbers = Mapping[tuple[str, Target], tuple[int, ...]]
 
 
 class _Source(NamedTuple):
@@ -76,7 +81,7 @@ def find_target_range_end(target_type: str, after_id: int) -> int:
     of_type = f"target_type = '{target_type}'"
     sources = [
         _Source("reaction", "PRIMARY", of_type, "target_id", MAX_RELATIONS),
-        _Source("content_counter", "PRIMARY", of_type, "target_id", _MAX_COUNTERS),
+        _Source("counter", "PRIMARY", of_type, "target_id", _MAX_COUNTERS),
     ]
     if target_type == "post":
         comments = "content_type = 'comment'"
@@ -96,10 +101,11 @@ def count_given_targets(target_type: str, ids: Sequence[int]) -> RangeCounts:
 
 def _count_targets(target_type: str, within: str) -> RangeCounts:
     arms = [
-        *_select_rows(target_type, within),
+        _select_reactions(target_type, within),
+        *(_select_comments(within) if target_type == "post" else ()),
         f"""
-        SELECT '', target_id, {_TOTALS}
-        FROM content_counter FORCE INDEX (PRIMARY)
+        SELECT CONCAT('{_COUNTER}', kind), target_id, total
+        FROM counter FORCE INDEX (PRIMARY)
         WHERE target_type = '{target_type}'
           AND target_id {within}
         """,
@@ -111,10 +117,11 @@ def read_target_sizes(target_type: str, ids: Sequence[int]) -> dict[int, int]:
     """Return target -> number of its rows by its counter. One statement. Raises MysqlDown."""
     return _read_sizes(
         f"""
-        SELECT target_id, {" + ".join(CONTENT_TOTALS.values())}
-        FROM content_counter
+        SELECT target_id, SUM(total)
+        FROM counter
         WHERE target_type = '{target_type}'
           AND target_id IN ({sql.render_ids(ids)})
+        GROUP BY target_id
         """
     )
 
@@ -135,10 +142,22 @@ def _read_sizes(select: str) -> dict[int, int]:
 
 
 def estimate_targets(target_type: str, after_id: int) -> int:
-    """Return about how many targets of a type follow an id. One statement. Raises MysqlDown."""
-    return mysql_cycles.estimate_rows(
-        "content_counter", f"target_type = '{target_type}' AND target_id > {after_id:d}"
+    """Return about how many targets of a type follow an id. Two statements. Raises MysqlDown."""
+    where = f"target_type = '{target_type}' AND target_id > {after_id:d}"
+    counters = mysql_cycles.estimate_rows("counter", where)
+    # A target has a counter of each of its kinds; the next ones say how many.
+    [(targets, sampled)] = mysql.fetch_all(
+        f"""
+        SELECT COUNT(DISTINCT target_id), COUNT(*)
+        FROM (
+            SELECT target_id
+            FROM counter FORCE INDEX (PRIMARY)
+            WHERE {where}
+            ORDER BY target_id LIMIT {_SAMPLED:d}
+        ) AS sampled
+        """
     )
+    return -(-counters * targets // sampled) if sampled else counters
 
 
 def estimate_users(after_id: int) -> int:
@@ -162,21 +181,26 @@ def find_changed_users(after_seq: int, until_seq: int) -> list[int]:
     return mysql_cycles.find_changed_users(_GIVEN, after_seq, until_seq)
 
 
-def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, dict[str, int]]:
-    """Count what the counters of ``targets`` must be, by column. One statement.
+def recount_targets(cursor: Cursor, keys: Iterable[CounterKey]) -> dict[CounterKey, int]:
+    """Count what the counters of ``keys`` must be. One statement.
 
-    Exact while their counters are locked, because each writer of a row locks its counter first.
+    Exact while they are locked, because each writer of a row locks its counter first.
     """
-    unique = sorted(set(targets))
-    right = {target: dict.fromkeys(CONTENT_TOTALS.values(), 0) for target in unique}
+    right = dict.fromkeys(sorted(keys), 0)
+    ids: dict[tuple[str, str], list[int]] = {}
+    for target_type, target_id, kind in right:
+        ids.setdefault((target_type, kind), []).append(target_id)
     arms = []
-    for target_type, numbers in sql.render_ids_by_type(unique).items():
-        arms += _select_rows(target_type, f"IN ({numbers})", f"'{target_type}', ")
+    for (target_type, kind), of_kind in ids.items():
+        within, prefix = f"IN ({sql.render_ids(of_kind)})", f"'{target_type}', "
+        if kind != COMMENT:
+            arms.append(_select_reactions(target_type, within, kind, prefix))
+        elif target_type == "post":
+            arms += _select_comments(within, prefix)
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
-        for target_type, what, target_id, count, *_ in cursor:
-            if column := CONTENT_TOTALS.get(what):
-                right[Target(target_type, target_id)][column] += int(count)
+        for target_type, kind, target_id, count in cursor:
+            right[target_type, target_id, kind] += int(count)
     return right
 
 
@@ -329,15 +353,13 @@ def read_counted(
 
     One statement. Raises MysqlDown.
     """
-    columns = list(CONTENT_TOTALS)
-    zeros = ", 0" * (2 * len(columns) - 1)
     arms = [
-        f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}{zeros})",
+        f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0)",
         *_select_counters(target for _, target in pairs),
         *(
             f"""
             (
-                SELECT kind, '{target_type}', target_id, COUNT(*){zeros}
+                SELECT kind, '{target_type}', target_id, COUNT(*), 0, 0
                 FROM reaction FORCE INDEX (PRIMARY)
                 WHERE target_type = '{target_type}'
                   AND target_id IN ({numbers})
@@ -348,24 +370,13 @@ def read_counted(
             for target_type, numbers in sql.render_ids_by_type(counted).items()
         ),
     ]
-    counters: dict[Target, list[int]] = {}
-    rows: dict[tuple[str, Target], int] = {}
-    epoch = 0
-    for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
-        target = Target(target_type, target_id)
-        if name == "epoch":
-            epoch = int(numbers[0])
-        elif name:
-            rows[name, target] = int(numbers[0])
-        else:
-            counters[target] = [int(n) for n in numbers]
+    epoch, counters, others = _read_arms(mysql.fetch_all(" UNION ALL ".join(arms)))
     states = []
     for kind, target in pairs:
-        numbers = counters.get(target, [0] * (2 * len(columns)))
-        column = columns.index(kind.name)
-        version = epoch + numbers[len(columns) + column]
-        number = rows.get((kind.name, target), 0) if target in counted else None
-        states.append(CountedState(target in counters, numbers[column], version, number))
+        total, version = counters.get((kind.name, target), (0, 0))
+        [number, *_] = others.get((kind.name, target), (0,))
+        rows = number if target in counted else None
+        states.append(CountedState((kind.name, target) in counters, total, epoch + version, rows))
     return states
 
 
@@ -375,17 +386,14 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
     The fingerprint covers active rows above the floor; None skips it. One statement. Raises
     MysqlDown.
     """
-    newest = [Fingerprint(0, 0, 0)] * len(requests)
-    indexes = {(kind.name, target): i for i, (kind, target, _) in enumerate(requests)}
     sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(version, {_MOD}))"
-    zeros = ", 0" * (2 * len(CONTENT_TOTALS) - 3)
     arms: list[str] = []
     whole: dict[tuple[str, str], list[int]] = {}
     for kind, target, floor_us in requests:
         if floor_us == 0:
             whole.setdefault((kind.name, target.type), []).append(target.id)
         elif floor_us is not None:
-            sums_of = f"'{kind.name}', '{target.type}', {target.id:d}, {sums}{zeros}"
+            sums_of = f"'{kind.name}', '{target.type}', {target.id:d}, {sums}"
             above = f"state = 1 AND version > {floor_us:d}"
             arms += [
                 f"({select} HAVING COUNT(*) > 0)"
@@ -395,7 +403,7 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
         arms.append(
             f"""
             (
-                SELECT '{name}', '{target_type}', target_id, {sums}{zeros}
+                SELECT '{name}', '{target_type}', target_id, {sums}
                 FROM reaction FORCE INDEX (PRIMARY)
                 WHERE target_type = '{target_type}'
                   AND target_id IN ({sql.render_ids(ids)})
@@ -406,24 +414,14 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
             """
         )
     arms += _select_counters(target for _, target, _ in requests)
-    counters: dict[Target, tuple[int, ...]] = {}
-    arms.append(f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0{zeros})")
-    epoch = 0
-    for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
-        target = Target(target_type, target_id)
-        if name == "epoch":
-            epoch = int(numbers[0])
-        elif name:
-            newest[indexes[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
-        else:
-            counters[target] = tuple(int(n) for n in numbers)
-    columns = list(CONTENT_TOTALS)
+    arms.append(f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0)")
+    epoch, counters, others = _read_arms(mysql.fetch_all(" UNION ALL ".join(arms)))
     states = []
-    for (kind, target, _), fingerprint in zip(requests, newest, strict=True):
-        counter = counters.get(target, (0,) * (2 * len(columns)))
-        column = columns.index(kind.name)
-        n = epoch + counter[len(columns) + column]
-        states.append(MysqlState(target in counters, counter[column], n, fingerprint))
+    for kind, target, _ in requests:
+        key = kind.name, target
+        total, version = counters.get(key, (0, 0))
+        newest = Fingerprint(*others.get(key, (0, 0, 0)))
+        states.append(MysqlState(key in counters, total, epoch + version, newest))
     return states
 
 
@@ -431,10 +429,11 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Return post -> (comments, version) of the counters. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
-        SELECT target_id, comment_total, comment_version
-        FROM content_counter
+        SELECT target_id, total, version
+        FROM counter
         WHERE target_type = 'post'
           AND target_id IN ({sql.render_ids(post_ids)})
+          AND kind = '{COMMENT}'
         """
     )
     return dict.fromkeys(post_ids, (0, 0)) | {i: (total, version) for i, total, version in rows}
@@ -488,69 +487,86 @@ def _fetch_versions(arms: Sequence[str], count: int) -> list[dict[int, int]]:
     return versions
 
 
-def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
-    """Build SELECTs of (what, id, how many)."""
-    arms = [
-        f"""
-        SELECT {prefix}kind, target_id, COUNT(*){_ZEROS}
+def _select_reactions(target_type: str, within: str, kind: str = "", prefix: str = "") -> str:
+    """Build a SELECT of (kind, id, how many) of one kind or of all."""
+    of_kind = f"AND kind = '{kind}'" if kind else ""
+    return f"""
+        SELECT {prefix}kind, target_id, COUNT(*)
         FROM reaction FORCE INDEX (PRIMARY)
         WHERE target_type = '{target_type}'
-          AND target_id {within}
+          AND target_id {within} {of_kind}
           AND state = 1
         GROUP BY target_id, kind
         """
-    ]
-    if target_type == "post":
-        arms.append(
-            f"""
-            SELECT {prefix}'comments', parent_id, COUNT(*){_ZEROS}
-            FROM content FORCE INDEX (by_parent)
-            WHERE content_type = 'comment'
-              AND parent_id {within}
-              AND deleted_at IS NULL
-            GROUP BY parent_id
-            """
-        )
+
+
+def _select_comments(within: str, prefix: str = "") -> tuple[str, str]:
+    """Build SELECTs of (COMMENT, post, how many)."""
+    return (
+        f"""
+        SELECT {prefix}'{COMMENT}', parent_id, COUNT(*)
+        FROM content FORCE INDEX (by_parent)
+        WHERE content_type = 'comment'
+          AND parent_id {within}
+          AND deleted_at IS NULL
+        GROUP BY parent_id
+        """,
         # The counter does not include these yet.
-        arms.append(
-            f"""
-            SELECT {prefix}'comments', post_id, CAST(-SUM(delta) AS SIGNED){_ZEROS}
-            FROM delayed_comment_count
-            WHERE post_id {within}
-            GROUP BY post_id
-            """
-        )
-    return arms
+        f"""
+        SELECT {prefix}'{COMMENT}', post_id, CAST(-SUM(delta) AS SIGNED)
+        FROM delayed_comment_count
+        WHERE post_id {within}
+        GROUP BY post_id
+        """,
+    )
 
 
 def _read_targets(target_rows: Iterable[tuple[Any, ...]]) -> RangeCounts:
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids, relations = set(), 0
-    for what, target_id, *numbers in target_rows:
+    for what, target_id, number in target_rows:
         ids.add(target_id)
-        if not what:
-            for name, n in zip(CONTENT_TOTALS, numbers, strict=True):
-                if n:
-                    counters[target_id, name] = n
-        elif what in CONTENT_TOTALS:
-            rows[target_id, what] = rows.get((target_id, what), 0) + numbers[0]
-            relations += numbers[0] if what in KINDS else 0
-    return RangeCounts(counters, {of: n for of, n in rows.items() if n}, len(ids), relations)
+        kind = what.removeprefix(_COUNTER)
+        if kind not in TARGET_KINDS:
+            continue
+        if kind != what:
+            counters[target_id, kind] = number
+        else:
+            rows[target_id, kind] = rows.get((target_id, kind), 0) + number
+            relations += number if kind in KINDS else 0
+    counters, rows = ({of: n for of, n in by.items() if n} for by in (counters, rows))
+    return RangeCounts(counters, rows, len(ids), relations)
 
 
 def _select_counters(targets: Iterable[Target]) -> list[str]:
     return [
         f"""
         (
-            SELECT '', target_type, target_id, {_TOTALS}, {_VERSIONS}
-            FROM content_counter FORCE INDEX (PRIMARY)
+            SELECT CONCAT('{_COUNTER}', kind), target_type, target_id, total, version, 0
+            FROM counter FORCE INDEX (PRIMARY)
             WHERE target_type = '{target_type}'
               AND target_id IN ({numbers})
         )
         """
         for target_type, numbers in sql.render_ids_by_type(sorted(set(targets))).items()
     ]
+
+
+def _read_arms(rows: Iterable[mysql.Row]) -> tuple[int, _Numbers, _Numbers]:
+    """Return the epoch, (total, version) of the counters, and the numbers of the other rows."""
+    epoch = 0
+    counters: dict[tuple[str, Target], tuple[int, ...]] = {}
+    others: dict[tuple[str, Target], tuple[int, ...]] = {}
+    for name, target_type, target_id, *numbers in rows:
+        kind = name.removeprefix(_COUNTER)
+        if name == "epoch":
+            epoch = int(numbers[0])
+        elif kind == name:
+            others[kind, Target(target_type, target_id)] = tuple(int(n or 0) for n in numbers)
+        else:
+            counters[kind, Target(target_type, target_id)] = tuple(map(int, numbers[:2]))
+    return epoch, counters, others
 
 
 def _select_probes(sources: Sequence[_Source], after_id: int) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from plaza import counters
 from plaza.content import inspection as texts
-from plaza.counters import ContentCounter, UserCounter, shop_totals
+from plaza.counters import COMMENT, CounterKey, TargetCounter, UserCounter, shop_totals
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
@@ -22,7 +22,6 @@ from plaza.recommendations import like_roll_up, post_hours
 from plaza.reconciliation import derived_lists, mysql_counts, mysql_runs
 from plaza.reconciliation.comparison import compare_subjects
 from plaza.reconciliation.model import (
-    CONTENT_TOTALS,
     COUNTER,
     HOURS,
     LIST,
@@ -30,6 +29,7 @@ from plaza.reconciliation.model import (
     SHOP,
     SLOT,
     SORTED,
+    TARGET_KINDS,
     UNREAD_BLOCKS,
     UNREAD_FRESH,
     UNREAD_SEQUENCE,
@@ -37,6 +37,7 @@ from plaza.reconciliation.model import (
     UNREADABLE,
     Finding,
     RepairFindings,
+    Subject,
     parse_version,
 )
 from plaza.reconciliation.queues import REPAIRS
@@ -47,15 +48,14 @@ from plaza.unread import queries as unread_queries
 __all__ = ["REPAIRS", "CorrectedCounters", "repair"]
 
 MAX_SORT_S = 20.0  # of the findings of a message
-_COMMENTS = "comment_total"
 _OF_UNREAD = (UNREAD_BLOCKS, UNREAD_SEQUENCE, UNREAD_TOTAL)
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedCounters:
-    """The counters after the commit. Versions of content exclude ``epoch``; Redis' include it."""
+    """The counters after the commit. Versions of targets exclude ``epoch``; Redis' include it."""
 
-    content: Mapping[Target, ContentCounter]
+    targets: Mapping[CounterKey, TargetCounter]
     users: Mapping[int, UserCounter]
     corrected_count: int
     epoch: int
@@ -92,19 +92,18 @@ def _repair(finding_ids: Collection[int]) -> None:
     post_hours.correct([f.subject.id for f in of_hours])
     apart = {*of_unread, *of_lists, *of_review_likes, *of_slots, *of_hours}
     unrepaired = [f for f in findings.values() if f not in apart and f.subject.type != SHOP]
-    targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
-    user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
-    pairs = _list_kinds(targets)
+    keys = {key for f in unrepaired if (key := _key_of(f.subject))}
+    user_ids = sorted({f.subject.id for f in unrepaired if not _key_of(f.subject)})
+    pairs = [(KINDS[key[2]], Target(*key[:2])) for key in sorted(keys) if key[2] != COMMENT]
     sorted_lists.sort_again(
         [(KINDS[f.subject.what], f.subject.target) for f in unrepaired if f.reason == SORTED],
         Deadline.in_s(MAX_SORT_S),
     )
-    min_versions = _read_target_versions(pairs, targets), _read_user_versions(user_ids)
+    min_versions = _read_target_versions(pairs, keys), _read_user_versions(user_ids)
     corrected = counters.run_in_transaction(
         lambda cursor: _correct(cursor, unrepaired, *min_versions)
     )
-    reviews = [target.id for target in corrected.content if target.type == "review"]
-    like_roll_up.sync_review_likes(reviews)
+    like_roll_up.sync_review_likes([id_ for of, id_, _ in corrected.targets if of == "review"])
     _update_redis(unrepaired, pairs, corrected)
     repaired = mysql_runs.mark_repaired(findings)
     record(
@@ -127,12 +126,13 @@ def _repair_unread(findings: Sequence[Finding]) -> None:
     def work(cursor: Cursor) -> tuple[set[int], int]:
         targets = sorted({target for _, target in subjects})
         owners = lookup.read_owners(cursor, targets)
-        if targets:
-            counters.lock_content(cursor, targets)
+        kinds = {(*target, what.removeprefix("unread-")) for what, target in subjects}
+        if kinds:
+            counters.lock_targets(cursor, sorted(kinds))
         keys = [
-            GroupKey(owners[target], what.removeprefix("unread-"), *target)
-            for what, target in subjects
-            if target in owners
+            GroupKey(owners[target], key[2], *target)
+            for key in kinds
+            if (target := Target(*key[:2])) in owners
         ]
         return {*users, *owners.values()}, recount.repair(cursor, users, keys)
 
@@ -149,27 +149,24 @@ def _repair_shops(shop_ids: Sequence[int]) -> int:
     return corrected
 
 
-def _list_kinds(targets: Sequence[Target]) -> list[tuple[Kind, Target]]:
-    return [
-        (kind, target)
-        for target in targets
-        for kind in KINDS.values()
-        if target.type in kind.targets
-    ]
+def _key_of(subject: Subject) -> CounterKey | None:
+    """Return the counter of a target's subject; None of a user's."""
+    return (*subject.target, subject.what) if subject.what in TARGET_KINDS else None
 
 
 def _read_target_versions(
-    pairs: Sequence[tuple[Kind, Target]], targets: Sequence[Target]
-) -> dict[tuple[Target, str], int]:
+    pairs: Sequence[tuple[Kind, Target]], keys: Collection[CounterKey]
+) -> dict[CounterKey, int]:
     """Return the version of each total in Redis; MySQL's must not be older."""
-    newest: dict[tuple[Target, str], int] = {}
+    newest: dict[CounterKey, int] = {}
     for (kind, target), cached in zip(pairs, inspection.inspect_all(pairs, 1), strict=True):
         if isinstance(cached, CachedTarget):
-            newest[target, kind.total] = cached.db_version
-    posts = [target for target in targets if target.type == "post"]
-    for target, raw in zip(posts, counters.read_raw(posts), strict=True):
+            newest[*target, kind.name] = cached.db_version
+    comments = [key for key in keys if key[2] == COMMENT]
+    raws = counters.read_raw([(target_type, post_id) for target_type, post_id, _ in comments])
+    for key, raw in zip(comments, raws, strict=True):
         if raw is not None:
-            newest[target, _COMMENTS] = parse_version(raw[0]) or 0
+            newest[key] = parse_version(raw[0]) or 0
     return newest
 
 
@@ -185,50 +182,45 @@ def _read_user_versions(user_ids: Sequence[int]) -> dict[int, int]:
 def _correct(
     cursor: Cursor,
     findings: Sequence[Finding],
-    min_target_versions: Mapping[tuple[Target, str], int],
+    min_target_versions: Mapping[CounterKey, int],
     min_user_versions: Mapping[int, int],
 ) -> CorrectedCounters:
-    """Lock the counters, content before users, count their rows, and correct those that are wrong.
+    """Lock the counters, targets before users, count their rows, and correct those that are wrong.
 
     A counter that is wrong, or of which Redis has a newer version, gets a version above both.
     """
-    target_recounts = {
-        f.subject.target: False for f in findings if f.subject.what in CONTENT_TOTALS
-    }
-    user_recounts = {f.subject.id: False for f in findings if f.subject.what not in CONTENT_TOTALS}
+    target_recounts: dict[CounterKey, bool] = {}
+    user_recounts: dict[int, bool] = {}
     for finding in findings:
-        if finding.reason == COUNTER and finding.subject.what in CONTENT_TOTALS:
-            target_recounts[finding.subject.target] = True
-        elif finding.reason == COUNTER:
-            user_recounts[finding.subject.id] = True
+        is_wrong = finding.reason == COUNTER
+        if key := _key_of(finding.subject):
+            target_recounts[key] = target_recounts.get(key, False) or is_wrong
+        else:
+            user_id = finding.subject.id
+            user_recounts[user_id] = user_recounts.get(user_id, False) or is_wrong
 
     epoch = 0
-    content: dict[Target, ContentCounter] = {}
+    targets: dict[CounterKey, TargetCounter] = {}
     users: dict[int, UserCounter] = {}
-    wrong_content: dict[tuple[str, int], ContentCounter] = {}
+    wrong_targets: dict[CounterKey, TargetCounter] = {}
     wrong_users: dict[int, UserCounter] = {}
     if target_recounts:
         epoch = inspection.read_epoch(cursor)
-        locked = counters.lock_content(cursor, sorted(target_recounts))
+        targets = counters.lock_targets(cursor, sorted(target_recounts))
         right = mysql_counts.recount_targets(
-            cursor, [t for t, wrong in target_recounts.items() if wrong]
+            cursor, [key for key, is_wrong in target_recounts.items() if is_wrong]
         )
-        for target in target_recounts:
-            counter = locked[target]
-            totals = right.get(target, counter.totals)
-            versions = {
-                column: _raise_version(
-                    version,
-                    min_target_versions.get((target, column), 0),
-                    epoch,
-                    is_wrong=totals[column] != counter.totals[column],
-                )
-                for column, version in counter.versions.items()
-            }
-            if versions != counter.versions:
-                counter = ContentCounter(totals, versions)
-                wrong_content[target] = counter
-            content[target] = counter
+        for key, counter in targets.items():
+            total = right.get(key, counter.total)
+            version = _raise_version(
+                counter.version,
+                min_target_versions.get(key, 0),
+                epoch,
+                is_wrong=total != counter.total,
+            )
+            if version != counter.version:
+                wrong_targets[key] = TargetCounter(total, version)
+        targets |= wrong_targets
     if user_recounts:
         locked_users = counters.lock_users(cursor, sorted(user_recounts))
         counted = mysql_counts.recount_users(
@@ -241,11 +233,12 @@ def _correct(
                 user = right_user._replace(version=max(user.version, min_version) + 1)
                 wrong_users[user_id] = user
             users[user_id] = user
-    if wrong_content:
-        counters.correct_content(cursor, wrong_content)
+    if wrong_targets:
+        ranked = {key for key in wrong_targets if _is_ranked(key)}
+        counters.correct_targets(cursor, wrong_targets, ranked)
     if wrong_users:
         counters.correct_users(cursor, wrong_users)
-    return CorrectedCounters(content, users, len(wrong_content) + len(wrong_users), epoch)
+    return CorrectedCounters(targets, users, len(wrong_targets) + len(wrong_users), epoch)
 
 
 def _raise_version(version: int, cached: int, epoch: int, *, is_wrong: bool) -> int:
@@ -266,7 +259,7 @@ def _update_redis(
     findings: Sequence[Finding], pairs: Sequence[tuple[Kind, Target]], corrected: CorrectedCounters
 ) -> None:
     """Drop the targets from Redis and project the totals. Raises RedisDown, MysqlDown."""
-    projected = sorted({f.subject for f in findings if f.subject.what in ("user", "comments")})
+    projected = sorted({f.subject for f in findings if f.subject.what in ("user", COMMENT)})
     comparisons = compare_subjects(projected)
     if unreadable := [
         s for s, observation in comparisons.items() if UNREADABLE in observation.comparison.reasons
@@ -276,14 +269,15 @@ def _update_redis(
     inspection.evict_all((kind, target, None) for kind, target in pairs)
     rankings.project_likes(
         [
-            PostLikes(
-                target.id,
-                counter.totals[LIKE.total],
-                corrected.epoch + counter.versions[LIKE.total],
-            )
-            for target, counter in corrected.content.items()
-            if target.type == "post"
+            PostLikes(target_id, counter.total, corrected.epoch + counter.version)
+            for (target_type, target_id, kind), counter in corrected.targets.items()
+            if target_type == "post" and kind == LIKE.name
         ]
     )
-    posts = [target.id for target in corrected.content if target.type == "post"]
+    posts = [post_id for _, post_id, kind in corrected.targets if kind == COMMENT]
     counters.refresh_projections(list(corrected.users), posts)
+
+
+def _is_ranked(key: CounterKey) -> bool:
+    target_type, _, kind = key
+    return kind in KINDS and target_type in KINDS[kind].ranked

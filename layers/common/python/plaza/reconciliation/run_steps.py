@@ -380,7 +380,7 @@ def _parse_subject(key: str) -> Subject | None:
     if target := inspection.target_of_key(key):
         return Subject(target[0].name, *target[1])
     if owner := counters.owner_of_key(key):
-        return Subject("user" if owner[0] == "user" else "comments", *owner)
+        return Subject("user" if owner[0] == "user" else counters.COMMENT, *owner)
     return derived_lists.find_subject(key)
 
 

@@ -23,13 +23,15 @@ from plaza.unread.mysql_store import GROUP_COLUMNS, group_of
 MAX_MARKED = 500
 MAX_COUNTED_ROWS = 50_000  # by one mark
 TOTAL_ROWS = """
-    COALESCE(CASE kind
-        WHEN 'like' THEN like_total
-        WHEN 'follow' THEN follow_total
-        ELSE comment_total
-    END, 0)
+    COALESCE((
+        SELECT counted.total
+        FROM counter AS counted
+        WHERE counted.target_type = g.subject_type
+          AND counted.target_id = g.subject_id
+          AND counted.kind = g.kind
+    ), 0)
     """
-"""SQL for about how many rows a group counts, from its counter."""
+"""SQL for about how many rows a group ``g`` counts, from its counter."""
 
 
 def read_states(user_ids: Iterable[int]) -> dict[int, UnreadState]:
@@ -156,10 +158,7 @@ def _from_marked(user_id: int, at: int, keys: Sequence[GroupKey] | None) -> str:
     """Return the clauses of groups that did not notify after a sequence, that have a checkpoint up
     to it, or a later one of another list and few rows, which are counted."""
     where = f"""
-        FROM notification_group FORCE INDEX (by_state)
-        LEFT JOIN content_counter
-            ON  target_type = subject_type
-            AND target_id = subject_id
+        FROM notification_group AS g FORCE INDEX (by_state)
         WHERE user_id = {user_id:d}
           AND is_open = 1
           AND (changed <= {at:d}

@@ -74,9 +74,6 @@ def _read_sized(where: str, order: str, limit: int) -> list[SizedGroup]:
             ORDER BY {order} LIMIT {limit:d}
         ) AS g
         JOIN unread_counter AS b ON b.user_id = g.user_id
-        LEFT JOIN content_counter AS c
-            ON  c.target_type = g.subject_type
-            AND c.target_id = g.subject_id
         ORDER BY g.user_id
         """
     )

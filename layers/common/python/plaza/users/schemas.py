@@ -9,6 +9,8 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_v
 
 from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line, trim
+from plaza.reactions import FOLLOW
+from plaza.reactions.schemas import Reactions, ReactionTotal
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
 
@@ -102,6 +104,7 @@ class UserProfile(ResponseModel):
                     "avatar": "https://images.example/31.jpg",
                     **_TOTALS_EXAMPLE,
                     "mine": {"following": True, "blocked": False},
+                    "reactions": {"follow": {"total": 42, "at": ORDER_EXAMPLE, "mine": True}},
                     "exact": True,
                 }
             ]
@@ -121,6 +124,7 @@ class UserProfile(ResponseModel):
         ProfileViewerState | None,
         Field(description="The caller's state; null without a session and for the caller."),
     ]
+    reactions: Reactions
     exact: Annotated[
         bool,
         Field(
@@ -150,6 +154,11 @@ class UserProfile(ResponseModel):
             else ProfileViewerState(
                 following=following, blocked=None if blocked is None else card.id in blocked
             ),
+            reactions={
+                FOLLOW.name: ReactionTotal(
+                    total=profile.followers, at=profile.followers_at, mine=following
+                )
+            },
             exact=profile.exact,
         )
 
@@ -166,6 +175,7 @@ class OwnProfile(UserProfile):
                     "avatar": None,
                     **_TOTALS_EXAMPLE,
                     "mine": None,
+                    "reactions": {"follow": {"total": 42, "at": ORDER_EXAMPLE, "mine": None}},
                     "exact": True,
                     "time_zone": "Europe/Berlin",
                 }

@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from http import HTTPStatus
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Response
@@ -262,8 +263,9 @@ def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, 
         return _read_nothing
     if annotations == {"Id"}:
         return _read_ids
-    code, defaults = function.__code__, function.__defaults__ or ()
-    required = code.co_varnames[: code.co_argcount - len(defaults)]
+    required = [
+        p.name for p in signature(function).parameters.values() if p.default is Parameter.empty
+    ]
     has_ids_only = all(function.__annotations__[name] == "Id" for name in required)
     return partial(_read_given if has_ids_only else _read_arguments, function)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Route
@@ -60,6 +61,25 @@ PUBLIC: Security = []
 
 MAX_FRESH_S = 300
 """How long ago the sign-in may be for what needs a fresh one."""
+
+
+def declare_arguments(
+    function: Callable[..., Any],
+    ids: Mapping[str, str],
+    parameters: Mapping[str, tuple[str, Any]],
+    returned: str,
+) -> None:
+    """Give a function that takes ``**arguments`` the arguments of a route, which one function then
+    serves for several paths. ``ids``: name -> annotation of what is required; ``parameters``: name
+    -> annotation, default. Annotations are texts, as in a module that postpones them."""
+    required = [Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=a) for n, a in ids.items()]
+    given = [
+        Parameter(n, Parameter.POSITIONAL_OR_KEYWORD, annotation=a, default=default)
+        for n, (a, default) in parameters.items()
+    ]
+    vars(function)["__signature__"] = Signature([*required, *given], return_annotation=returned)
+    annotations = {n: a for n, (a, _) in parameters.items()}
+    function.__annotations__ = {**ids, **annotations, "return": returned}
 
 
 class RouteOption(BaseMiddlewareHandler[APIGatewayHttpResolver]):

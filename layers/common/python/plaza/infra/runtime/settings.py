@@ -205,23 +205,18 @@ def _currency(env: Mapping[str, str]) -> str:
 
 
 def _queues(env: Mapping[str, str]) -> dict[str, str]:
-    """Read the URLs of queues: PLAZA_QUEUE_<NAME>_URL each, or all by the URL of the first one.
+    """Read the URLs of PLAZA_QUEUES, which differ in their ends, by the URL of the first one.
 
-    The URLs of PLAZA_QUEUES differ in their ends. One by one they do not fit into the 4 KB that a
-    function's environment may have.
+    One by one they would not fit into the 4 KB that a function's environment may have.
     """
-    queues = {
-        name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
-        for name, url in env.items()
-        if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
-    }
-    if names := [name for name in env.get("PLAZA_QUEUES", "").split(",") if name]:
-        first_url = require(env, "PLAZA_QUEUES_URL")
-        if not first_url.endswith(names[0]):
-            raise BadSettings(f"PLAZA_QUEUES_URL does not end with {names[0]}")
-        base_url = first_url.removesuffix(names[0])
-        queues |= {name: base_url + name for name in names}
-    return queues
+    names = [name for name in env.get("PLAZA_QUEUES", "").split(",") if name]
+    if not names:
+        return {}
+    first_url = require(env, "PLAZA_QUEUES_URL")
+    if not first_url.endswith(names[0]):
+        raise BadSettings(f"PLAZA_QUEUES_URL does not end with {names[0]}")
+    base_url = first_url.removesuffix(names[0])
+    return {name: base_url + name for name in names}
 
 
 def read_names(env: Mapping[str, str], name: str) -> frozenset[str]:

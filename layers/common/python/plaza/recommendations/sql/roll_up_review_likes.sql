@@ -5,7 +5,7 @@
 --
 -- begin, end: the page, by seq; all of its rows are committed
 INSERT INTO content (content_type, content_id, author_id, likes)
-SELECT c.content_type, c.content_id, c.author_id, k.like_total
+SELECT c.content_type, c.content_id, c.author_id, k.total
 FROM (
     SELECT DISTINCT target_id
     FROM reaction_log FORCE INDEX (by_seq)
@@ -17,9 +17,10 @@ FROM (
 STRAIGHT_JOIN content AS c
     ON  c.content_type = 'review'
     AND c.content_id = liked.target_id
-STRAIGHT_JOIN content_counter AS k
+STRAIGHT_JOIN counter AS k
     ON  k.target_type = 'review'
     AND k.target_id = c.content_id
-WHERE c.likes <> k.like_total
+    AND k.kind = 'like'
+WHERE c.likes <> k.total
 ORDER BY c.content_id
 ON DUPLICATE KEY UPDATE likes = VALUES(likes)

@@ -108,24 +108,19 @@ CREATE TABLE IF NOT EXISTS watermark (
   PRIMARY KEY (name)
 );
 
--- counters: the totals of a target. A user is a target too: its row here gives the reactions to the user a
--- version and a lock of their own, while user_counter also changes with the user's own actions.
-CREATE TABLE IF NOT EXISTS content_counter (
-  target_type     VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  target_id       BIGINT      NOT NULL,
-  like_total      BIGINT      NOT NULL DEFAULT 0,
-  like_version    BIGINT      NOT NULL DEFAULT 0 COMMENT 'commits with likes so far; Redis applies them in this order',
-  like_sorted     BIGINT      NULL COMMENT 'like_version up to which sorted_reaction has the likes; negative: it is being filled; NULL: it has none',
-  collect_total   BIGINT      NOT NULL DEFAULT 0,
-  collect_version BIGINT      NOT NULL DEFAULT 0,
-  collect_sorted  BIGINT      NULL,
-  comment_total   BIGINT      NOT NULL DEFAULT 0,
-  comment_version BIGINT      NOT NULL DEFAULT 0,
-  follow_total    BIGINT      NOT NULL DEFAULT 0,
-  follow_version  BIGINT      NOT NULL DEFAULT 0,
-  follow_sorted   BIGINT      NULL,
-  PRIMARY KEY (target_type, target_id),
-  KEY by_likes (target_type, like_total, target_id)
+-- counters: the total of a target and kind: of a kind of reaction, or of the comments of a post. A user is a target
+-- too: its row here gives the reactions to the user a version and a lock of their own, while user_counter also changes
+-- with the user's own actions.
+CREATE TABLE IF NOT EXISTS counter (
+  target_type VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  target_id   BIGINT      NOT NULL,
+  kind        VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  total       BIGINT      NOT NULL DEFAULT 0,
+  version     BIGINT      NOT NULL DEFAULT 0 COMMENT 'commits that changed the total so far; Redis applies them in this order',
+  sorted_at   BIGINT      NOT NULL DEFAULT 0 COMMENT 'version up to which sorted_reaction has the rows; negative: it is being filled; 0: it has none',
+  ranked      BIGINT      NULL COMMENT 'the total of a ranked kind, NULL of any other, which writes no index',
+  PRIMARY KEY (target_type, target_id, kind),
+  KEY by_ranked (target_type, kind, ranked, target_id)
 );
 
 -- counters: the totals of a user.
