@@ -83,6 +83,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "AWS_SECRET_ACCESS_KEY": "bench",
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": sqs_url,
+        "PLAZA_AUTH_SECRET_ID": "bench",
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_ORDERS_PER_S": "1000000",  # what comes in at once is to be measured
         "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine a slow reply is no outage

@@ -7,7 +7,6 @@ store, for audits 20 ms for each token.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,7 +42,6 @@ from bench.meters import Cpu, cpu
 from cli.paths import CommandError
 from local.stack.functions import CONTEXT, make_api_event, make_plain_token
 from plaza.feed import redis_store
-from plaza.infra.aws import secrets
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.queues import sqs
@@ -237,12 +235,10 @@ def measure(harness: Harness) -> list[Figure]:
 
 @contextmanager
 def without_aws() -> Iterator[None]:
-    """Answer for queues, metrics and secrets, which are no stores."""
+    """Answer for queues and metrics, which are no stores."""
     depth = sqs.Depth(0, 0, 0)
     settings.cache_clear()
     with (
-        mock.patch.dict(os.environ, {"PLAZA_AUTH_SECRET_ID": "bench"}),
-        mock.patch.object(secrets, "_fetch", lambda secret_id: f"the secret {secret_id}"),
         feed.without_queues(),
         mock.patch.object(sqs, "measure", return_value=depth),
         mock.patch.object(sqs, "measure_all", lambda queues: dict.fromkeys(queues, depth)),

@@ -4,8 +4,10 @@ Commands run in processes of their own.
 """
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from local.load.interactions import FILES, Interaction, plan
 from local.load.requests import predict
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
+from tests.e2e.client import Client, wait_until
 from tests.support.depth import choose
 
 pytestmark = pytest.mark.quiet
@@ -33,11 +36,14 @@ def empty_dlqs(stack: Stack) -> None:
             sqs.purge_queue(QueueUrl=url)
 
 
-def run(stack: Stack, *command: str) -> tuple[int, str]:
+def run(
+    stack: Stack, *command: str, environment: dict[str, str] | None = None
+) -> tuple[int, str]:
     """Run ``python -m local``; return (exit status, stdout, or stderr if that is empty)."""
     completed = subprocess.run(
         [sys.executable, "-m", "local", "--dir", str(stack.directory), *command],
         cwd=ROOT,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=300,
@@ -124,6 +130,32 @@ def test_an_audit_reports_a_wrong_like_counter(stack: Stack, tmp_path: Path) -> 
     assert f"hours of post:{post}: rolled up 1, likes 2" in audit["differences"]
 
 
+def test_an_audit_beside_a_stack_compares_the_kinds_of_the_stack(
+    stack: Stack, user: Callable[[int], Client], add: Callable[..., int]
+) -> None:
+    """The environment of the audit does not name them."""
+    post = add()
+    path = f"/targets/post/{post}/reactions/bookmark/me"
+    client = user(3_100_001)
+    assert client("PUT", path).json["total"] == 1
+    wait_until(
+        "the bookmark is stored",
+        lambda: _execute(
+            stack, "SELECT 1 FROM counter WHERE target_id = %s AND kind = 'bookmark'", post
+        ),
+    )
+    move = "UPDATE counter SET total = total + {} WHERE target_id = %s AND kind = 'bookmark'"
+    environment = {name: text for name, text in os.environ.items() if name != "PLAZA_KINDS"}
+    _execute(stack, move.format("1"), post)
+    try:
+        status, output = run(stack, "audit", "--json", environment=environment)
+    finally:
+        _execute(stack, move.format("-1"), post)
+    audit = json.loads(output)
+    assert (status, audit["clean"]) == (1, False)
+    assert f"bookmark post:{post}: Redis 1, counter 2, rows 1" in audit["differences"]
+
+
 def test_an_invalid_line_is_refused_with_its_number(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("user_id,item_id,rating,timestamp\n1,2,4,5\n1,x,4,5\n")
@@ -133,10 +165,10 @@ def test_an_invalid_line_is_refused_with_its_number(stack: Stack, tmp_path: Path
     )
 
 
-def _execute(stack: Stack, statement: str, *args: int) -> None:
+def _execute(stack: Stack, statement: str, *args: int) -> int:
     connection = connect_mysql(stack.mysql_url)
     try:
         with connection.cursor() as cursor:
-            cursor.execute(statement, args)
+            return cursor.execute(statement, args)
     finally:
         connection.close()
