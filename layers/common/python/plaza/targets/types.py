@@ -64,7 +64,7 @@ def _make_external(name: str, external: External) -> TargetType:
     return TargetType(
         name,
         f"SELECT type, id, deleted_at IS NOT NULL {rows}",
-        f"SELECT '{name}', {sql.concat_rows('id', 'COALESCE(owner_id, 0)')} {rows}",
+        f"SELECT '{name}', {sql.concat_rows('id', 'owner_id')} {rows} AND owner_id IS NOT NULL",
         external=external,
     )
 
