@@ -186,10 +186,10 @@ def find_missing(batch: Batch) -> Batch:
     """Return the batch with its reactions of unknown users and to unknown or deleted targets among
     the bad lines. Two statements. Raises MysqlDown."""
     keys = [event.key for _, event in batch.events]
-    existence = mysql_store.read_existence(
+    marks = mysql_store.read_existence(
         {("user", key.actor_id) for key in keys} | {key[:2] for key in keys}
     )
-    absent = {what: state for what, state in existence.items() if state is not Existence.LIVE}
+    absent = {what: m.existence for what, m in marks.items() if m.existence is not Existence.LIVE}
     erased = find_erased(what[1] for what in absent if what[0] == "user")
     events, bad = [], list(batch.bad)
     for line, event in batch.events:

@@ -346,8 +346,8 @@ def _name_text(text: ImportedText) -> list[str]:
 
 def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
     authors = {("user", text.draft.author_id) for text in texts}
-    existence = target_store.read_existence(authors)
-    absent = {author[1] for author, state in existence.items() if state is not Existence.LIVE}
+    marks = target_store.read_existence(authors)
+    absent = {author[1] for author, m in marks.items() if m.existence is not Existence.LIVE}
     erased = find_erased(absent)
     missing = {
         text.id: f"user {text.draft.author_id} "
@@ -360,8 +360,8 @@ def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
 
 
 def _count_users(ids: Sequence[int]) -> Mapping[int, int]:
-    existence = target_store.read_existence({("user", user_id) for user_id in ids})
-    return {user_id: int(existence["user", user_id] is Existence.LIVE) for user_id in ids}
+    marks = target_store.read_existence({("user", user_id) for user_id in ids})
+    return {user_id: int(marks["user", user_id].existence is Existence.LIVE) for user_id in ids}
 
 
 def _count_posts(author_ids: Sequence[int]) -> Mapping[int, int]:

@@ -7,10 +7,21 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import NotFound
-from plaza.targets import Existence, external_targets, lookup, types
-from plaza.targets.external_targets import Created, ExternalTarget, create_all, read_external_id
+from plaza.reactions import LIKE, Target, queries, react
+from plaza.reactions.model import TargetMissing
+from plaza.targets import Existence, external_targets, lookup, markers, types
+from plaza.targets.external_targets import (
+    Created,
+    ExternalTarget,
+    NumberTaken,
+    create_all,
+    read_external_id,
+)
+from tests.support.content_api import counting_work
 from tests.support.plaza import World
+from tests.support.stores import counter
 
 ARTICLE = ExternalTarget("article", "8f3a", owner_id=7, url="https://app.example/8f3a")
 
@@ -79,3 +90,44 @@ def test_an_id_has_a_number_that_other_ids_and_types_do_not_have() -> None:
     assert read_external_id("clip", "7") != read_external_id("article", "7")
     assert all(0 <= number < 2**63 for number in numbers)
     assert types.EXTERNAL.keys() == {"article", "clip"}
+
+
+CLIP = Target("clip", read_external_id("clip", "12"))
+
+
+def test_a_first_reaction_creates_its_target_once(plaza: World) -> None:
+    with pytest.raises(TargetMissing):
+        react.react(LIKE, CLIP, 7, False, external_id="12")
+    for actor_id in (7, 8, 8):
+        react.react(LIKE, CLIP, actor_id, True, external_id="12")
+    plaza.queues.drain()
+    assert mysql.fetch_all("SELECT external_id, owner_id FROM external_target") == [("12", None)]
+    assert queries.read_counts([(LIKE, CLIP)], 8)[0][0].total == 2
+    assert counter(CLIP) == 2
+
+
+def test_a_reaction_creates_no_target_that_servers_create(plaza: World) -> None:
+    with pytest.raises(TargetMissing):
+        react.react(LIKE, Target(*ARTICLE.key), 7, True, external_id="8f3a")
+    create_all([ARTICLE])
+    assert react.react(LIKE, Target(*ARTICLE.key), 7, True, external_id="8f3a").total == 1
+    plaza.queues.drain()
+    owner = "SELECT likes_received_total FROM user_counter WHERE user_id = 7"
+    assert mysql.fetch_all(owner) == [(1,)]
+
+
+def test_another_id_of_the_number_is_a_conflict_before_the_gate(plaza: World) -> None:
+    react.react(LIKE, CLIP, 7, True, external_id="12")
+    for cached in (True, False):
+        if not cached:
+            redis.execute("DEL", markers.existence_key(*CLIP))
+        with pytest.raises(NumberTaken):
+            react.react(LIKE, CLIP, 8, True, external_id="13")
+    assert react.react(LIKE, CLIP, 9, True, external_id="12").total == 2
+
+
+def test_a_like_of_a_loaded_target_is_one_round_trip(plaza: World) -> None:
+    react.react(LIKE, CLIP, 7, True, external_id="12")
+    with counting_work() as work:
+        react.react(LIKE, CLIP, 8, True, external_id="12")
+    assert (work.round_trips, work.statements) == (1, 0)

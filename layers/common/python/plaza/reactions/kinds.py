@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from plaza.infra.runtime.settings import BadSettings, parse_objects
+from plaza.targets.types import EXTERNAL
 
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
+_TARGETS = CONTENT_TYPES | EXTERNAL.keys()
 MAX_ADDED = 8
 MAX_ADDED_CHARS = 500
 SETTING = "PLAZA_KINDS"
@@ -57,13 +59,13 @@ class Kind:
 
 LIKE = Kind(
     "like",
-    CONTENT_TYPES,
+    _TARGETS,
     is_public=True,
     received="likes_received_total",
     notifies=True,
     ranked=frozenset({"post"}),
 )
-COLLECT = Kind("collect", CONTENT_TYPES, received="collects_received_total")
+COLLECT = Kind("collect", _TARGETS, received="collects_received_total")
 FOLLOW = Kind(
     "follow",
     frozenset({"user"}),
@@ -86,7 +88,7 @@ def declare(kinds: Iterable[Kind]) -> dict[str, Kind]:
     return declared
 
 
-def parse_kinds(text: str, types: Iterable[str] = CONTENT_TYPES) -> list[Kind]:
+def parse_kinds(text: str, types: Iterable[str] = _TARGETS) -> list[Kind]:
     """Return the kinds of the parameter ``Kinds``, JSON: ``{"bookmark": {"targets": ["post"],
     "actors": "hidden", "closed": false}}``. Raises BadSettings with the field's name."""
     declared = parse_objects("Kinds", text, _FIELDS, max_chars=MAX_ADDED_CHARS, max_names=MAX_ADDED)

@@ -31,7 +31,7 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.queues import REACTIONS
 from plaza.reactions.redis_gate import GateDecision
-from plaza.targets import Existence, TargetHidden, lookup, markers
+from plaza.targets import Existence, TargetHidden, external_targets, lookup, markers
 
 # A provisional event is ordered at most this long after its send began: the difference of clocks
 # that is allowed for. A refusal that SQS may contradict later takes twice as long, so that the
@@ -41,12 +41,18 @@ _MAX_ATTEMPTS = 5
 
 
 def react(
-    kind: Kind, target: Target, actor_id: int, on: bool, *, only_repeat: bool = False
+    kind: Kind,
+    target: Target,
+    actor_id: int,
+    on: bool,
+    *,
+    only_repeat: bool = False,
+    external_id: str | None = None,
 ) -> Outcome:
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
     The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
-    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises KindClosed,
+    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises KindClosed, NumberTaken,
     TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; NotRepeated, with ``only_repeat``
     and Redis; and, to try again, OutboxFull, ReactionUndecided, MysqlDown, QueueDown.
     """
@@ -54,9 +60,11 @@ def react(
         raise KindClosed(f"{kind.name.capitalize()} takes no new reactions.")
     key = ReactionKey(*target, kind.name, actor_id)
     try:
-        decision = _decide(kind, target, actor_id, on, only_repeat=only_repeat)
+        decision = _decide(
+            kind, target, actor_id, on, only_repeat=only_repeat, external_id=external_id
+        )
     except RedisDown as error:
-        return _accept_provisionally(ReactionEvent(key, on, None), error)
+        return _accept_provisionally(ReactionEvent(key, on, None), error, external_id)
     if decision.code == "CHANGED":
         drop_total(kind, target)
     if not publish(ReactionEvent(key, on, decision.version_us)):
@@ -83,19 +91,34 @@ def require_existing(target: Target) -> None:
 
 
 def _decide(
-    kind: Kind, target: Target, actor_id: int, on: bool, *, only_repeat: bool
+    kind: Kind,
+    target: Target,
+    actor_id: int,
+    on: bool,
+    *,
+    only_repeat: bool,
+    external_id: str | None,
 ) -> GateDecision:
     expected: tuple[bool, int] | None = None
     nonce = secrets.token_hex(6)
     for _ in range(_MAX_ATTEMPTS):
         decision = redis_gate.gate(
-            kind, target, actor_id, on, nonce, expected, only_repeat=only_repeat
+            kind,
+            target,
+            actor_id,
+            on,
+            nonce,
+            expected,
+            only_repeat=only_repeat,
+            external_id=external_id,
         )
         match decision.code:
             case "CHANGED" | "UNCHANGED":
                 if not markers.is_cached_live(*target):
                     markers.cache_live(*target)
                 return decision
+            case "UNNAMED" if external_id is not None:
+                _require_live(target, external_targets.find(target, external_id, creates=on))
             case "COLD":
                 # A loaded target stays in Redis, so a cached existence is not enough.
                 _require_live(target, lookup.find(*target, use_cache=False))
@@ -122,11 +145,16 @@ def _decide(
     raise ReactionUndecided(f"{_describe(target)} changed during every attempt; try again.")
 
 
-def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
+def _accept_provisionally(
+    event: ReactionEvent, error: RedisDown, external_id: str | None
+) -> Outcome:
     """Queue the event without a version: it is ordered by its arrival on the queue, but not
     after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
-    if not markers.is_cached_live(*target):
+    if external_id is not None:
+        found = external_targets.find(target, external_id, creates=event.on)
+        _require_live(target, found)
+    elif not markers.is_cached_live(*target):
         _require_live(target, lookup.find_in_mysql(*target))
         _require_visible(event)
     answer_at = Deadline.in_s(2 * PROVISIONAL_ORDER_S)

@@ -1,7 +1,7 @@
 """Targets of reactions: posts, comments, reviews and users; their existence and their owners.
 
 Existence is looked up in this process's cache, then in a marker in Redis, then in MySQL. Other
-contexts use ``lookup``, ``markers`` after a creation or deletion, ``announce`` before a write,
+contexts use ``lookup``, ``external_targets``, ``markers`` after a creation or deletion, ``announce`` before a write,
 and ``queues``.
 """
 
@@ -12,6 +12,7 @@ __all__ = [
     "TargetHidden",
     "Visibility",
     "announce",
+    "external_targets",
     "lookup",
     "markers",
     "queues",

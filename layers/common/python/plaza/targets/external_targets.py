@@ -6,17 +6,27 @@ The id of a number never changes, also after a deletion.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
-from plaza.infra.runtime.errors import NotFound
-from plaza.targets import mysql_external, redis_store
-from plaza.targets.model import Existence
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.runtime.errors import Conflict, NotFound
+from plaza.targets import lookup, mysql_external, mysql_store, redis_store
+from plaza.targets.model import Existence, Mark
 from plaza.targets.mysql_external import StoredTarget
 from plaza.targets.types import EXTERNAL, EXTERNAL_ID, number_of
 
 MAX_CREATED = 100  # in one call
+
+
+class NumberTaken(Conflict):
+    """Another id of the type has the same number, of 63 bits, and was first."""
+
+    slug = "number-taken"
+    title = "Number taken"
+    example = "8f3a has the number of another article."
 
 
 class ExternalTarget(NamedTuple):
@@ -56,15 +66,42 @@ def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
 
     Two packets and one round trip. Raises MysqlDown, RedisDown.
     """
-    stored = mysql.run_in_transaction(
-        lambda cursor: mysql_external.create_all(
-            cursor, [(*of.key, of.external_id, of.owner_id, of.url) for of in declared]
-        )
+    created = _store(declared)
+    redis_store.overwrite_marks(
+        {
+            of.key: Mark(Existence.LIVE, of.external_id)
+            for of, result in zip(declared, created, strict=True)
+            if result is Created.LIVE
+        }
     )
-    created = [_compare(of, stored[of.key]) for of in declared]
-    live = [of.key for of, result in zip(declared, created, strict=True) if result is Created.LIVE]
-    redis_store.overwrite_marks(live, Existence.LIVE)
     return created
+
+
+def find(target: tuple[str, int], external_id: str, *, creates: bool) -> Existence:
+    """Return the existence in MySQL of the target with this id, and store it as marker.
+
+    With ``creates``, a missing target is created, without an owner, if first reactions create those
+    of its type. One statement and one round trip; two packets more to create it. Raises
+    NumberTaken, TooManyLookups, MysqlDown.
+    """
+    lookup.spend_budget()
+    mark = mysql_store.read_existence([target])[target]
+    external = EXTERNAL[target[0]].external
+    if mark.existence is Existence.MISSING and creates and external and external.by_first_reaction:
+        _store([ExternalTarget(target[0], external_id)])
+        # By another caller, maybe, who may have deleted it since.
+        mark = mysql_store.read_existence([target])[target]
+    if mark.existence is Existence.LIVE and mark.external_id != external_id:
+        raise NumberTaken(f"{external_id} has the number of another {target[0]}.")
+    with suppress(RedisDown):  # the marker only saves later statements
+        redis_store.overwrite_marks({target: mark})
+    return mark.existence
+
+
+def _store(declared: Sequence[ExternalTarget]) -> list[Created]:
+    rows = [(*of.key, of.external_id, of.owner_id, of.url) for of in declared]
+    stored = mysql.run_in_transaction(lambda cursor: mysql_external.create_all(cursor, rows))
+    return [_compare(of, stored[of.key]) for of in declared]
 
 
 def _compare(declared: ExternalTarget, stored: StoredTarget) -> Created:

@@ -8,17 +8,17 @@ from typing import Literal
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.targets.model import Existence, Visibility
+from plaza.targets.model import Existence, Mark, Visibility
 from plaza.targets.types import TYPES
 
 
-def read_existence(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
+def read_existence(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Mark]:
     """Return the existence of each of ``targets``."""
-    existence = dict.fromkeys(targets, Existence.MISSING)
-    for target_type, target_id, is_deleted in _fetch("existing", targets):
-        found = Existence.DELETED if is_deleted else Existence.LIVE
-        existence[target_type, target_id] = found
-    return existence
+    marks = dict.fromkeys(targets, Mark(Existence.MISSING))
+    for target_type, target_id, is_deleted, external_id in _fetch("existing", targets):
+        found = Mark(Existence.DELETED) if is_deleted else Mark(Existence.LIVE, external_id)
+        marks[target_type, target_id] = found
+    return marks
 
 
 def read_hidden(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:

@@ -38,8 +38,9 @@ class External(NamedTuple):
 class TargetType(NamedTuple):
     """A type of targets, by SELECTs of rows that begin with its name; ``{ids}`` are ids of targets.
 
-    ``existing``: id, and whether it was deleted. ``owners``: ids and owners, packed; "": targets
-    are their own owners. ``hidden``: id, version and owner of the hidden ones; "": none is.
+    ``existing``: id, whether it was deleted, and the external id, "" for a target of Plaza.
+    ``owners``: ids and owners, packed; "": targets are their own owners. ``hidden``: id, version
+    and owner of the hidden ones; "": none is.
     """
 
     name: str
@@ -53,7 +54,7 @@ def _make_text(name: str) -> TargetType:
     rows = f"FROM content WHERE content_type = '{name}' AND content_id IN ({{ids}})"
     return TargetType(
         name,
-        f"SELECT content_type, content_id, deleted_at IS NOT NULL {rows}",
+        f"SELECT content_type, content_id, deleted_at IS NOT NULL, '' {rows}",
         f"SELECT '{name}', {sql.concat_rows('content_id', 'author_id')} {rows}",
         f"SELECT content_type, content_id, version, author_id {rows} AND hidden_at IS NOT NULL",
     )
@@ -63,7 +64,7 @@ def _make_external(name: str, external: External) -> TargetType:
     rows = f"FROM external_target WHERE type = '{name}' AND id IN ({{ids}})"
     return TargetType(
         name,
-        f"SELECT type, id, deleted_at IS NOT NULL {rows}",
+        f"SELECT type, id, deleted_at IS NOT NULL, external_id {rows}",
         f"SELECT '{name}', {sql.concat_rows('id', 'owner_id')} {rows} AND owner_id IS NOT NULL",
         external=external,
     )
@@ -107,7 +108,7 @@ OWN: Mapping[str, TargetType] = {
         _make_text("post"),
         _make_text("comment"),
         _make_text("review"),
-        TargetType("user", "SELECT 'user', id, 0 FROM user WHERE id IN ({ids})"),
+        TargetType("user", "SELECT 'user', id, 0, '' FROM user WHERE id IN ({ids})"),
     )
 }
 """The types that Plaza stores."""
