@@ -52,9 +52,11 @@ def react(
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
     The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
-    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises KindClosed, NumberTaken,
-    TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; NotRepeated, with ``only_repeat``
-    and Redis; and, to try again, OutboxFull, ReactionUndecided, MysqlDown, QueueDown.
+    while Redis is unavailable, and when neither the queue nor MySQL accepted it. A first reaction
+    to a target of the app, whose ``external_id`` is given, may create it (``external_targets``).
+    Raises KindClosed, NumberTaken, TargetMissing, TargetDeleted, TargetHidden, TooManyChanges;
+    NotRepeated, with ``only_repeat`` and Redis; and, to try again, OutboxFull, ReactionUndecided,
+    MysqlDown, QueueDown.
     """
     if on and kind.is_closed:
         raise KindClosed(f"{kind.name.capitalize()} takes no new reactions.")

@@ -1,8 +1,8 @@
 """Targets of reactions: posts, comments, reviews and users; their existence and their owners.
 
 Existence is looked up in this process's cache, then in a marker in Redis, then in MySQL. Other
-contexts use ``lookup``, ``external_targets``, ``markers`` after a creation or deletion, ``announce`` before a write,
-and ``queues``.
+contexts use ``lookup``, ``external_targets``, ``markers`` after a creation or deletion,
+``announce`` before a write, and ``queues``.
 """
 
 from plaza.targets.model import Existence, TargetHidden, Visibility
