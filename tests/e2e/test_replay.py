@@ -36,9 +36,7 @@ def empty_dlqs(stack: Stack) -> None:
             sqs.purge_queue(QueueUrl=url)
 
 
-def run(
-    stack: Stack, *command: str, environment: dict[str, str] | None = None
-) -> tuple[int, str]:
+def run(stack: Stack, *command: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
     """Run ``python -m local``; return (exit status, stdout, or stderr if that is empty)."""
     completed = subprocess.run(
         [sys.executable, "-m", "local", "--dir", str(stack.directory), *command],
