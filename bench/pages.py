@@ -48,7 +48,6 @@ from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
-from plaza.infra.runtime.settings import settings
 from plaza.operations import queue_admin
 from plaza.recommendations import post_rankings
 from plaza.shops.jobs import run_jobs
@@ -237,7 +236,6 @@ def measure(harness: Harness) -> list[Figure]:
 def without_aws() -> Iterator[None]:
     """Answer for queues and metrics, which are no stores."""
     depth = sqs.Depth(0, 0, 0)
-    settings.cache_clear()
     with (
         feed.without_queues(),
         mock.patch.object(sqs, "measure", return_value=depth),

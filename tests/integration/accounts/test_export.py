@@ -86,9 +86,9 @@ def test_rows_have_the_columns_of_their_section_as_json(plaza: World) -> None:
     rows = [*read_all(100, user_id=account.id)]
     assert Counter(row.section for row in rows) == {
         "profile": 1, "phone": 1, "identity": 1, "totals": 1, "sessions": 1, "idempotency_keys": 1,
-        "posts": 1, "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "follows": 1,
-        "followers": 2, "blocks": 1, "reports": 1, "orders": 1, "waitlists": 1, "checkins": 1,
-        "notifications": 2,
+        "posts": 1, "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "bookmarks": 1,
+        "follows": 1, "followers": 2, "blocks": 1, "reports": 1, "orders": 1, "waitlists": 1,
+        "checkins": 1, "notifications": 2,
     }  # fmt: skip
     of = {row.section: row.fields for row in rows}
     assert of["phone"]["phone"] == PHONE

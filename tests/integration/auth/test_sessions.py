@@ -31,6 +31,7 @@ from plaza.infra.redis import connections, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unauthenticated
 from tests.integration.conftest import Away
+from tests.support.failures import failing
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
 from tests.support.sign_in_client import Reply, is_accepted, send, sign_in, signed_in
@@ -318,6 +319,19 @@ def test_a_use_that_read_redis_before_the_end_is_refused_after_its_check(
 
     monkeypatch.setattr(redis_sessions, "read", read_then_end)
     assert session_lookup.find_session(token) is None
+
+
+def test_an_ended_session_stays_ended_in_redis_without_its_row_or_secrets(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The marker has no signature, because an outage must not bring a session back."""
+    token = new_session.open_session(7)
+    session_end.end_session(token)
+    monkeypatch.setattr(secrets, "_fetch", failing(SecretsDown("gone")))
+    forget()
+    marked = redis_sessions.read(sha_of(token))
+    assert marked is not None
+    assert marked.expires_at_s == 0
 
 
 def test_a_session_that_a_failover_restored_ends_within_a_minute_of_use(

@@ -315,6 +315,16 @@ def test_a_restored_mysql_ends_all_cursors(begin: EventOffset) -> None:
     assert read_events.read_page(None, 1).next.epoch > begin.epoch
 
 
+def test_a_head_goes_back_in_a_new_epoch_only(begin: EventOffset) -> None:
+    minute = int(clock.now_s()) // 60
+    head = LogHead(begin.epoch + 1, 100, 200)
+    assert mysql_events.store_head(head, minute) == head
+    assert mysql_events.store_head(LogHead(head.epoch, 101, 199), minute) == (head.epoch, 101, 200)
+    assert mysql_events.store_head(LogHead(head.epoch, 99, 201), minute) == (head.epoch, 101, 201)
+    restored = LogHead(head.epoch + 1, 1, 2)
+    assert mysql_events.store_head(restored, minute) == restored
+
+
 def test_catching_up_keeps_the_age_of_a_cursor(begin: EventOffset) -> None:
     for number in range(3):
         persist.save([like(POST, 7 + number)])

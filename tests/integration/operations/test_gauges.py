@@ -37,6 +37,7 @@ from tests.support.stores import add_users
 POST = Target("post", 11)
 NOW_S = 1_795_348_830  # 30 s after the begin of a minute
 MINUTE = NOW_S // 60
+QUEUES = {"queues": "reactions,reactions_dlq", "queues_url": "reactions"}
 
 
 @pytest.fixture
@@ -227,8 +228,7 @@ def test_drift_is_that_of_the_audit_and_of_the_newest_run(plaza: World) -> None:
 
 
 def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], plaza: World) -> None:
-    for name in ("reactions", "reactions_dlq"):
-        set_up(**{f"queue_{name}_url": name})
+    set_up(**QUEUES)
     plaza.queues.messages["reactions"] = ["a", "b"]
     plaza.queues.messages["reactions_dlq"] = ["c"]
     handler("schedule/follow_binlog")(event("follow_binlog.schedule"), None)
@@ -301,8 +301,7 @@ def test_an_invalid_number_of_minutes_is_refused(plaza: World, minutes: str) -> 
 
 
 def test_an_admin_reads_the_lag(set_up: Callable[..., None], plaza: World) -> None:
-    for name in ("reactions", "reactions_dlq"):
-        set_up(**{f"queue_{name}_url": name})
+    set_up(**QUEUES)
     plaza.add(POST)
     react.react(LIKE, POST, 2, True)
     handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)
@@ -318,8 +317,7 @@ def test_an_admin_reads_the_lag(set_up: Callable[..., None], plaza: World) -> No
 def test_the_lag_without_redis_and_sqs_is_that_of_mysql(
     set_up: Callable[..., None], plaza: World, redis_away: Away
 ) -> None:
-    for name in ("reactions", "reactions_dlq"):
-        set_up(**{f"queue_{name}_url": name})
+    set_up(**QUEUES)
     plaza.queues.away = True
     with redis_away():
         status, body = get("get_lag")

@@ -28,7 +28,7 @@ from plaza.infra.http.texts import (
     check_text,
 )
 from plaza.infra.mysql.sql import from_us
-from plaza.reactions.schemas import Reactions, TargetType
+from plaza.reactions.schemas import Reactions, TargetType, make_example
 from plaza.users.schemas import UserCard
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
@@ -115,29 +115,9 @@ PREVIEW_EXAMPLE = {k: v for k, v in POST_EXAMPLE.items() if k != "body"} | {
     "body_preview": "First post",
     "truncated": False,
 }
-_UNLIKED: dict[str, Any] = {
-    "likes": 0,
-    "likes_at": None,
-    "collects": 0,
-    "collects_at": None,
-    "mine": {"liked": False, "collected": False},
-    "reactions": {
-        "like": {"total": 0, "at": None, "mine": False},
-        "collect": {"total": 0, "at": None, "mine": False},
-    },
-}
+_UNLIKED = make_example(0)
 _NEW_POST_EXAMPLE = POST_EXAMPLE | _UNLIKED | {"comments": 0, "viewers": 0}
-_LIKED: dict[str, Any] = {
-    "likes": 4,
-    "likes_at": ORDER_EXAMPLE,
-    "collects": 0,
-    "collects_at": None,
-    "mine": {"liked": True, "collected": False},
-    "reactions": {
-        "like": {"total": 4, "at": ORDER_EXAMPLE, "mine": True},
-        "collect": {"total": 0, "at": None, "mine": False},
-    },
-}
+_LIKED = make_example(4)
 _COMMENT_EXAMPLE: dict[str, Any] = {
     "id": "9100001",
     "post_id": "9000001",

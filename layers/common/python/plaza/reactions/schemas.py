@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 from pydantic import ConfigDict, Field
@@ -33,6 +33,24 @@ Changed = Annotated[
     Field(description="Whether this request changed the state; null while provisional."),
 ]
 Exact = Annotated[bool, Field(description="False while provisional (202): accepted, not decided.")]
+
+
+def make_example(likes: int, collects: int = 0) -> dict[str, Any]:
+    """Return the fields of reactions in the view of a target. The reader is one of those who like
+    it, if there are some, and does not collect it."""
+    is_liked, likes_at = likes > 0, ORDER_EXAMPLE if likes else None
+    collects_at = ORDER_EXAMPLE if collects else None
+    return {
+        "likes": likes,
+        "likes_at": likes_at,
+        "collects": collects,
+        "collects_at": collects_at,
+        "mine": {"liked": is_liked, "collected": False},
+        "reactions": {
+            "like": {"total": likes, "at": likes_at, "mine": is_liked},
+            "collect": {"total": collects, "at": collects_at, "mine": False},
+        },
+    }
 
 
 class LikeResponse(ResponseModel):
@@ -222,32 +240,8 @@ class ReactionQueryResponse(ResponseModel):
             "examples": [
                 {
                     "items": [
-                        {
-                            "type": "post",
-                            "id": "9000001",
-                            "likes": 42,
-                            "likes_at": ORDER_EXAMPLE,
-                            "collects": 7,
-                            "collects_at": ORDER_EXAMPLE,
-                            "mine": {"liked": True, "collected": False},
-                            "reactions": {
-                                "like": {"total": 42, "at": ORDER_EXAMPLE, "mine": True},
-                                "collect": {"total": 7, "at": ORDER_EXAMPLE, "mine": False},
-                            },
-                        },
-                        {
-                            "type": "comment",
-                            "id": "9100001",
-                            "likes": 4,
-                            "likes_at": ORDER_EXAMPLE,
-                            "collects": 0,
-                            "collects_at": None,
-                            "mine": {"liked": True, "collected": False},
-                            "reactions": {
-                                "like": {"total": 4, "at": ORDER_EXAMPLE, "mine": True},
-                                "collect": {"total": 0, "at": None, "mine": False},
-                            },
-                        },
+                        {"type": "post", "id": "9000001", **make_example(42, 7)},
+                        {"type": "comment", "id": "9100001", **make_example(4)},
                     ],
                     "exact": True,
                 }
