@@ -39,21 +39,20 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target
-from plaza.reactions.kinds import CONTENT_TYPES
+from plaza.reactions.kinds import CONTENT_TYPES, KindName
 from plaza.reactions.model import ReactedTarget, Reactor
 from plaza.switches import Switch
 from plaza.targets import TargetHidden
+from plaza.targets.target_ids import TargetId, TypeName, parse_id
 
 if TYPE_CHECKING:
     from plaza.content import commands, schemas
     from plaza.infra.http import schemas as http
     from plaza.reach import schemas as reach_schemas
-    from plaza.reactions import schemas as reaction_schemas
 else:  # reads need no commands, and a request without parameters no pydantic
     commands = LazyModule("plaza.content.commands")
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
     reach_schemas = LazyModule("plaza.reach.schemas")
-    reaction_schemas = LazyModule("plaza.reactions.schemas")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
 
@@ -319,7 +318,7 @@ def _add_likers_route(target_type: str) -> None:
     app.get(path, security=OPTIONAL, tags=["reactions"], responses=_LIKERS)(function)
 
 
-for _type in sorted(LIKE.targets):
+for _type in sorted(LIKE.targets & CONTENT_TYPES):
     _add_likers_route(_type)
 
 
@@ -330,9 +329,9 @@ for _type in sorted(LIKE.targets):
     responses=_LIKERS,
 )
 def list_reactions(
-    target_type: reaction_schemas.AnyType,
-    target_id: Id,
-    kind: reaction_schemas.KindName,
+    target_type: TypeName,
+    target_id: TargetId,
+    kind: KindName,
     limit: http.Limit = 20,
     cursor: http.Cursor = None,
     order: schemas.LikeOrder = "earliest",
@@ -345,7 +344,8 @@ def list_reactions(
     declared = KINDS.get(kind)
     if declared is None or not declared.is_public or target_type not in declared.targets:
         raise NotFound(f"A {target_type} has no public list of {kind}.")
-    return _likers(declared, _target(target_type, target_id), order, limit, cursor)
+    target = Target(target_type, parse_id(target_type, target_id))
+    return _likers(declared, target, order, limit, cursor)
 
 
 @app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
@@ -379,18 +379,18 @@ def list_my_collects(
     responses=Responses("A page of targets.", NotFound),
 )
 def list_my_reactions(
-    kind: reaction_schemas.KindName,
+    kind: KindName,
     limit: http.Limit = 20,
     cursor: http.Cursor = None,
     expand: schemas.Expand = None,
 ) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
-    """List the texts to which the caller reacted.
+    """List the targets to which the caller reacted.
 
     Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each
     item has a preview of its post, its comment or its review.
     """
     declared = KINDS.get(kind)
-    if declared is None or not declared.targets <= CONTENT_TYPES:
+    if declared is None or "user" in declared.targets:
         raise NotFound(f"There is no list of {kind}.")
     return _my_reactions(declared, limit, cursor, expand)
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.requests import Id, read_id  # noqa: F401
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
     BEARER,
     OPTIONAL,
+    SERVER,
     WRITES,
     BodyOf,
     Compressed,
@@ -20,24 +21,30 @@ from plaza.infra.http.routes import (
     Responses,
     declare_arguments,
 )
-from plaza.infra.runtime.errors import Conflict, Forbidden, Gone, NotFound
+from plaza.infra.runtime.errors import BadInput, Conflict, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
-from plaza.reactions.kinds import kinds_of
-from plaza.reactions.model import KindClosed, Outcome
-from plaza.targets import TargetHidden
+from plaza.reactions.kinds import CONTENT_TYPES, KindName, kinds_of
+from plaza.reactions.model import KindClosed, Outcome, TargetDeleted
+from plaza.targets import TargetHidden, external_targets
+from plaza.targets.external_targets import Created, ExternalTarget, NumberTaken, OwnerFixed
+from plaza.targets.target_ids import TargetId, TypeName, parse_id
+from plaza.targets.types import EXTERNAL
 
 if TYPE_CHECKING:
     from plaza.follows import follow_user
     from plaza.infra.http import schemas as http
     from plaza.reactions import schemas
+    from plaza.users import named_users
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
     follow_user = LazyModule("plaza.follows.follow_user")
+    named_users = LazyModule("plaza.users.named_users")
 
 app = PlazaResolver(identify, tag="reactions")
 
+_TOKENS_PER_CREATION = 10
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
@@ -110,7 +117,7 @@ def _make_function(named: _Named, target_type: str, on: bool) -> Callable[..., A
 
 
 for _named in _NAMED:
-    for _type in sorted(_named.kind.targets):
+    for _type in sorted(_named.kind.targets & CONTENT_TYPES):
         _add_named_routes(_named, _type)
 
 
@@ -126,10 +133,11 @@ for _named in _NAMED:
         TargetHidden,
         Conflict,
         KindClosed,
+        NumberTaken,
     ),
 )
 def set_reaction(
-    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+    target_type: TypeName, target_id: TargetId, kind: KindName
 ) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.ReactionResponse)], int]:
     """React to a target.
 
@@ -147,7 +155,7 @@ def set_reaction(
     ),
 )
 def remove_reaction(
-    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+    target_type: TypeName, target_id: TargetId, kind: KindName
 ) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.ReactionResponse)], int]:
     """Take back a reaction.
 
@@ -162,13 +170,13 @@ def remove_reaction(
     responses=Responses("The total, and whether the caller reacts.", NotFound),
 )
 def get_reaction(
-    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+    target_type: TypeName, target_id: TargetId, kind: KindName
 ) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionState)]:
     """Get the caller's reaction to a target.
 
     Returns the total of its kind, too. A target that does not exist has zeros.
     """
-    pair = _find_kind(target_type, kind), Target(target_type, read_id(target_id, target_type))
+    pair = _find_kind(target_type, kind), Target(target_type, parse_id(target_type, target_id))
     [count], exact = queries.read_counts([pair], require_caller(app))
     return {"total": count.total, "at": count.at, "mine": count.viewer_state, "exact": exact}
 
@@ -188,7 +196,7 @@ def query_reactions(
     exist has zeros.
     """
     actor_id = find_caller(app)
-    targets = [Target(ref.type, int(ref.id)) for ref in request.targets]
+    targets = [ref.to_target() for ref in request.targets]
     pairs = [(kind, target) for target in targets for kind in kinds_of(target.type)]
     counts, exact = queries.read_counts(pairs, actor_id)
     items: list[dict[str, Any]] = [
@@ -207,6 +215,78 @@ def query_reactions(
             if actor_id is not None:
                 item["mine"][state] = reaction["mine"]
     return {"items": items, "exact": exact}
+
+
+_CREATED_BY_SERVERS = Conflict, NotFound, Gone
+
+
+@app.put(
+    "/targets/<target_type>/<target_id>",
+    security=SERVER,
+    middlewares=WRITES,
+    responses=Responses("The target is live.", NotFound, Gone, OwnerFixed, NumberTaken),
+)
+def put_target(
+    target_type: TypeName, target_id: TargetId, request: schemas.TargetRequest
+) -> schemas.CreatedTarget:
+    """Create a target of the app.
+
+    Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has
+    none. The owner never changes.
+    """
+    _find_external(target_type, target_id)
+    named = schemas.NamedTarget(type=target_type, id=target_id, **request.model_dump())
+    [result] = _create([named])
+    match result:
+        case Created.DELETED:
+            raise TargetDeleted(f"{target_type.capitalize()} {target_id} was deleted.")
+        case Created.OWNER_FIXED:
+            raise OwnerFixed(f"{target_type.capitalize()} {target_id} has another owner, or none.")
+        case Created.NUMBER_TAKEN:
+            raise NumberTaken(f"{target_id} has the number of another {target_type}.")
+        case "unknown-owner":
+            raise BadInput("owner", "names no user", code="unknown-id")
+    return schemas.CreatedTarget(type=target_type, id=target_id, result="live")
+
+
+@app.delete(
+    "/targets/<target_type>/<target_id>",
+    security=SERVER,
+    middlewares=WRITES,
+    responses=Responses({204: "Deleted."}, NotFound, Gone),
+)
+def delete_target(target_type: TypeName, target_id: TargetId) -> tuple[None, int]:
+    """Delete a target of the app.
+
+    It takes no more reactions, keeps those that it has, and is not made again.
+    """
+    target = _find_external(target_type, target_id)
+    react.require_live(target, external_targets.delete(target, target_id))
+    return None, 204
+
+
+@app.post(
+    "/targets",
+    security=SERVER,
+    middlewares=WRITES,
+    responses=Responses("What became of each."),
+)
+def create_targets(request: schemas.TargetsRequest) -> schemas.CreatedTargets:
+    """Create up to 100 targets of the app.
+
+    Idempotent: a repeat replaces their URLs. Each has a result of its own.
+    """
+    results = _create(request.targets)
+    return schemas.CreatedTargets(
+        items=[
+            schemas.CreatedTarget(
+                type=named.type,
+                id=named.id,
+                result=result.value if isinstance(result, Created) else result,
+            )
+            for named, result in zip(request.targets, results, strict=True)
+        ]
+    )
 
 
 @logger.inject_lambda_context
@@ -228,12 +308,49 @@ def _react_by_name(
     target_type: str, target_id: str, name: str, on: bool
 ) -> tuple[dict[str, Any], int]:
     kind, actor_id = _find_kind(target_type, name), require_caller(app)
-    target = Target(target_type, read_id(target_id, target_type))
+    target = Target(target_type, parse_id(target_type, target_id))
     if on and kind.hold:
         outcome = follow_user.follow(target.id, actor_id)
+    elif target_type in EXTERNAL:
+        outcome = react.react(
+            kind, target, actor_id, on, external_id=target_id, charge=_charge_creation
+        )
     else:
         outcome = react.react(kind, target, actor_id, on)
     return _answer(outcome, {"on": outcome.on, "total": outcome.total, "at": outcome.at})
+
+
+def _find_external(target_type: str, target_id: str) -> Target:
+    """Return the target with this id, of a type of the app. Raises NotFound."""
+    if target_type not in EXTERNAL:
+        raise NotFound(f"{target_type!r} is not a type of the app.")
+    return Target(target_type, parse_id(target_type, target_id))
+
+
+def _create(
+    named: Sequence[schemas.NamedTarget],
+) -> list[Created | Literal["unknown-owner"]]:
+    """Create targets for a server, for ten tokens each; return what became of each."""
+    app.charge(_TOKENS_PER_CREATION * len(named) - 1)
+    owners = named_users.find_or_create_all({of.owner for of in named if of.owner is not None})
+    known = [of for of in named if of.owner is None or of.owner in owners]
+    created = iter(
+        external_targets.create_all(
+            [
+                ExternalTarget(
+                    of.type, of.id, None if of.owner is None else owners[of.owner], of.url
+                )
+                for of in known
+            ]
+        )
+    )
+    return [
+        next(created) if of.owner is None or of.owner in owners else "unknown-owner" for of in named
+    ]
+
+
+def _charge_creation() -> None:
+    app.charge(_TOKENS_PER_CREATION - 1)  # the request took one
 
 
 def _answer(outcome: Outcome, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:

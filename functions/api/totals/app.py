@@ -11,8 +11,7 @@ from plaza.auth.caller_identity import identify_poll
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.routes import PUBLIC, BodyOf, Headers, LoggedAt, Responses
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.live.schemas import References, TotalsResponse
-from plaza.reactions import Target
+from plaza.live.schemas import References, TotalsResponse, parse_reference
 from plaza.switches import current as current_switches
 
 LOG_RATE = 0.01  # a screen polls hundreds of times an hour
@@ -35,9 +34,8 @@ def get_totals(
     For screens that show them: the same for all callers, and cached. A target that does not exist
     has zeros, a deleted one its last totals.
     """
-    split = [reference.split(":") for reference in of]
     live.count_poll(app.client_ip, of)
-    items = live.read_totals([Target(of_type, int(of_id)) for of_type, of_id in split])
+    items = live.read_totals([(parse_reference(text), text.partition(":")[2]) for text in of])
     max_age_s = current_switches().live_poll_s or _OFF_MAX_AGE_S
     return {"items": items}, 200, {"cache-control": f"public, max-age={max_age_s}, s-maxage=1"}
 

@@ -17,8 +17,8 @@ from plaza.targets.external_targets import (
     ExternalTarget,
     NumberTaken,
     create_all,
-    read_external_id,
 )
+from plaza.targets.target_ids import parse_id
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
 from tests.support.stores import counter
@@ -80,19 +80,19 @@ def test_64_callers_that_create_one_target_at_once_make_one_row(plaza: World) ->
 )
 def test_a_text_that_is_no_id_is_not_found(target_type: str, text: str) -> None:
     with pytest.raises(NotFound):
-        read_external_id(target_type, text)
+        parse_id(target_type, text)
 
 
 def test_an_id_has_a_number_that_other_ids_and_types_do_not_have() -> None:
     texts = ["a" * 64, "a" * 63 + "b", "A" * 64, "7", "07", "7:8", "8f3a.b_c-d"]
-    numbers = {read_external_id("article", text) for text in texts}
+    numbers = {parse_id("article", text) for text in texts}
     assert len(numbers) == len(texts)
-    assert read_external_id("clip", "7") != read_external_id("article", "7")
+    assert parse_id("clip", "7") != parse_id("article", "7")
     assert all(0 <= number < 2**63 for number in numbers)
     assert types.EXTERNAL.keys() == {"article", "clip"}
 
 
-CLIP = Target("clip", read_external_id("clip", "12"))
+CLIP = Target("clip", parse_id("clip", "12"))
 
 
 def test_a_first_reaction_creates_its_target_once(plaza: World) -> None:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.infra.runtime.settings import BadSettings
-from plaza.targets.types import EXTERNAL_ID, OWN, number_of, parse_types
+from plaza.targets.target_ids import TargetId
+from plaza.targets.types import OWN, number_of, parse_types
 
 
 def parse(**types: Any) -> Any:
@@ -60,15 +61,15 @@ def test_a_deployment_has_eight_types_at_most() -> None:
 
 @pytest.mark.parametrize("text", ["a", "8f3a", "A.b_c:d-e", "x" * 64, "0"])
 def test_an_id_has_letters_digits_and_four_signs(text: str) -> None:
-    assert EXTERNAL_ID.fullmatch(text)
+    assert TargetId.form.fullmatch(text)
 
 
 @pytest.mark.parametrize("text", ["", "-a", ".a", "_", "a b", "a/b", "é", "a\n", "x" * 65, "a%20"])
 def test_other_ids_are_none(text: str) -> None:
-    assert not EXTERNAL_ID.fullmatch(text)
+    assert not TargetId.form.fullmatch(text)
 
 
-@given(st.from_regex(EXTERNAL_ID, fullmatch=True), st.from_regex(EXTERNAL_ID, fullmatch=True))
+@given(st.from_regex(TargetId.form, fullmatch=True), st.from_regex(TargetId.form, fullmatch=True))
 def test_numbers_fit_into_ids_and_tell_ids_apart(one: str, other: str) -> None:
     assert 0 <= number_of("article", one) < 2**63
     assert (number_of("article", one) == number_of("article", other)) == (one == other)

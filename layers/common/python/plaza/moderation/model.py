@@ -35,16 +35,18 @@ class ReportResolved(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class ReportDraft:
-    """A report before it is stored."""
+    """A report before it is stored; ``external_id``: of a target of the app."""
 
     reporter_id: int
     target: Target
     reason: str
     details: str | None
+    external_id: str | None = None
 
 
 class Report(NamedTuple):
-    """A stored report. ``outcome`` is None while it is open; times are microseconds since 1970."""
+    """A stored report. ``outcome`` is None while it is open; times are microseconds since 1970.
+    ``external_id``, ``url``: of a target of the app."""
 
     id: int
     reporter_id: int
@@ -54,6 +56,8 @@ class Report(NamedTuple):
     outcome: str | None
     created_us: int
     resolved_us: int | None
+    external_id: str | None = None
+    url: str | None = None
 
 
 class ReportedContent(NamedTuple):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from plaza.notifications.subjects import Subject
 from plaza.unread import GroupCursor, ListedGroup, UnreadState
 from plaza.users import Card
 
 MAX_ACTORS = 3
-MAX_TEXT = 80  # characters
 _ALPHABET = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"  # in ASCII order
 _FORMAT, _DIGITS = "1", 9
 
 
 class Notification(NamedTuple):
-    """A group with what it displays: the beginning of its subject's text, None for a follow; how
-    many like, comment or follow; the newest actors."""
+    """A group with what it displays: what it is about; how many like, comment or follow; the newest
+    actors."""
 
     group: ListedGroup
-    text: str | None
+    subject: Subject
     total: int
     actors: list[Card]
 

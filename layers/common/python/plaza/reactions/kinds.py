@@ -12,8 +12,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from plaza.infra.http.requests import PathText
 from plaza.infra.runtime.settings import BadSettings, parse_objects
 from plaza.targets.types import EXTERNAL
+
+
+class KindName(PathText):
+    """A kind of reaction in a path."""
+
+    PATTERN = "^[a-z][a-z0-9_]{0,14}$"
+    DESCRIPTION = "Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's."
+    EXAMPLE = "like"
+    NOUN = "a kind of reaction"
+
 
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 _TARGETS = CONTENT_TYPES | EXTERNAL.keys()

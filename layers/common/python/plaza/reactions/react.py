@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 
 from plaza.infra.mysql.mysql import MysqlDown
@@ -48,12 +49,13 @@ def react(
     *,
     only_repeat: bool = False,
     external_id: str | None = None,
+    charge: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
     The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
     while Redis is unavailable, and when neither the queue nor MySQL accepted it. A first reaction
-    to a target of the app, whose ``external_id`` is given, may create it (``external_targets``).
+    to a target of the app, whose ``external_id`` is given, may create it, after ``charge``.
     Raises KindClosed, NumberTaken, TargetMissing, TargetDeleted, TargetHidden, TooManyChanges;
     NotRepeated, with ``only_repeat`` and Redis; and, to try again, OutboxFull, ReactionUndecided,
     MysqlDown, QueueDown.
@@ -63,10 +65,16 @@ def react(
     key = ReactionKey(*target, kind.name, actor_id)
     try:
         decision = _decide(
-            kind, target, actor_id, on, only_repeat=only_repeat, external_id=external_id
+            kind,
+            target,
+            actor_id,
+            on,
+            only_repeat=only_repeat,
+            external_id=external_id,
+            charge=charge,
         )
     except RedisDown as error:
-        return _accept_provisionally(ReactionEvent(key, on, None), error, external_id)
+        return _accept_provisionally(ReactionEvent(key, on, None), error, external_id, charge)
     if decision.code == "CHANGED":
         drop_total(kind, target)
     if not publish(ReactionEvent(key, on, decision.version_us)):
@@ -89,7 +97,7 @@ def publish(event: ReactionEvent) -> bool:
 
 def require_existing(target: Target) -> None:
     """Raise TargetMissing or TargetDeleted; TooManyLookups or MysqlDown without a marker."""
-    _require_live(target, lookup.find(*target))
+    require_live(target, lookup.find(*target))
 
 
 def _decide(
@@ -100,6 +108,7 @@ def _decide(
     *,
     only_repeat: bool,
     external_id: str | None,
+    charge: Callable[[], None],
 ) -> GateDecision:
     expected: tuple[bool, int] | None = None
     nonce = secrets.token_hex(6)
@@ -120,17 +129,18 @@ def _decide(
                     markers.cache_live(*target)
                 return decision
             case "UNNAMED" if external_id is not None:
-                _require_live(target, external_targets.find(target, external_id, creates=on))
+                found = external_targets.find(target, external_id, charge if on else None)
+                require_live(target, found)
             case "COLD":
                 # A loaded target stays in Redis, so a cached existence is not enough.
-                _require_live(target, lookup.find(*target, use_cache=False))
+                require_live(target, lookup.find(*target, use_cache=False))
                 hydrate([(kind, target)])
             case "UNKNOWN":
                 if decision.rebuild:
                     request_rebuild(kind, target)
                 expected = mysql_rows.read_state(kind, target, actor_id)
             case "DELETED":
-                _require_live(target, Existence.DELETED)
+                require_live(target, Existence.DELETED)
             case "HIDDEN":
                 if lookup.find_hidden([target]):
                     raise TargetHidden(f"{_describe(target)} is hidden.")
@@ -148,16 +158,19 @@ def _decide(
 
 
 def _accept_provisionally(
-    event: ReactionEvent, error: RedisDown, external_id: str | None
+    event: ReactionEvent,
+    error: RedisDown,
+    external_id: str | None,
+    charge: Callable[[], None],
 ) -> Outcome:
     """Queue the event without a version: it is ordered by its arrival on the queue, but not
     after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
     if external_id is not None:
-        found = external_targets.find(target, external_id, creates=event.on)
-        _require_live(target, found)
+        found = external_targets.find(target, external_id, charge if event.on else None)
+        require_live(target, found)
     elif not markers.is_cached_live(*target):
-        _require_live(target, lookup.find_in_mysql(*target))
+        require_live(target, lookup.find_in_mysql(*target))
         _require_visible(event)
     answer_at = Deadline.in_s(2 * PROVISIONAL_ORDER_S)
     deadline_ms = clock.now_ms() + int(PROVISIONAL_ORDER_S * 1000)
@@ -182,7 +195,8 @@ def _require_visible(event: ReactionEvent) -> None:
         raise TargetHidden(f"{_describe(target)} is hidden.")
 
 
-def _require_live(target: Target, existence: Existence) -> None:
+def require_live(target: Target, existence: Existence) -> None:
+    """Raise TargetMissing, TargetDeleted unless the target is live."""
     if existence is Existence.MISSING:
         raise TargetMissing(f"{_describe(target)} does not exist.")
     if existence is Existence.DELETED:

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from aws_lambda_powertools.event_handler.openapi.params import Path
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from plaza.infra.http.schemas import (
     ORDER_EXAMPLE,
-    IdText,
     OrderToken,
     RequestModel,
     RequestPart,
     ResponseModel,
 )
+from plaza.infra.http.texts import HTTPS_URL, FieldError
+from plaza.infra.runtime.errors import NotFound
+from plaza.reactions.model import Target
+from plaza.targets.target_ids import TargetId, TypeName, parse_id
+from plaza.targets.types import EXTERNAL, TYPES
 
-TargetType = Literal["post", "comment", "review"]
-AnyType = Annotated[
-    Literal["post", "comment", "review", "user"], Path(description="Type of the target.")
-]
-KindName = Annotated[
+TypeText = Annotated[
     str,
-    Path(
-        pattern="^[a-z][a-z0-9_]{0,14}$",
-        description="Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's.",
-        examples=["like"],
-    ),
+    Field(pattern=TypeName.PATTERN, description=TypeName.DESCRIPTION, examples=[TypeName.EXAMPLE]),
 ]
+TargetIdText = Annotated[
+    str, Field(pattern=TargetId.PATTERN, description=TargetId.DESCRIPTION, examples=["9000001"])
+]
+Url = Annotated[
+    str, Field(max_length=2_000, pattern=HTTPS_URL, description="An https URL, where it is shown.")
+]
+_NAMED: dict[str, Any] = {
+    "type": "article",
+    "id": "8f3a",
+    "owner": "my-app|ann",
+    "url": "https://app.example/articles/8f3a",
+}
 Changed = Annotated[
     bool | None,
     Field(description="Whether this request changed the state; null while provisional."),
@@ -51,6 +58,16 @@ def make_example(likes: int, collects: int = 0) -> dict[str, Any]:
             "collect": {"total": collects, "at": collects_at, "mine": False},
         },
     }
+
+
+def check_target(target_type: str, target_id: str) -> None:
+    """Raise FieldError unless a type is known, and the id is one of it."""
+    if target_type not in TYPES:
+        raise FieldError("not-listed", f"has an unknown type: {target_type}")
+    try:
+        parse_id(target_type, target_id)
+    except NotFound as error:
+        raise FieldError("wrong-form", f"has an id of the wrong form: {error}") from None
 
 
 class LikeResponse(ResponseModel):
@@ -183,10 +200,21 @@ class ReactionResponse(ResponseModel):
 
 
 class TargetReference(RequestPart):
-    """The type and the id of a target."""
+    """The type and the id of a target that takes reactions."""
 
-    type: TargetType
-    id: IdText
+    type: TypeText
+    id: TargetIdText
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.type == "user":  # users are followed, and not listed among targets
+            raise FieldError("not-listed", "has the type of users")
+        check_target(self.type, self.id)
+        return self
+
+    def to_target(self) -> Target:
+        """Returns the target."""
+        return Target(self.type, parse_id(self.type, self.id))
 
 
 class ReactionQueryRequest(RequestModel):
@@ -220,7 +248,7 @@ class TargetViewerState(ResponseModel):
 class TargetTotals(ResponseModel):
     """The totals of one target."""
 
-    type: TargetType
+    type: TypeText
     id: str
     likes: Annotated[int, Field(description="Number of likes.")]
     likes_at: OrderToken
@@ -260,4 +288,92 @@ class ReactionQueryResponse(ResponseModel):
                 "two behind."
             )
         ),
+    ]
+
+
+Owner = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=456,
+        pattern=r"^([1-9][0-9]{0,18}|[!-{}~]{1,200}\|[!-~]([ -~]{0,253}[!-~])?)$",
+        description=(
+            "The user who is notified of reactions: an id, or `<issuer>|<subject>` as in the header"
+            " `Plaza-User`, whose first use creates the user. Null: none."
+        ),
+        examples=["my-app|ann"],
+    ),
+]
+
+
+class TargetRequest(RequestModel):
+    """A target of the app."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"owner": "my-app|ann", "url": "https://app.example/articles/8f3a"}]
+        }
+    )
+
+    owner: Owner | None = None
+    url: Url | None = None
+
+
+class NamedTarget(RequestPart):
+    """A target of the app, with its id."""
+
+    type: TypeText
+    id: TargetIdText
+    owner: Owner | None = None
+    url: Url | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.type not in EXTERNAL:
+            raise FieldError("not-listed", f"has a type that is not the app's: {self.type}")
+        check_target(self.type, self.id)
+        return self
+
+
+class TargetsRequest(RequestModel):
+    """Targets of the app to create."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"targets": [_NAMED]}]})
+
+    targets: Annotated[
+        list[NamedTarget], Field(min_length=1, max_length=100, description="Up to 100 targets.")
+    ]
+
+
+class CreatedTarget(ResponseModel):
+    """What became of a target."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"type": "article", "id": "8f3a", "result": "live"}]}
+    )
+
+    type: TypeText
+    id: str
+    result: Annotated[
+        Literal["live", "deleted", "owner-fixed", "number-taken", "unknown-owner"],
+        Field(
+            description=(
+                "`live`, created now or before; else it was not created: it was deleted before, has"
+                " another owner or none, its number is another id's, or its owner is no user."
+            )
+        ),
+    ]
+
+
+class CreatedTargets(ResponseModel):
+    """What became of the targets of a request."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"items": [{"type": "article", "id": "8f3a", "result": "live"}]}]
+        }
+    )
+
+    items: Annotated[
+        list[CreatedTarget], Field(description="One item a target, in the order of the request.")
     ]

@@ -1,22 +1,19 @@
-"""Targets of the app: their creation, their deletion and their ids.
-
-The id of a number never changes, also after a deletion.
-"""
+"""Targets of the app: their creation and their deletion."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.redis.errors import RedisDown
-from plaza.infra.runtime.errors import Conflict, NotFound
-from plaza.targets import lookup, mysql_external, mysql_store, redis_store
+from plaza.infra.runtime.errors import Conflict
+from plaza.targets import announce, lookup, markers, mysql_external, mysql_store, redis_store
 from plaza.targets.model import Existence, Mark
 from plaza.targets.mysql_external import StoredTarget
-from plaza.targets.types import EXTERNAL, EXTERNAL_ID, number_of
+from plaza.targets.types import EXTERNAL, TypedId, number_of
 
 MAX_CREATED = 100  # in one call
 
@@ -29,6 +26,14 @@ class NumberTaken(Conflict):
     example = "8f3a has the number of another article."
 
 
+class OwnerFixed(Conflict):
+    """A target of the app has another owner, or none: the one of its creation stays."""
+
+    slug = "owner-fixed"
+    title = "Owner fixed"
+    example = "The article 8f3a has another owner, or none."
+
+
 class ExternalTarget(NamedTuple):
     """An object of the app as it declares it; ``owner_id``: None without an owner."""
 
@@ -38,7 +43,7 @@ class ExternalTarget(NamedTuple):
     url: str | None = None
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> TypedId:
         """Return the target as reactions name it."""
         return self.type, number_of(self.type, self.external_id)
 
@@ -50,14 +55,6 @@ class Created(Enum):
     DELETED = "deleted"  # a deleted target is not made again
     OWNER_FIXED = "owner-fixed"  # it has another owner, or none
     NUMBER_TAKEN = "number-taken"  # by another id of the same number
-
-
-def read_external_id(target_type: str, text: str) -> int:
-    """Return the number of an id in a path. Raises NotFound if ``text`` is no id of the type."""
-    external = EXTERNAL[target_type].external
-    if external is None or not EXTERNAL_ID.fullmatch(text) or not external.pattern.fullmatch(text):
-        raise NotFound(f"{text[:64]!r} is not the id of a {target_type}.")
-    return number_of(target_type, text)
 
 
 def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
@@ -77,17 +74,19 @@ def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
     return created
 
 
-def find(target: tuple[str, int], external_id: str, *, creates: bool) -> Existence:
+def find(target: TypedId, external_id: str, charge: Callable[[], None] | None = None) -> Existence:
     """Return the existence in MySQL of the target with this id, and store it as marker.
 
-    With ``creates``, a missing target is created, without an owner, if first reactions create those
-    of its type. One statement and one round trip; two packets more to create it. Raises
-    NumberTaken, TooManyLookups, MysqlDown.
+    With ``charge``, which is called before, a missing target is created, without an owner, if first
+    reactions create those of its type. One statement and one round trip; two packets more to create
+    it. Raises NumberTaken, TooManyLookups, MysqlDown, and what ``charge`` raises.
     """
     lookup.spend_budget()
     mark = mysql_store.read_existence([target])[target]
     external = EXTERNAL[target[0]].external
-    if mark.existence is Existence.MISSING and creates and external and external.by_first_reaction:
+    is_created = external is not None and external.by_first_reaction
+    if mark.existence is Existence.MISSING and is_created and charge is not None:
+        charge()
         _store([ExternalTarget(target[0], external_id)])
         # By another caller, maybe, who may have deleted it since.
         mark = mysql_store.read_existence([target])[target]
@@ -96,6 +95,34 @@ def find(target: tuple[str, int], external_id: str, *, creates: bool) -> Existen
     with suppress(RedisDown):  # the marker only saves later statements
         redis_store.overwrite_marks({target: mark})
     return mark.existence
+
+
+def delete(target: TypedId, external_id: str) -> Existence:
+    """Delete a target; its rows stay. Return what it was before. Safe to repeat. One statement, or
+    two, one message and one round trip. Raises MysqlDown, RedisDown."""
+    announced = announce.announce_write(*target)
+    was = Existence.LIVE
+    if not mysql_external.mark_deleted(target, external_id):
+        stored = mysql_external.read_all([target]).get(target)
+        if stored is None or stored.external_id != external_id:
+            return Existence.MISSING
+        was = Existence.DELETED
+    if announced:
+        with suppress(RedisDown):  # the consumer of the message repeats it
+            markers.mark_deleted([target])
+    else:
+        markers.mark_deleted([target])
+    return was
+
+
+def refresh(targets: Collection[TypedId]) -> dict[TypedId, int]:
+    """Mark ``targets`` as MySQL has them now; return the owners of deleted ones. One statement and
+    one round trip. Raises MysqlDown, RedisDown."""
+    stored = mysql_external.read_all(targets)
+    deleted = {target: row.owner_id for target, row in stored.items() if row.is_deleted}
+    if deleted:
+        markers.mark_deleted([*deleted])
+    return {target: owner_id for target, owner_id in deleted.items() if owner_id is not None}
 
 
 def _store(declared: Sequence[ExternalTarget]) -> list[Created]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.targets.types import TypedId
 
 Row = tuple[str, int, str, int | None, str | None]
 """Type, number, id, owner and URL of a target to create."""
@@ -18,9 +19,10 @@ class StoredTarget(NamedTuple):
     external_id: str
     owner_id: int | None
     is_deleted: bool
+    url: str | None
 
 
-def create_all(cursor: Cursor, rows: Collection[Row]) -> Mapping[tuple[str, int], StoredTarget]:
+def create_all(cursor: Cursor, rows: Collection[Row]) -> dict[TypedId, StoredTarget]:
     """Insert the rows that do not exist, replace the URLs of those that are the same, and return
     what is stored. One packet. Safe to repeat."""
     values = ",".join(cursor.mogrify("(%s, %s, %s, %s, %s)", row) for row in sorted(rows, key=_key))
@@ -34,17 +36,55 @@ def create_all(cursor: Cursor, rows: Collection[Row]) -> Mapping[tuple[str, int]
         f"INSERT INTO external_target (type, id, external_id, owner_id, url) VALUES {values}"
         f" ON DUPLICATE KEY UPDATE url = IF({is_same}, VALUES(url), url)",
     )
-    select = " UNION ALL ".join(
-        "SELECT type, id, external_id, owner_id, deleted_at IS NOT NULL FROM external_target"
-        f" WHERE type = '{target_type}' AND id IN ({ids})"
-        for target_type, ids in sql.render_ids_by_type({_key(row) for row in rows}).items()
+    [stored] = mysql.read_all(cursor, [_select({_key(row) for row in rows})])
+    return _read_rows(stored)
+
+
+def read_all(targets: Collection[TypedId]) -> dict[TypedId, StoredTarget]:
+    """Return those of ``targets`` that were created. One statement. Raises MysqlDown."""
+    return _read_rows(mysql.fetch_all(_select(targets))) if targets else {}
+
+
+def mark_deleted(target: TypedId, external_id: str) -> bool:
+    """Mark a live target as deleted; return whether it was one. One statement. Raises MysqlDown."""
+    return bool(
+        mysql.write(
+            """
+            UPDATE external_target
+            SET deleted_at = UTC_TIMESTAMP(6)
+            WHERE type = %s
+              AND id = %s
+              AND external_id = %s
+              AND deleted_at IS NULL
+            """,
+            (*target, external_id),
+        )
     )
-    [stored] = mysql.read_all(cursor, [select])
+
+
+def erase_owner(user_id: int, limit: int) -> int:
+    """Take the owner from up to ``limit`` targets of a user, and their URLs, which may name the
+    user; return how many. One statement. Raises MysqlDown."""
+    return mysql.write(
+        "UPDATE external_target SET owner_id = NULL, url = NULL WHERE owner_id = %s LIMIT %s",
+        (user_id, limit),
+    )
+
+
+def _select(targets: Collection[TypedId]) -> str:
+    return " UNION ALL ".join(
+        "SELECT type, id, external_id, owner_id, deleted_at IS NOT NULL, url FROM external_target"
+        f" WHERE type = '{target_type}' AND id IN ({ids})"
+        for target_type, ids in sql.render_ids_by_type(targets).items()
+    )
+
+
+def _read_rows(rows: Iterable[mysql.Row]) -> dict[TypedId, StoredTarget]:
     return {
-        (of, number): StoredTarget(text, owner_id, bool(is_deleted))
-        for of, number, text, owner_id, is_deleted in stored
+        (of, number): StoredTarget(text, owner_id, bool(is_deleted), url)
+        for of, number, text, owner_id, is_deleted, url in rows
     }
 
 
-def _key(row: Row) -> tuple[str, int]:
+def _key(row: Row) -> TypedId:
     return row[0], row[1]

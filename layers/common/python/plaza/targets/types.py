@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 from plaza.infra.mysql import sql
 from plaza.infra.runtime.settings import BadSettings, parse_objects
 
+TypedId = tuple[str, int]
+"""The type and the number of a target."""
+
 MAX_EXTERNAL = 8
 MAX_CHARS = 500
 SETTING = "PLAZA_TARGET_TYPES"
-EXTERNAL_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}", re.ASCII)
 _FIELDS = frozenset({"create", "pattern"})
 # Words of paths, of keys and of kinds of notifications.
 _TAKEN = (
@@ -29,7 +31,7 @@ _TAKEN = (
 
 class External(NamedTuple):
     """How targets of an external type come to be: by a server key, or by their first reaction.
-    ``pattern``: of their ids, besides EXTERNAL_ID."""
+    ``pattern``: of their ids, besides that of all."""
 
     by_first_reaction: bool
     pattern: re.Pattern[str]
