@@ -143,7 +143,8 @@ def test_an_audit_beside_a_stack_compares_the_kinds_of_the_stack(
         ),
     )
     move = "UPDATE counter SET total = total + {} WHERE target_id = %s AND kind = 'bookmark'"
-    environment = {name: text for name, text in os.environ.items() if name != "PLAZA_KINDS"}
+    declared = "PLAZA_KINDS", "PLAZA_TARGET_TYPES"
+    environment = {name: text for name, text in os.environ.items() if name not in declared}
     _execute(stack, move.format("1"), post)
     try:
         status, output = run(stack, "audit", "--json", environment=environment)

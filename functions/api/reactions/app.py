@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -13,7 +13,6 @@ from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
     BEARER,
     OPTIONAL,
-    SERVER,
     WRITES,
     BodyOf,
     Compressed,
@@ -21,14 +20,14 @@ from plaza.infra.http.routes import (
     Responses,
     declare_arguments,
 )
-from plaza.infra.runtime.errors import BadInput, Conflict, Forbidden, Gone, NotFound
+from plaza.infra.runtime.errors import Conflict, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
 from plaza.reactions.kinds import CONTENT_TYPES, KindName, kinds_of
-from plaza.reactions.model import KindClosed, Outcome, TargetDeleted
+from plaza.reactions.model import KindClosed, Outcome
 from plaza.targets import TargetHidden, external_targets
-from plaza.targets.external_targets import Created, ExternalTarget, NumberTaken, OwnerFixed
+from plaza.targets.external_targets import NumberTaken
 from plaza.targets.target_ids import TargetId, TypeName, parse_id
 from plaza.targets.types import EXTERNAL
 
@@ -36,15 +35,12 @@ if TYPE_CHECKING:
     from plaza.follows import follow_user
     from plaza.infra.http import schemas as http
     from plaza.reactions import schemas
-    from plaza.users import named_users
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
     follow_user = LazyModule("plaza.follows.follow_user")
-    named_users = LazyModule("plaza.users.named_users")
 
 app = PlazaResolver(identify, tag="reactions")
 
-_TOKENS_PER_CREATION = 10
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
@@ -217,78 +213,6 @@ def query_reactions(
     return {"items": items, "exact": exact}
 
 
-_CREATED_BY_SERVERS = Conflict, NotFound, Gone
-
-
-@app.put(
-    "/targets/<target_type>/<target_id>",
-    security=SERVER,
-    middlewares=WRITES,
-    responses=Responses("The target is live.", NotFound, Gone, OwnerFixed, NumberTaken),
-)
-def put_target(
-    target_type: TypeName, target_id: TargetId, request: schemas.TargetRequest
-) -> schemas.CreatedTarget:
-    """Create a target of the app.
-
-    Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has
-    none. The owner never changes.
-    """
-    _find_external(target_type, target_id)
-    named = schemas.NamedTarget(type=target_type, id=target_id, **request.model_dump())
-    [result] = _create([named])
-    match result:
-        case Created.DELETED:
-            raise TargetDeleted(f"{target_type.capitalize()} {target_id} was deleted.")
-        case Created.OWNER_FIXED:
-            raise OwnerFixed(f"{target_type.capitalize()} {target_id} has another owner, or none.")
-        case Created.NUMBER_TAKEN:
-            raise NumberTaken(f"{target_id} has the number of another {target_type}.")
-        case "unknown-owner":
-            raise BadInput("owner", "names no user", code="unknown-id")
-    return schemas.CreatedTarget(type=target_type, id=target_id, result="live")
-
-
-@app.delete(
-    "/targets/<target_type>/<target_id>",
-    security=SERVER,
-    middlewares=WRITES,
-    responses=Responses({204: "Deleted."}, NotFound, Gone),
-)
-def delete_target(target_type: TypeName, target_id: TargetId) -> tuple[None, int]:
-    """Delete a target of the app.
-
-    It takes no more reactions, keeps those that it has, and is not made again.
-    """
-    target = _find_external(target_type, target_id)
-    react.require_live(target, external_targets.delete(target, target_id))
-    return None, 204
-
-
-@app.post(
-    "/targets",
-    security=SERVER,
-    middlewares=WRITES,
-    responses=Responses("What became of each."),
-)
-def create_targets(request: schemas.TargetsRequest) -> schemas.CreatedTargets:
-    """Create up to 100 targets of the app.
-
-    Idempotent: a repeat replaces their URLs. Each has a result of its own.
-    """
-    results = _create(request.targets)
-    return schemas.CreatedTargets(
-        items=[
-            schemas.CreatedTarget(
-                type=named.type,
-                id=named.id,
-                result=result.value if isinstance(result, Created) else result,
-            )
-            for named, result in zip(request.targets, results, strict=True)
-        ]
-    )
-
-
 @logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -320,37 +244,8 @@ def _react_by_name(
     return _answer(outcome, {"on": outcome.on, "total": outcome.total, "at": outcome.at})
 
 
-def _find_external(target_type: str, target_id: str) -> Target:
-    """Return the target with this id, of a type of the app. Raises NotFound."""
-    if target_type not in EXTERNAL:
-        raise NotFound(f"{target_type!r} is not a type of the app.")
-    return Target(target_type, parse_id(target_type, target_id))
-
-
-def _create(
-    named: Sequence[schemas.NamedTarget],
-) -> list[Created | Literal["unknown-owner"]]:
-    """Create targets for a server, for ten tokens each; return what became of each."""
-    app.charge(_TOKENS_PER_CREATION * len(named) - 1)
-    owners = named_users.find_or_create_all({of.owner for of in named if of.owner is not None})
-    known = [of for of in named if of.owner is None or of.owner in owners]
-    created = iter(
-        external_targets.create_all(
-            [
-                ExternalTarget(
-                    of.type, of.id, None if of.owner is None else owners[of.owner], of.url
-                )
-                for of in known
-            ]
-        )
-    )
-    return [
-        next(created) if of.owner is None or of.owner in owners else "unknown-owner" for of in named
-    ]
-
-
 def _charge_creation() -> None:
-    app.charge(_TOKENS_PER_CREATION - 1)  # the request took one
+    app.charge(external_targets.TOKENS_PER_CREATION - 1)  # the request took one
 
 
 def _answer(outcome: Outcome, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:

@@ -16,6 +16,7 @@ from plaza.targets.mysql_external import StoredTarget
 from plaza.targets.types import EXTERNAL, TypedId, number_of
 
 MAX_CREATED = 100  # in one call
+TOKENS_PER_CREATION = 10  # of the limit of a caller
 
 
 class NumberTaken(Conflict):
