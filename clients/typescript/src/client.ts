@@ -101,7 +101,7 @@ interface AnyInput extends RequestOptions {
   body?: unknown;
 }
 type TextType = "post" | "comment" | "review";
-/** Types whose built-in kinds have routes of their own; types of the app have those of any kind alone. */
+/** Types whose built-in kinds have routes of their own; types of the app have the routes of any kind alone. */
 const OWN_TYPES: ReadonlySet<string> = new Set(["post", "comment", "review", "user"]);
 type SessionListener = (session: Session | null, change: SessionChange) => void;
 

@@ -70,10 +70,10 @@ def test_other_ids_are_none(text: str) -> None:
 
 
 @given(st.from_regex(TargetId.form, fullmatch=True), st.from_regex(TargetId.form, fullmatch=True))
-def test_numbers_fit_into_ids_and_tell_ids_apart(one: str, other: str) -> None:
-    assert 0 <= number_of("article", one) < 2**63
-    assert (number_of("article", one) == number_of("article", other)) == (one == other)
-    assert number_of("article", one) != number_of("video", one)
+def test_numbers_fit_into_ids_and_tell_ids_apart(first: str, other: str) -> None:
+    assert 0 <= number_of("article", first) < 2**63
+    assert (number_of("article", first) == number_of("article", other)) == (first == other)
+    assert number_of("article", first) != number_of("video", first)
 
 
 def test_a_number_never_changes() -> None:

@@ -28,7 +28,6 @@ from plaza.moderation import erasure as moderation_erasure
 from plaza.push import erasure as push_erasure
 from plaza.reactions import erasure as reactions_erasure
 from plaza.shops import erasure as shops_erasure
-from plaza.targets import erasure as targets_erasure
 from plaza.unread import erasure as unread_erasure
 from plaza.users import closed_users
 from plaza.users import erasure as users_erasure
@@ -97,7 +96,6 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     erased += blocks_erasure.erase(user_id)
     erased += moderation_erasure.erase(user_id)
     erased += content_erasure.erase(user_id, deadline)
-    erased += targets_erasure.erase(user_id, deadline)
     erased += reactions_erasure.erase(user_id, deadline)
     erased += sales_erasure.erase(user_id, deadline)
     erased += unread_erasure.erase(user_id, deadline)

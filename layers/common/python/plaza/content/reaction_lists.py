@@ -116,7 +116,7 @@ def list_reacted(
 
     As ``reactions.queries.list_reacted``. With ``types``, targets of these types have their texts:
     it adds the round trips of ``queries.read_views``, and shortens the page to what fits into a
-    response. Targets of the app add those of ``target_ids.render_ids``.
+    response. ``target_ids.render_ids`` adds what it costs.
     """
     page, last = reaction_queries.list_reacted(kind, actor_id, after, limit)
     ids = target_ids.render_ids(reacted.target for reacted in page)

@@ -10,8 +10,7 @@ from plaza.infra.redis.hot_reads import HotReads
 from plaza.reactions import Target, queries
 from plaza.reactions.kinds import BUILT_IN, kinds_of
 
-MAX_TARGETS = 50
-MAX_EXTERNAL = 40
+MAX_TARGETS = 48  # of the longest ids fit into the longest query that the firewall lets pass
 MAX_LOADED = 10  # targets that one request loads into Redis; MySQL has the totals of the others
 
 _hot_comments: HotReads[int, int] = HotReads(counters.comments_key)

@@ -9,57 +9,34 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel
 from plaza.infra.http.texts import FieldError
-from plaza.infra.runtime.errors import NotFound
-from plaza.live.read_totals import MAX_EXTERNAL, MAX_TARGETS
-from plaza.reactions import Target
-from plaza.targets.target_ids import parse_id
-from plaza.targets.types import EXTERNAL
+from plaza.live.read_totals import MAX_TARGETS
+from plaza.targets.schemas import REFERENCE, check_reference
 
 
-def _check_reference(text: str) -> str:
-    parse_reference(text)
-    return text
-
-
-def _check_all(references: list[str]) -> list[str]:
+def _check_unique(references: list[str]) -> list[str]:
     if len({*references}) < len(references):
         raise FieldError("duplicate", "has a target twice")
-    # Their ids are long, and caches take URLs of up to 4,096 characters only.
-    if sum(of.partition(":")[0] in EXTERNAL for of in references) > MAX_EXTERNAL:
-        raise FieldError("too-long", f"has at most {MAX_EXTERNAL} targets of the app")
     return references
-
-
-def parse_reference(text: str) -> Target:
-    """Return the target of ``<type>:<id>``. Raises FieldError."""
-    target_type, _, target_id = text.partition(":")
-    try:
-        return Target(target_type, parse_id(target_type, target_id))
-    except NotFound as error:
-        raise FieldError("wrong-form", f"has a target that cannot be: {error}") from None
 
 
 Reference = Annotated[
     str,
     Field(
-        pattern="^[a-z][a-z0-9_]{0,14}:[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$",
+        pattern=REFERENCE,
         description="Type and id of a target.",
     ),
-    AfterValidator(_check_reference),
+    AfterValidator(check_reference),
 ]
 References = Annotated[
     list[Reference],
     Query(
         min_length=1,
         max_length=MAX_TARGETS,
-        description=(
-            f"Up to {MAX_TARGETS} targets, separated by commas, each once; up to {MAX_EXTERNAL} of"
-            " them of the app's own types."
-        ),
+        description=f"Up to {MAX_TARGETS} targets, separated by commas, each once.",
         json_schema_extra={"uniqueItems": True},
         examples=[["post:9000001", "user:31"]],
     ),
-    AfterValidator(_check_all),
+    AfterValidator(_check_unique),
 ]
 
 

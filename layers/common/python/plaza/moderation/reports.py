@@ -28,8 +28,8 @@ from plaza.push import Notice, announce
 from plaza.reactions import react
 from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.reactions.model import TargetDeleted, TargetMissing
-from plaza.targets import mysql_external
-from plaza.targets.mysql_external import StoredTarget
+from plaza.targets import external_targets
+from plaza.targets.external_targets import StoredTarget
 from plaza.targets.types import EXTERNAL
 
 
@@ -77,7 +77,7 @@ def _require_others(draft: ReportDraft) -> None:
 
 
 def _read_external(draft: ReportDraft) -> StoredTarget:
-    stored = mysql_external.read_all([draft.target]).get(draft.target)
+    stored = external_targets.read_all([draft.target]).get(draft.target)
     if stored is None or stored.external_id != draft.external_id:
         raise TargetMissing(f"{_describe(draft)} does not exist.")
     if stored.is_deleted:
@@ -88,7 +88,7 @@ def _read_external(draft: ReportDraft) -> StoredTarget:
 def _name_all(reports: Sequence[Report]) -> list[Report]:
     """Return ``reports`` with the ids and URLs of targets of the app. One statement, none without
     such a target. Raises MysqlDown."""
-    stored = mysql_external.read_all({r.target for r in reports if r.target.type in EXTERNAL})
+    stored = external_targets.read_all({r.target for r in reports if r.target.type in EXTERNAL})
     return [
         report._replace(external_id=row.external_id, url=row.url)
         if (row := stored.get(report.target))

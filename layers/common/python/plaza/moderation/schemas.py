@@ -19,7 +19,7 @@ from plaza.moderation.model import (
     ReportOutcome,
 )
 from plaza.reactions import Target
-from plaza.reactions.schemas import TargetIdText, TypeText, check_target
+from plaza.targets.schemas import TargetIdText, TypeText, check_target
 from plaza.targets.target_ids import parse_id
 from plaza.targets.types import EXTERNAL
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.notifications.subjects import Subject
 from plaza.unread import GroupCursor, ListedGroup, UnreadState
 from plaza.users import Card
 
 MAX_ACTORS = 3
+MAX_TEXT = 80  # characters
 _ALPHABET = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"  # in ASCII order
 _FORMAT, _DIGITS = "1", 9
+
+
+class GroupSubject(NamedTuple):
+    """What a notification is about: its id as views have it; of a text its beginning; of a target
+    of the app where it is shown."""
+
+    id: str
+    text: str | None = None
+    url: str | None = None
 
 
 class Notification(NamedTuple):
@@ -18,7 +27,7 @@ class Notification(NamedTuple):
     actors."""
 
     group: ListedGroup
-    subject: Subject
+    subject: GroupSubject
     total: int
     actors: list[Card]
 

@@ -11,8 +11,8 @@ from plaza.flash_sales import outcomes
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 from plaza.moderation import reports
-from plaza.notifications.model import encode_order
-from plaza.notifications.subjects import MAX_TEXT, Subject, read_subjects
+from plaza.notifications.model import MAX_TEXT, GroupSubject, encode_order
+from plaza.notifications.subjects import read_subjects
 from plaza.push import Notice, PushRequest, PushTask, Recipient, prepared, topic_of
 from plaza.push.queues import PUSHES
 from plaza.unread import ListedGroup, UnreadState
@@ -32,7 +32,7 @@ class _Push:
     kind: str
     subject_type: str
     subject_id: int
-    subject: Subject
+    subject: GroupSubject
     fresh: int = 1
     what: str | None = None
 
@@ -137,7 +137,7 @@ def _push(notice: Notice, text: str | None, what: str | None) -> _Push:
         kind,
         _SUBJECTS[kind],
         notice.subject_id,
-        Subject(str(notice.subject_id), (text or "")[:MAX_TEXT] or None),
+        GroupSubject(str(notice.subject_id), (text or "")[:MAX_TEXT] or None),
         what=what,
     )
 

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.notifications.model import Notification, NotificationPage, encode_order
-from plaza.reactions.schemas import TargetIdText, TypeText, check_target
+from plaza.targets.schemas import TargetIdText, TypeText, check_target
 from plaza.targets.target_ids import parse_id
 from plaza.unread import GroupKey, UnreadState
 from plaza.users.schemas import UserCard

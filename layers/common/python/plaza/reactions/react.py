@@ -129,8 +129,8 @@ def _decide(
                     markers.cache_live(*target)
                 return decision
             case "UNNAMED" if external_id is not None:
-                found = external_targets.find(target, external_id, charge if on else None)
-                require_live(target, found)
+                existence = external_targets.find(target, external_id, charge if on else None)
+                require_live(target, existence)
             case "COLD":
                 # A loaded target stays in Redis, so a cached existence is not enough.
                 require_live(target, lookup.find(*target, use_cache=False))
@@ -167,8 +167,8 @@ def _accept_provisionally(
     after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
     if external_id is not None:
-        found = external_targets.find(target, external_id, charge if event.on else None)
-        require_live(target, found)
+        existence = external_targets.find(target, external_id, charge if event.on else None)
+        require_live(target, existence)
     elif not markers.is_cached_live(*target):
         require_live(target, lookup.find_in_mysql(*target))
         _require_visible(event)

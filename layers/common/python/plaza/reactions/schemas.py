@@ -14,18 +14,11 @@ from plaza.infra.http.schemas import (
     ResponseModel,
 )
 from plaza.infra.http.texts import HTTPS_URL, FieldError
-from plaza.infra.runtime.errors import NotFound
 from plaza.reactions.model import Target
-from plaza.targets.target_ids import TargetId, TypeName, parse_id
-from plaza.targets.types import EXTERNAL, TYPES
+from plaza.targets.schemas import TargetIdText, TypeText, check_target
+from plaza.targets.target_ids import parse_id
+from plaza.targets.types import EXTERNAL
 
-TypeText = Annotated[
-    str,
-    Field(pattern=TypeName.PATTERN, description=TypeName.DESCRIPTION, examples=[TypeName.EXAMPLE]),
-]
-TargetIdText = Annotated[
-    str, Field(pattern=TargetId.PATTERN, description=TargetId.DESCRIPTION, examples=["9000001"])
-]
 Url = Annotated[
     str, Field(max_length=2_000, pattern=HTTPS_URL, description="An https URL, where it is shown.")
 ]
@@ -58,16 +51,6 @@ def make_example(likes: int, collects: int = 0) -> dict[str, Any]:
             "collect": {"total": collects, "at": collects_at, "mine": False},
         },
     }
-
-
-def check_target(target_type: str, target_id: str) -> None:
-    """Raise FieldError unless a type is known, and the id is one of it."""
-    if target_type not in TYPES:
-        raise FieldError("not-listed", f"has an unknown type: {target_type}")
-    try:
-        parse_id(target_type, target_id)
-    except NotFound as error:
-        raise FieldError("wrong-form", f"has an id of the wrong form: {error}") from None
 
 
 class LikeResponse(ResponseModel):

@@ -8,12 +8,29 @@ from enum import Enum
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Conflict
 from plaza.targets import announce, lookup, markers, mysql_external, mysql_store, redis_store
 from plaza.targets.model import Existence, Mark
 from plaza.targets.mysql_external import StoredTarget
 from plaza.targets.types import EXTERNAL, TypedId, number_of
+
+__all__ = [
+    "MAX_CREATED",
+    "TOKENS_PER_CREATION",
+    "Created",
+    "ExternalTarget",
+    "NumberTaken",
+    "OwnerFixed",
+    "StoredTarget",
+    "create_all",
+    "delete",
+    "erase_owner",
+    "find",
+    "read_all",
+    "refresh",
+]
 
 MAX_CREATED = 100  # in one call
 TOKENS_PER_CREATION = 10  # of the limit of a caller
@@ -59,7 +76,7 @@ class Created(Enum):
 
 
 def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
-    """Create those of ``declared`` that do not exist, at most MAX_CREATED, and replace the URLs of
+    """Create the ``declared`` targets that are missing, at most MAX_CREATED, and replace the URLs of
     the others; return what became of each. Safe to repeat.
 
     Two packets and one round trip. Raises MysqlDown, RedisDown.
@@ -79,8 +96,8 @@ def find(target: TypedId, external_id: str, charge: Callable[[], None] | None = 
     """Return the existence in MySQL of the target with this id, and store it as marker.
 
     With ``charge``, which is called before, a missing target is created, without an owner, if first
-    reactions create those of its type. One statement and one round trip; two packets more to create
-    it. Raises NumberTaken, TooManyLookups, MysqlDown, and what ``charge`` raises.
+    reactions create targets of its type. One statement and one round trip; two packets more for a
+    creation. Raises NumberTaken, TooManyLookups, MysqlDown, and what ``charge`` raises.
     """
     lookup.spend_budget()
     mark = mysql_store.read_existence([target])[target]
@@ -96,6 +113,21 @@ def find(target: TypedId, external_id: str, charge: Callable[[], None] | None = 
     with suppress(RedisDown):  # the marker only saves later statements
         redis_store.overwrite_marks({target: mark})
     return mark.existence
+
+
+def read_all(targets: Collection[TypedId]) -> dict[TypedId, StoredTarget]:
+    """Return the ``targets`` that were created. One statement, none without any. Raises
+    MysqlDown."""
+    return mysql_external.read_all(targets)
+
+
+def erase_owner(cursor: Cursor, user_id: int, limit: int) -> list[TypedId]:
+    """Take the owner from up to ``limit`` targets of a user, and return them. Transactions that
+    count reactions for the owner ended before, or read that there is none. Two statements."""
+    owned = mysql_external.lock_owned(cursor, user_id, limit)
+    if owned:
+        mysql_external.erase_owner(cursor, user_id, owned)
+    return owned
 
 
 def delete(target: TypedId, external_id: str) -> Existence:

@@ -25,7 +25,9 @@ class StoredTarget(NamedTuple):
 def create_all(cursor: Cursor, rows: Collection[Row]) -> dict[TypedId, StoredTarget]:
     """Insert the rows that do not exist, replace the URLs of those that are the same, and return
     what is stored. One packet. Safe to repeat."""
-    values = ",".join(cursor.mogrify("(%s, %s, %s, %s, %s)", row) for row in sorted(rows, key=_key))
+    values = ", ".join(
+        cursor.mogrify("(%s, %s, %s, %s, %s)", row) for row in sorted(rows, key=_key)
+    )
     # A row of another id, of another owner or that was deleted stays as it is.
     is_same = (
         "external_id = VALUES(external_id) AND owner_id <=> VALUES(owner_id)"
@@ -33,15 +35,18 @@ def create_all(cursor: Cursor, rows: Collection[Row]) -> dict[TypedId, StoredTar
     )
     mysql.send(
         cursor,
-        f"INSERT INTO external_target (type, id, external_id, owner_id, url) VALUES {values}"
-        f" ON DUPLICATE KEY UPDATE url = IF({is_same}, VALUES(url), url)",
+        f"""
+        INSERT INTO external_target (type, id, external_id, owner_id, url)
+        VALUES {values}
+        ON DUPLICATE KEY UPDATE url = IF({is_same}, VALUES(url), url)
+        """,
     )
     [stored] = mysql.read_all(cursor, [_select({_key(row) for row in rows})])
     return _read_rows(stored)
 
 
 def read_all(targets: Collection[TypedId]) -> dict[TypedId, StoredTarget]:
-    """Return those of ``targets`` that were created. One statement. Raises MysqlDown."""
+    """Return the ``targets`` that were created. One statement. Raises MysqlDown."""
     return _read_rows(mysql.fetch_all(_select(targets))) if targets else {}
 
 
@@ -62,19 +67,48 @@ def mark_deleted(target: TypedId, external_id: str) -> bool:
     )
 
 
-def erase_owner(user_id: int, limit: int) -> int:
-    """Take the owner from up to ``limit`` targets of a user, and their URLs, which may name the
-    user; return how many. One statement. Raises MysqlDown."""
-    return mysql.write(
-        "UPDATE external_target SET owner_id = NULL, url = NULL WHERE owner_id = %s LIMIT %s",
+def lock_owned(cursor: Cursor, user_id: int, limit: int) -> list[TypedId]:
+    """Lock up to ``limit`` targets of a user until the commit, and return them. One statement."""
+    cursor.execute(
+        """
+        SELECT type, id
+        FROM external_target FORCE INDEX (by_owner)
+        WHERE owner_id = %s
+        ORDER BY type, id
+        LIMIT %s
+        FOR UPDATE
+        """,
         (user_id, limit),
+    )
+    return [(of, number) for of, number in cursor.fetchall()]
+
+
+def erase_owner(cursor: Cursor, user_id: int, targets: Collection[TypedId]) -> None:
+    """Take the owner from locked targets, and their URLs, which may name the user. One
+    statement."""
+    of_types = " OR ".join(
+        f"type = '{target_type}' AND id IN ({ids})"
+        for target_type, ids in sql.render_ids_by_type(targets).items()
+    )
+    cursor.execute(
+        f"""
+        UPDATE external_target
+        SET owner_id = NULL, url = NULL
+        WHERE owner_id = %s
+          AND ({of_types})
+        """,
+        (user_id,),
     )
 
 
 def _select(targets: Collection[TypedId]) -> str:
     return " UNION ALL ".join(
-        "SELECT type, id, external_id, owner_id, deleted_at IS NOT NULL, url FROM external_target"
-        f" WHERE type = '{target_type}' AND id IN ({ids})"
+        f"""
+        SELECT type, id, external_id, owner_id, deleted_at IS NOT NULL, url
+        FROM external_target
+        WHERE type = '{target_type}'
+          AND id IN ({ids})
+        """
         for target_type, ids in sql.render_ids_by_type(targets).items()
     )
 

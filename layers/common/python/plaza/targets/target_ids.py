@@ -38,6 +38,12 @@ class TargetId(PathText):
     EXAMPLE = "9000001"
 
 
+def parse_reference(text: str) -> TypedId:
+    """Return the target of a ``<type>:<id>``. Raises NotFound as ``parse_id``."""
+    target_type, _, target_id = text.partition(":")
+    return target_type, parse_id(target_type, target_id)
+
+
 def parse_id(target_type: str, text: str) -> int:
     """Return the number of an id in a request. Raises NotFound if ``text`` is no id of the type, or
     the type is unknown."""
@@ -54,7 +60,7 @@ def parse_id(target_type: str, text: str) -> int:
 def render_ids(targets: Iterable[TypedId]) -> dict[TypedId, str]:
     """Return the ids of ``targets`` for views; of a target of the app that was never created its
     number. None for targets of Plaza and what this process has read; else one round trip, and one
-    statement for those without a marker of a live target. Raises MysqlDown."""
+    statement for targets without a marker of a live one. Raises MysqlDown."""
     ids = {target: str(target[1]) for target in targets}
     external = [target for target in ids if target[0] in EXTERNAL]
     if not external:
@@ -69,11 +75,11 @@ def render_ids(targets: Iterable[TypedId]) -> dict[TypedId, str]:
 
 
 def _read_external_ids(targets: list[TypedId]) -> dict[TypedId, str]:
-    found: dict[TypedId, str] = {}
+    ids: dict[TypedId, str] = {}
     with suppress(RedisDown):
         marks = redis_store.read_marks(targets)
-        found = {target: mark.external_id for target, mark in marks.items() if mark.external_id}
-    if missing := [target for target in targets if target not in found]:
+        ids = {target: mark.external_id for target, mark in marks.items() if mark.external_id}
+    if missing := [target for target in targets if target not in ids]:
         stored = mysql_external.read_all(missing)
-        found |= {target: row.external_id for target, row in stored.items()}
-    return found
+        ids |= {target: row.external_id for target, row in stored.items()}
+    return ids

@@ -1,4 +1,4 @@
-"""Types of targets: where the existence, owner and visibility of each are stored. No I/O.
+"""Types of targets: of Plaza, and of the app. No I/O.
 
 An app's own objects are external targets. A deployment declares their types by the parameter
 ``TargetTypes``, without code. Plaza stores no copy of such an object: its number takes the place of
@@ -13,7 +13,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from plaza.infra.mysql import sql
 from plaza.infra.runtime.settings import BadSettings, parse_objects
 
 TypedId = tuple[str, int]
@@ -31,45 +30,17 @@ _TAKEN = (
 
 class External(NamedTuple):
     """How targets of an external type come to be: by a server key, or by their first reaction.
-    ``pattern``: of their ids, besides that of all."""
+    ``pattern``: of their ids, besides the pattern of all ids."""
 
     by_first_reaction: bool
     pattern: re.Pattern[str]
 
 
 class TargetType(NamedTuple):
-    """A type of targets, by SELECTs of rows that begin with its name; ``{ids}`` are ids of targets.
-
-    ``existing``: id, whether it was deleted, and the external id, "" for a target of Plaza.
-    ``owners``: ids and owners, packed; "": targets are their own owners. ``hidden``: id, version
-    and owner of the hidden ones; "": none is.
-    """
+    """A type of targets; ``external``: of the app, None for Plaza's own."""
 
     name: str
-    existing: str
-    owners: str = ""
-    hidden: str = ""
     external: External | None = None
-
-
-def _make_text(name: str) -> TargetType:
-    rows = f"FROM content WHERE content_type = '{name}' AND content_id IN ({{ids}})"
-    return TargetType(
-        name,
-        f"SELECT content_type, content_id, deleted_at IS NOT NULL, '' {rows}",
-        f"SELECT '{name}', {sql.concat_rows('content_id', 'author_id')} {rows}",
-        f"SELECT content_type, content_id, version, author_id {rows} AND hidden_at IS NOT NULL",
-    )
-
-
-def _make_external(name: str, external: External) -> TargetType:
-    rows = f"FROM external_target WHERE type = '{name}' AND id IN ({{ids}})"
-    return TargetType(
-        name,
-        f"SELECT type, id, deleted_at IS NOT NULL, external_id {rows}",
-        f"SELECT '{name}', {sql.concat_rows('id', 'owner_id')} {rows} AND owner_id IS NOT NULL",
-        external=external,
-    )
 
 
 def parse_types(text: str) -> list[TargetType]:
@@ -79,7 +50,7 @@ def parse_types(text: str) -> list[TargetType]:
     declared = parse_objects(
         "TargetTypes", text, _FIELDS, max_chars=MAX_CHARS, max_names=MAX_EXTERNAL
     )
-    return [_make_external(name, _parse_type(name, fields)) for name, fields in declared.items()]
+    return [TargetType(name, _parse_type(name, fields)) for name, fields in declared.items()]
 
 
 def _parse_type(name: str, fields: Mapping[str, Any]) -> External:
@@ -105,13 +76,7 @@ def number_of(target_type: str, external_id: str) -> int:
 
 
 OWN: Mapping[str, TargetType] = {
-    declared.name: declared
-    for declared in (
-        _make_text("post"),
-        _make_text("comment"),
-        _make_text("review"),
-        TargetType("user", "SELECT 'user', id, 0, '' FROM user WHERE id IN ({ids})"),
-    )
+    name: TargetType(name) for name in ("post", "comment", "review", "user")
 }
 """The types that Plaza stores."""
 EXTERNAL: Mapping[str, TargetType] = {

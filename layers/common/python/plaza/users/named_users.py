@@ -25,14 +25,14 @@ def find_or_create_all(names: Collection[str]) -> dict[str, int]:
     ids = {name: int(name) for name in names if is_id(name)}
     identities = {name: parse_identity(name) for name in names if name not in ids}
     existing = mysql_users.read_cards([i for i in ids.values() if i <= MAX_ID]) if ids else {}
-    found = {name: user_id for name, user_id in ids.items() if user_id in existing}
+    users = {name: user_id for name, user_id in ids.items() if user_id in existing}
     of_identity = mysql_logins.find_identities({*identities.values()})
     if missing := {*identities.values()} - of_identity.keys():
         switch_state.require(Switch.SIGN_UPS)
         now_us = clock.now_us()
         import_users([_make_user(identity, now_us) for identity in sorted(missing)])
         of_identity |= mysql_logins.find_identities(missing)  # maybe of another caller's user
-    return found | {name: of_identity[identity] for name, identity in identities.items()}
+    return users | {name: of_identity[identity] for name, identity in identities.items()}
 
 
 def _make_user(identity: Identity, now_us: int) -> ImportedUser:

@@ -294,8 +294,7 @@ def _read_texts(texts: Mapping[str, type[PathText]], event: Event) -> dict[str, 
 def _read_given(
     function: Callable[..., Any], texts: Mapping[str, type[PathText]], event: Event
 ) -> dict[str, Any]:
-    """Return the arguments of a function all of whose parameters but those of its path have
-    defaults."""
+    """Return the arguments of a function whose parameters have defaults, but for its path."""
     headers = event["headers"]
     if event.get("queryStringParameters") or any(name in headers for name in PARAMETER_HEADERS):
         return _read_arguments(function, event)
