@@ -76,11 +76,13 @@ class Created(Enum):
 
 
 def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
-    """Create the ``declared`` targets that are missing, at most MAX_CREATED, and replace the URLs of
-    the others; return what became of each. Safe to repeat.
+    """Create the ``declared`` targets that are missing, at most MAX_CREATED; replace the URLs of the
+    others; return what became of each. Safe to repeat.
 
     Two packets and one round trip. Raises MysqlDown, RedisDown.
     """
+    if not declared:
+        return []
     created = _store(declared)
     redis_store.overwrite_marks(
         {
