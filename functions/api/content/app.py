@@ -411,7 +411,7 @@ def list_my_reactions(
     middlewares=WRITES,
     responses=Responses("The target is live.", NotFound, Gone, OwnerFixed, NumberTaken),
 )
-def create_target(
+def set_target(
     target_type: TypeName, target_id: TargetId, request: reaction_schemas.TargetRequest
 ) -> reaction_schemas.CreatedTarget:
     """Create a target of the app.

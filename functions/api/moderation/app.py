@@ -53,10 +53,8 @@ def create_report(request: ReportRequest, key: IdempotencyKey = None) -> tuple[R
     repeated.
     """
     draft = request.to_draft(require_caller(app))
-    fields = asdict(draft)
-    del fields["external_id"]  # its number is the target's id
-    attempt = IdempotentRequest.of(key, {"report": fields}) if key else None
-    return ReportResponse.of(reports.create(draft, attempt)), 201
+    attempt = IdempotentRequest.of(key, {"report": asdict(draft)}) if key else None
+    return ReportResponse.of(reports.create(draft, request.target.id, attempt)), 201
 
 
 @app.get("/reports/<report_id>", security=BEARER, responses=Responses("The report.", NotFound))

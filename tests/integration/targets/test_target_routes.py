@@ -15,6 +15,7 @@ from plaza.event_log import mysql_events, read_events
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
+from plaza.reaction_log import Scope, recount
 from plaza.targets import external_targets, markers
 from plaza.targets.external_targets import ExternalTarget
 from plaza.targets.types import number_of
@@ -132,6 +133,35 @@ def test_the_owner_is_notified_with_the_url(world: World, key: str) -> None:
     assert ask("GET", path, user=ADA, folder="api/users")[1]["items"] == []
 
 
+def test_likes_one_after_another_are_one_notification(
+    world: World, key: str, redis_url: str, mysql_url: str
+) -> None:
+    serve(key, "PUT", ARTICLE, OWNED)
+    for user in (ME, BO, ADA):
+        like(user)
+        world.queues.drain()
+    _, page = ask("GET", "/users/me/notifications", user=ADA, folder="api/users")
+    [item] = page["items"]
+    assert (item["total"], item["fresh"], page["unread"]) == (2, 2, 1)
+    ask("DELETE", f"{LIKE}/me")
+    world.queues.drain()
+    _, page = ask("GET", "/users/me/notifications", user=ADA, folder="api/users")
+    assert (page["items"][0]["total"], page["items"][0]["fresh"]) == (1, 1)
+    assert Audit(redis_url, mysql_url)().differences == []
+
+
+def test_a_recount_of_rows_and_log_has_what_owners_received(world: World, key: str) -> None:
+    serve(key, "PUT", ARTICLE, OWNED)
+    like()
+    world.queues.drain()
+    received = "SELECT likes_received_total FROM user_counter WHERE user_id = 8"
+    mysql.write("UPDATE user_counter SET likes_received_total = 5 WHERE user_id = 8")
+    assert recount.recount_rows(Scope()).differing
+    assert mysql.fetch_all(received) == [(1,)]
+    assert not recount.recount_rows(Scope(user_id=ADA)).differing
+    assert not recount.recount_log(Scope(), recount.NO_LIMIT_US).differing
+
+
 def test_events_name_the_target_as_the_app_does(
     world: World, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +199,7 @@ def test_creations_at_once_have_a_result_each(key: str) -> None:
         {"type": "article", "id": "8f3a", "owner": str(BO)},
         {"type": "article", "id": "gone"},
         {"type": "article", "id": "new", "owner": "my-app|ann"},
-        {"type": "article", "id": "nobody", "owner": "123456789"},
+        {"type": "article", "id": "unowned", "owner": "123456789"},
         {"type": "clip", "id": "12"},
     ]
     reply = serve(key, "POST", "/targets", {"targets": named})
@@ -178,7 +208,7 @@ def test_creations_at_once_have_a_result_each(key: str) -> None:
         ("8f3a", "owner-fixed"),
         ("gone", "deleted"),
         ("new", "live"),
-        ("nobody", "unknown-owner"),
+        ("unowned", "unknown-owner"),
         ("12", "live"),
     ]
     owner = mysql.fetch_all(

@@ -66,7 +66,7 @@ def test_a_unread_has_the_number_of_notifications_with_something_new(world: Worl
     assert [card["id"] for card in groups["comment"]["actors"]] == [str(OTHER)]
     follow = groups["follow"]
     assert (follow["subject"], follow["total"]) == (
-        {"type": "user", "id": str(AUTHOR), "text": None},
+        {"type": "user", "id": str(AUTHOR), "text": None, "url": None},
         1,
     )
 

@@ -35,13 +35,12 @@ class ReportResolved(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class ReportDraft:
-    """A report before it is stored; ``external_id``: of a target of the app."""
+    """A report before it is stored."""
 
     reporter_id: int
     target: Target
     reason: str
     details: str | None
-    external_id: str | None = None
 
 
 class Report(NamedTuple):

@@ -25,7 +25,7 @@ from plaza.moderation.model import (
     ReportResolved,
 )
 from plaza.push import Notice, announce
-from plaza.reactions import react
+from plaza.reactions import Target, react
 from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.reactions.model import TargetDeleted, TargetMissing
 from plaza.targets import external_targets
@@ -33,15 +33,16 @@ from plaza.targets.external_targets import StoredTarget
 from plaza.targets.types import EXTERNAL
 
 
-def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Report:
-    """Store a report, or return the one that ``attempt``'s key already created. Raises
+def create(draft: ReportDraft, shown_id: str, attempt: IdempotentRequest | None = None) -> Report:
+    """Store a report, or return the one that ``attempt``'s key already created; ``shown_id``: of
+    its target, as views have it. Raises
     TargetMissing, TargetDeleted, AlreadyReported, KeyReused, MysqlDown; BadInput for what is the
     reporter's own."""
     if attempt and (created := idempotency.find(draft.reporter_id, attempt)):
         return _read_created(*created)
     if draft.target.type not in EXTERNAL:
         react.require_existing(draft.target)
-    _require_others(draft)
+    _require_others(draft, shown_id)
     report_id = ids.new_id()
 
     def work(cursor: Cursor) -> Report | None:
@@ -50,7 +51,7 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
         if attempt and not idempotency.claim(cursor, draft.reporter_id, attempt, resource):
             return None
         if not mysql_store.insert(cursor, report_id, draft):
-            raise AlreadyReported(f"You have an open report of {_describe(draft)}.")
+            raise AlreadyReported(f"You have an open report of {draft.target.type} {shown_id}.")
         event = EventDraft(
             "report.created", draft.reporter_id, draft.target, report_id, draft.reason
         )
@@ -59,29 +60,29 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
 
     report = mysql.run_in_transaction(work)
     if report is None:
-        return create(draft, attempt)
+        return create(draft, shown_id, attempt)
     record("report_created", {"reports_created": 1}, report_id=report_id, reason=draft.reason)
-    return report._replace(external_id=draft.external_id)
+    return report._replace(external_id=shown_id)
 
 
-def _require_others(draft: ReportDraft) -> None:
+def _require_others(draft: ReportDraft, shown_id: str) -> None:
     """Raise BadInput for a report of oneself, or of one's own text or target; for a target of the
     app also TargetMissing, TargetDeleted."""
     owner_id: int | None = draft.target.id
     if draft.target.type in EXTERNAL:
-        owner_id = _read_external(draft).owner_id
+        owner_id = _read_external(draft.target, shown_id).owner_id
     elif draft.target.type != "user":
         owner_id = queries.read_stored(draft.target).text.author_id
     if owner_id == draft.reporter_id:
         raise BadInput("target", "is your own", code="not-listed", path="body.target")
 
 
-def _read_external(draft: ReportDraft) -> StoredTarget:
-    stored = external_targets.read_all([draft.target]).get(draft.target)
-    if stored is None or stored.external_id != draft.external_id:
-        raise TargetMissing(f"{_describe(draft)} does not exist.")
+def _read_external(target: Target, external_id: str) -> StoredTarget:
+    stored = external_targets.read_all([target]).get(target)
+    if stored is None or stored.external_id != external_id:
+        raise TargetMissing(f"{target.type.capitalize()} {external_id} does not exist.")
     if stored.is_deleted:
-        raise TargetDeleted(f"{_describe(draft)} was deleted.")
+        raise TargetDeleted(f"{target.type.capitalize()} {external_id} was deleted.")
     return stored
 
 
@@ -167,7 +168,3 @@ def _read_created(created_type: str, created_id: int) -> Report:
     if report is None:
         raise KeyReused
     return _name_all([report])[0]
-
-
-def _describe(draft: ReportDraft) -> str:
-    return f"{draft.target.type} {draft.external_id or draft.target.id}"

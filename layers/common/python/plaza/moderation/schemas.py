@@ -21,7 +21,6 @@ from plaza.moderation.model import (
 from plaza.reactions import Target
 from plaza.targets.schemas import TargetIdText, TypeText, check_target
 from plaza.targets.target_ids import parse_id
-from plaza.targets.types import EXTERNAL
 
 _TARGET_EXAMPLE: dict[str, Any] = {"type": "post", "id": "9000001"}
 _REPORT_EXAMPLE: dict[str, Any] = {
@@ -89,8 +88,7 @@ class ReportRequest(RequestModel):
         """Returns the draft of ``reporter_id``."""
         of = self.target
         target = Target(of.type, parse_id(of.type, of.id))
-        external_id = of.id if of.type in EXTERNAL else None
-        return ReportDraft(reporter_id, target, self.reason, self.details, external_id)
+        return ReportDraft(reporter_id, target, self.reason, self.details)
 
 
 class ReportResponse(ResponseModel):

@@ -15,6 +15,7 @@ from plaza.infra.http.schemas import (
 )
 from plaza.infra.http.texts import HTTPS_URL, FieldError
 from plaza.reactions.model import Target
+from plaza.targets.external_targets import MAX_CREATED
 from plaza.targets.schemas import TargetIdText, TypeText, check_target
 from plaza.targets.target_ids import parse_id
 from plaza.targets.types import EXTERNAL
@@ -324,7 +325,8 @@ class TargetsRequest(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"targets": [_NAMED]}]})
 
     targets: Annotated[
-        list[NamedTarget], Field(min_length=1, max_length=100, description="Up to 100 targets.")
+        list[NamedTarget],
+        Field(min_length=1, max_length=MAX_CREATED, description=f"Up to {MAX_CREATED} targets."),
     ]
 
 

@@ -141,6 +141,8 @@ class ReconciliationResponse(ResponseModel):
         )
 
 
+# A post has likes and collects, and the longest ids fit into the longest query.
+MAX_TARGETS = min(48, MAX_AUDITED // 2)
 TargetTexts = Annotated[
     list[
         Annotated[
@@ -152,8 +154,8 @@ TargetTexts = Annotated[
     | None,
     Query(
         min_length=1,
-        max_length=MAX_AUDITED // 2,  # a post has likes and collects
-        description="Up to 50 targets, separated by commas, such as `post:7,user:3`.",
+        max_length=MAX_TARGETS,
+        description=f"Up to {MAX_TARGETS} targets, separated by commas, such as `post:7,user:3`.",
     ),
 ]
 

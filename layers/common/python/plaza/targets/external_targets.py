@@ -76,8 +76,8 @@ class Created(Enum):
 
 
 def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
-    """Create the ``declared`` targets that are missing, at most MAX_CREATED; replace the URLs of the
-    others; return what became of each. Safe to repeat.
+    """Create the ``declared`` targets that are missing, and replace the URLs of the others; return
+    what became of each. Safe to repeat.
 
     Two packets and one round trip. Raises MysqlDown, RedisDown.
     """
