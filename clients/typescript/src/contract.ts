@@ -1695,7 +1695,7 @@ export interface paths {
          * Create a target of the app
          * @description Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has none. The owner never changes. Needs a session. Counts as one write of the caller.
          */
-        put: operations["put_target"];
+        put: operations["set_target"];
         post?: never;
         /**
          * Delete a target of the app
@@ -1763,7 +1763,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the totals of up to 50 targets
+         * Get the totals of up to 48 targets
          * @description For screens that show them: the same for all callers, and cached. A target that does not exist has zeros, a deleted one its last totals. Needs no session. Counts as one request of the caller's network.
          */
         get: operations["get_totals"];
@@ -5116,7 +5116,7 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
-                /** @description Up to 50 targets, separated by commas, such as `post:7,user:3`. */
+                /** @description Up to 48 targets, separated by commas, such as `post:7,user:3`. */
                 target?: string[];
                 /** @description Maximum number of items on the page. */
                 limit?: number;
@@ -7546,7 +7546,7 @@ export interface operations {
             };
         };
     };
-    put_target: {
+    set_target: {
         parameters: {
             query?: never;
             header?: never;
@@ -7759,7 +7759,7 @@ export interface operations {
     get_totals: {
         parameters: {
             query: {
-                /** @description Up to 50 targets, separated by commas, each once; up to 40 of them of the app's own types. */
+                /** @description Up to 48 targets, separated by commas, each once. */
                 of: string[];
             };
             header?: never;

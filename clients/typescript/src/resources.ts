@@ -275,11 +275,11 @@ export interface TargetsResource {
   /** Delete a target of the app. */
   delete(targetType: string, targetId: string, options?: RequestOptions): Promise<Result<"delete", "/targets/{target_type}/{target_id}">>;
   /** Create a target of the app. */
-  put(targetType: string, targetId: string, body: BodyOf<"put", "/targets/{target_type}/{target_id}">, options?: RequestOptions): Promise<Result<"put", "/targets/{target_type}/{target_id}">>;
+  set(targetType: string, targetId: string, body: BodyOf<"put", "/targets/{target_type}/{target_id}">, options?: RequestOptions): Promise<Result<"put", "/targets/{target_type}/{target_id}">>;
 }
 
 export interface TotalsResource {
-  /** Get the totals of up to 50 targets. */
+  /** Get the totals of up to 48 targets. */
   get(query: QueryOf<"/totals">, options?: RequestOptions): Promise<Result<"get", "/totals">>;
 }
 
@@ -525,7 +525,7 @@ export abstract class Resources {
   readonly targets = bind<TargetsResource>(this, {
     create: "post= /targets",
     delete: "delete /targets/{target_type}/{target_id}",
-    put: "put= /targets/{target_type}/{target_id}",
+    set: "put= /targets/{target_type}/{target_id}",
   });
   readonly totals = bind<TotalsResource>(this, {
     get: "get? /totals",

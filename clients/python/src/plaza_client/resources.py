@@ -1356,7 +1356,7 @@ class TargetsResource:
             options=options,
         )
 
-    def put(
+    def set(
         self,
         target_type: str,
         target_id: str,
@@ -1381,7 +1381,7 @@ class TotalsResource:
         self._client = client
 
     def get(self, *, of: Sequence[str], **options: Unpack[Options]) -> models.TotalsResponse:
-        """Get the totals of up to 50 targets."""
+        """Get the totals of up to 48 targets."""
         return cast(
             "models.TotalsResponse",
             self._client._call("GET", "/totals", query={"of": of}, options=options),
@@ -3393,7 +3393,7 @@ class AsyncTargetsResource:
             options=options,
         )
 
-    async def put(
+    async def set(
         self,
         target_type: str,
         target_id: str,
@@ -3418,7 +3418,7 @@ class AsyncTotalsResource:
         self._client = client
 
     async def get(self, *, of: Sequence[str], **options: Unpack[Options]) -> models.TotalsResponse:
-        """Get the totals of up to 50 targets."""
+        """Get the totals of up to 48 targets."""
         return cast(
             "models.TotalsResponse",
             await self._client._call("GET", "/totals", query={"of": of}, options=options),
