@@ -150,7 +150,7 @@ def test_likes_one_after_another_are_one_notification(
     assert Audit(redis_url, mysql_url)().differences == []
 
 
-def test_a_recount_of_rows_and_log_has_what_owners_received(world: World, key: str) -> None:
+def test_a_recount_has_what_owners_received(world: World, key: str) -> None:
     serve(key, "PUT", ARTICLE, OWNED)
     like()
     world.queues.drain()
@@ -158,7 +158,6 @@ def test_a_recount_of_rows_and_log_has_what_owners_received(world: World, key: s
     assert recount.recount_rows(Scope()).differing
     mysql.write("UPDATE user_counter SET likes_received_total = 1 WHERE user_id = 8")
     assert not recount.recount_rows(Scope(user_id=ADA)).differing
-    assert not recount.recount_log(Scope(), recount.NO_LIMIT_US).differing
 
 
 def test_events_name_the_target_as_the_app_does(
