@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deploy.deploy import check_declared
+from deploy.parts import DeployError
 from plaza.infra.runtime.settings import BadSettings
 from plaza.targets.target_ids import TargetId
 from plaza.targets.types import OWN, number_of, parse_types
@@ -81,3 +83,19 @@ def test_a_number_never_changes() -> None:
 
 
 NUMBER = 5784227425175492540
+
+
+@pytest.mark.parametrize(
+    ("target_types", "kinds", "field"),
+    [
+        ('{"article": {"create": "nobody"}}', "", r"TargetTypes\.article\.create"),
+        ("[]", "", "TargetTypes"),
+        ("", '{"bookmark": {"targets": ["song"]}}', r"Kinds\.bookmark\.targets"),
+    ],
+)
+def test_a_deploy_and_a_stack_name_the_field_that_is_wrong(
+    target_types: str, kinds: str, field: str
+) -> None:
+    with pytest.raises(DeployError, match=field):
+        check_declared(target_types, kinds)
+    check_declared('{"song": {"create": "server"}}', '{"bookmark": {"targets": ["song"]}}')
