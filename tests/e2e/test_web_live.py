@@ -51,10 +51,8 @@ def test_what_one_browser_does_another_one_shows_within_nine_seconds(
     profile = open_app(f"/users/{writer_id}").page
     liking = open_app(path, next(_ids)).page
     expect(watching.get_by_role("button", name=LIKE)).to_have_text(re.compile("0"))
-    for page in (
-        watching,
-        profile,
-    ):  # on a slow machine they found nothing new twice, and ask rarely
+    # Opened long ago on a slow machine, they found nothing new twice, and ask rarely.
+    for page in (watching, profile):
         page.evaluate(LOOK_AGAIN)
     liking.get_by_role("button", name=LIKE).click()
     liking.get_by_role("button", name=COLLECT).click()
