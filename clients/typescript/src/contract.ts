@@ -1674,7 +1674,7 @@ export interface paths {
         put?: never;
         /**
          * Create up to 100 targets of the app
-         * @description Idempotent: a repeat replaces their URLs. Each has a result of its own. Needs a session. Counts as one write of the caller.
+         * @description Idempotent: a repeat replaces their URLs. Each has a result of its own. For servers. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_targets"];
         delete?: never;
@@ -1693,13 +1693,13 @@ export interface paths {
         get?: never;
         /**
          * Create a target of the app
-         * @description Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has none. The owner never changes. Needs a session. Counts as one write of the caller.
+         * @description Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has none. The owner never changes. For servers. Needs a session. Counts as one write of the caller.
          */
         put: operations["set_target"];
         post?: never;
         /**
          * Delete a target of the app
-         * @description It takes no more reactions, keeps those that it has, and is not made again. Needs a session. Counts as one write of the caller.
+         * @description It takes no more reactions, keeps those that it has, and is not made again. For servers. Needs a session. Counts as one write of the caller.
          */
         delete: operations["delete_target"];
         options?: never;

@@ -417,7 +417,7 @@ def set_target(
     """Create a target of the app.
 
     Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has
-    none. The owner never changes.
+    none. The owner never changes. For servers.
     """
     _find_external(target_type, target_id)
     named = reaction_schemas.NamedTarget(type=target_type, id=target_id, **request.model_dump())
@@ -444,7 +444,7 @@ def set_target(
 def delete_target(target_type: TypeName, target_id: TargetId) -> tuple[None, int]:
     """Delete a target of the app.
 
-    It takes no more reactions, keeps those that it has, and is not made again.
+    It takes no more reactions, keeps those that it has, and is not made again. For servers.
     """
     target = _find_external(target_type, target_id)
     react.require_live(target, external_targets.delete(target, target_id))
@@ -461,7 +461,7 @@ def delete_target(target_type: TypeName, target_id: TargetId) -> tuple[None, int
 def create_targets(request: reaction_schemas.TargetsRequest) -> reaction_schemas.CreatedTargets:
     """Create up to 100 targets of the app.
 
-    Idempotent: a repeat replaces their URLs. Each has a result of its own.
+    Idempotent: a repeat replaces their URLs. Each has a result of its own. For servers.
     """
     results = _create_targets(request.targets)
     return reaction_schemas.CreatedTargets(

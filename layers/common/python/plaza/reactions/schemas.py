@@ -278,8 +278,6 @@ class ReactionQueryResponse(ResponseModel):
 Owner = Annotated[
     str,
     Field(
-        min_length=1,
-        max_length=456,
         pattern=r"^([1-9][0-9]{0,18}|[!-{}~]{1,200}\|[!-~]([ -~]{0,253}[!-~])?)$",
         description=(
             "The user who is notified of reactions: an id, or `<issuer>|<subject>` as in the header"
