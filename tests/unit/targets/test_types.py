@@ -88,7 +88,7 @@ NUMBER = 5784227425175492540
 @pytest.mark.parametrize(
     ("target_types", "kinds", "field"),
     [
-        ('{"article": {"create": "anyone"}}', "", r"TargetTypes\.article\.create"),
+        ('{"article": {"create": "crowd"}}', "", r"TargetTypes\.article\.create"),
         ("[]", "", "TargetTypes"),
         ("", '{"bookmark": {"targets": ["song"]}}', r"Kinds\.bookmark\.targets"),
     ],
