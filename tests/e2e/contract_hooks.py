@@ -224,12 +224,8 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         for name in case.body.keys() & TIMES.keys():
             if _is_time(case.body[name]):
                 case.body[name] = TIMES[name]
-        groups = case.body.get("groups")
-        targets = case.body.get("targets", [case.body.get("target")])
-        for group in groups if isinstance(groups, list) else ():
-            targets = [*targets, group.get("subject")] if isinstance(group, dict) else targets
-        for target in targets if isinstance(targets, list) else ():
-            if isinstance(target, dict) and _has_form(target):
+        for target in _find_targets(case.body):
+            if _has_form(target):
                 names = TYPES_OF.get(case.operation.path, TARGET_TYPES)
                 given = str(target["type"]), str(target["id"])
                 target["type"], target["id"] = _choose_target(names, *given)
@@ -318,6 +314,15 @@ def _choose_id(name: str, text: str) -> str:
 def _limit_id(text: Any) -> str:
     """Return an id of at most 63 bits: the pattern allows a few more."""
     return str(min(int(text), MAX_ID))
+
+
+def _find_targets(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what has a type and an id of a target in a body."""
+    groups, targets = body.get("groups"), body.get("targets", [body.get("target")])
+    listed = [*targets] if isinstance(targets, list) else []
+    if isinstance(groups, list):
+        listed += [group.get("subject") for group in groups if isinstance(group, dict)]
+    return [target for target in listed if isinstance(target, dict)]
 
 
 def _has_form(target: Mapping[str, Any]) -> bool:
