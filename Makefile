@@ -31,8 +31,8 @@ unexport PYTHONDONTWRITEBYTECODE
 ##@ Use
 
 .PHONY: run
-run: setup ## start the stack with the data of the last run; on an empty one play a demo crowd (DEMO=0: no crowd, PORT=8000: fixed port, KINDS='{"bookmark": {"targets": ["post"]}}')
-	@exec .venv/bin/python -m local up --port $(PORT) $(if $(filter 0,$(DEMO)),--no-demo) $(if $(KINDS),--kinds '$(KINDS)')
+run: setup ## start the stack with the data of the last run; on an empty one play a demo crowd (DEMO=0: no crowd, PORT=8000: fixed port, KINDS='{"bookmark": {"targets": ["post"]}}', TARGET_TYPES='{"article": {"create": "first_reaction"}}')
+	@exec .venv/bin/python -m local up --port $(PORT) $(if $(filter 0,$(DEMO)),--no-demo) $(if $(KINDS),--kinds '$(KINDS)') $(if $(TARGET_TYPES),--target-types '$(TARGET_TYPES)')
 
 .PHONY: down
 down: .venv/.ready ## stop the stack; its data stays

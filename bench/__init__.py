@@ -1,5 +1,11 @@
-"""Benchmarks: each figure beside a limit or a peer that the same run measured."""
+"""Benchmarks: each figure beside a limit or a peer that the same run measured.
+
+They have a type of targets of the app, besides Plaza's own.
+"""
+
+import os
 
 from cli.paths import add_layer_to_path
 
 add_layer_to_path()
+os.environ.setdefault("PLAZA_TARGET_TYPES", '{"clip": {"create": "first_reaction"}}')

@@ -30,6 +30,12 @@ def like_event(post_id: int, user_id: int) -> Event:
     return make_api_event("PUT /posts/{post_id}/likes/me", user_id, post_id=post_id)
 
 
+def clip_event(clip_id: int, user_id: int) -> Event:
+    """Return a like of a target of the app, of the type that ``bench`` declares."""
+    route = "PUT /targets/{target_type}/{target_id}/reactions/{kind}/me"
+    return make_api_event(route, user_id, target_type="clip", target_id=clip_id, kind="like")
+
+
 def post_event(post_id: int, user_id: int) -> Event:
     return make_api_event("GET /posts/{post_id}", user_id, post_id=post_id)
 

@@ -42,7 +42,8 @@ from deploy.parts import (
 )
 from deploy.preflight import RESERVE, check_firewall, check_limits, choose_reservation
 from plaza.infra.runtime.settings import BadSettings
-from plaza.reactions.kinds import parse_kinds
+from plaza.reactions.kinds import CONTENT_TYPES, parse_kinds
+from plaza.targets.types import parse_types
 
 EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
 ONCE = frozenset({"DeletionProtection", "ShiftTraffic"})
@@ -89,7 +90,7 @@ def deploy(
     if unknown := set(given) - {name for names in parameters.values() for name in names}:
         raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
     known = {**settings.values, **given, "Environment": environment}
-    check_kinds(known.get("Kinds", ""))
+    check_declared(known.get("TargetTypes", ""), known.get("Kinds", ""))
     architecture, runtime = read_architecture(BUILT.parent), read_runtime(BUILT.parent)
     if known.setdefault("Architecture", architecture) != architecture:
         raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
@@ -105,10 +106,13 @@ def deploy(
     return rollout.outputs
 
 
-def check_kinds(text: str) -> None:
-    """Raise DeployError, with the field's name, for a wrong value of the parameter Kinds."""
+def check_declared(target_types: str, kinds: str) -> None:
+    """Raise DeployError, with the field's name, for a wrong value of the parameters TargetTypes and
+    Kinds."""
     try:
-        parse_kinds(text)
+        parse_kinds(
+            kinds, CONTENT_TYPES | {declared.name for declared in parse_types(target_types)}
+        )
     except BadSettings as error:
         raise DeployError(str(error)) from None
 

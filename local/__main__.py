@@ -50,6 +50,12 @@ def build_parser() -> argparse.ArgumentParser:
         metavar="JSON",
         help='kinds of reactions that it adds: {"bookmark": {"targets": ["post"]}}',
     )
+    sub.add_argument(
+        "--target-types",
+        default="",
+        metavar="JSON",
+        help='types of the app\'s own objects: {"article": {"create": "first_reaction"}}',
+    )
     add_flag(sub, "--detach", "return when the stack runs")
     add_flag(
         sub,
@@ -201,8 +207,10 @@ def _packages(args: argparse.Namespace) -> int:
 def _run_on_stack(module: str, args: argparse.Namespace) -> int:
     """Run the command of a module on the running stack; load needs all of its parts."""
     stack = Stack.load(args.dir, require_all=module.startswith("local.load."))
-    # Plaza reads its kinds when it is loaded, by the module.
-    os.environ["PLAZA_KINDS"] = stack.environment().get("PLAZA_KINDS", "{}")
+    # Plaza reads its kinds and types when it is loaded, by the module.
+    environment = stack.environment()
+    for name in ("PLAZA_KINDS", "PLAZA_TARGET_TYPES"):
+        os.environ[name] = environment.get(name, "{}")
     with explain_outage(stack):
         return int(importlib.import_module(module).main(stack, args))
 

@@ -29,16 +29,16 @@ BOX_WIDTH = 80
 console = Console(highlight=False)
 
 
-def use_kinds(text: str) -> None:
-    """Let Plaza in this process have the kinds that the stack will have, which it reads once.
-    Raises CommandError, with the field's name, for a wrong value."""
-    os.environ["PLAZA_KINDS"] = text
+def use_declared(target_types: str, kinds: str) -> None:
+    """Let Plaza in this process have the types of targets and the kinds that the stack will have,
+    which it reads once. Raises CommandError, with the field's name, for a wrong value."""
+    os.environ["PLAZA_TARGET_TYPES"], os.environ["PLAZA_KINDS"] = target_types, kinds
     from plaza.infra.runtime.settings import BadSettings
 
     try:
         from plaza.reactions.kinds import parse_kinds
 
-        parse_kinds(text)
+        parse_kinds(kinds)
     except BadSettings as error:
         raise CommandError(str(error)) from None
 
@@ -46,8 +46,9 @@ def use_kinds(text: str) -> None:
 def main(args: argparse.Namespace) -> int:
     """Start, play the demo crowd on empty stores, and wait. Returns 1 when a required part died."""
     stack = Stack(args.dir)
-    if args.kinds:
-        use_kinds(args.kinds)
+    declared = {"TargetTypes": args.target_types or "{}", "Kinds": args.kinds or "{}"}
+    if args.target_types or args.kinds:
+        use_declared(*declared.values())
     for signum in (signal.SIGHUP, signal.SIGTERM):  # a closed terminal, too, is an orderly end
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, signal.default_int_handler)
@@ -57,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
         attached=not args.detach,
         keep=not args.redis_cluster,
         redis_cluster=args.redis_cluster,
-        parameters={"Kinds": args.kinds or "{}"},
+        parameters=declared,
         step=show_step,
     )
     console.print(f"[dim]ready in {time.monotonic() - began:.0f} s[/dim]\n")

@@ -6,8 +6,19 @@ Without --environment that is the local stack.
 import argparse
 from pathlib import Path
 
-from cli.commands import add_command, add_flag, add_number, make_parser, run_program
+from cli import commands as cli
+from cli.commands import Commands, add_flag, add_number, import_late, make_parser, run_program
 from cli.paths import DIRECTORY
+
+
+def add_command(commands: Commands, name: str, command: str, text: str) -> argparse.ArgumentParser:
+    """Add a command, whose module is imported once the stack's kinds and types are declared."""
+
+    def run(args: argparse.Namespace) -> int:
+        import_late("ops.environment:declare_types")(args)
+        return import_late(command)(args) or 0
+
+    return cli.add_command(commands, name, run, text)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -36,15 +47,15 @@ def build_parser() -> argparse.ArgumentParser:
     )
     sub.add_argument(
         "--what",
-        choices=["reactions", "users", "posts", "comments"],
+        choices=["reactions", "users", "posts", "comments", "targets"],
         default="reactions",
         help="all but reactions (the default) are JSON lines with the ids of the source",
     )
     sub.add_argument("--kind", default="like", help="a kind of reaction (default: like)")
-    sub.add_argument("--target", choices=["post", "comment", "review", "user"], default="post")
+    sub.add_argument("--target", default="post", help="type of the targets (default: post)")
     for name, column, what in (
         ("user", "user_id", "the user who reacted"),
-        ("id", None, "the target (default: post_id, comment_id, review_id, followed_id)"),
+        ("id", None, "the target (default: post_id, comment_id, article_id, followed_id)"),
         ("time", "created_at", "the time: RFC 3339, `2026-11-22 12:00:00` in UTC, or Unix seconds"),
         ("state", None, "1 or true, 0 or false for a reaction that was removed at the time"),
     ):

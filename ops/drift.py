@@ -13,6 +13,7 @@ from cli.paths import CommandError
 from ops.environment import use_environment
 from plaza.reconciliation import RunReport, orchestrator
 from plaza.reconciliation.schemas import ReconciliationResponse
+from plaza.targets import target_ids
 
 TIMEOUT_S = 900.0
 REPAIR_TIMEOUT_S = 120.0
@@ -50,9 +51,10 @@ def wait_for_run(run_id: int) -> RunReport:
 
 def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as GET /ops/reconciliations does, plus whether all stores agree now."""
+    ids = target_ids.render_ids(example.finding.subject[1:] for example in report.examples)
     return {
         "settled": report.is_resolved,
-        **ReconciliationResponse.of(report).model_dump(mode="json"),
+        **ReconciliationResponse.of(report, ids).model_dump(mode="json"),
     }
 
 

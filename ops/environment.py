@@ -5,11 +5,21 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 
 from cli.paths import CommandError
 from plaza.infra.runtime.errors import PlazaError
 from plaza.infra.runtime.settings import BadSettings
+
+
+def declare_types(args: argparse.Namespace) -> None:
+    """Let the modules of ``plaza``, which read it once, have the kinds and types of the stack."""
+    if args.environment:
+        return
+    with suppress(FileNotFoundError):
+        stored = json.loads((args.dir / "environment.json").read_text())
+        for name in ("PLAZA_KINDS", "PLAZA_TARGET_TYPES"):
+            os.environ[name] = stored.get(name, "{}")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from cli.paths import CommandError
 from ops.environment import use_environment
 from plaza.event_log import s3_archive
 from plaza.event_log.model import OutgoingEvent, make_reaction_event
+from plaza.event_log.read_events import name_targets
 from plaza.infra.aws.archive import ArchiveCorrupt
 from plaza.infra.runtime.settings import settings
 from plaza.reaction_log import s3_archive as reactions_archive
@@ -30,7 +31,8 @@ def main(args: argparse.Namespace) -> int:
             raise CommandError("PLAZA_ARCHIVE_BUCKET is not set")
         try:
             for number in range((last - first).days + 1):
-                lines += map(json.dumps, map(OutgoingEvent.to_dict, read_day(first, number)))
+                events = name_targets(read_day(first, number))
+                lines += map(json.dumps, map(OutgoingEvent.to_dict, events))
         except ArchiveCorrupt as error:
             raise CommandError(str(error)) from None
     for line in lines:

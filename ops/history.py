@@ -13,7 +13,7 @@ repeated command continues there.
 import argparse
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -40,10 +40,13 @@ from plaza.accounts.mysql_store import find_erased
 from plaza.infra.mysql import sql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.errors import NotFound, Unavailable
 from plaza.reactions import KINDS, Target, mysql_snapshots, persist
 from plaza.reactions.model import ReactionEvent, ReactionKey, require_kind
-from plaza.targets import Existence, mysql_store
+from plaza.targets import Existence, external_targets, mysql_store
+from plaza.targets.external_targets import ExternalTarget
+from plaza.targets.target_ids import parse_id
+from plaza.targets.types import EXTERNAL, TYPES, TypedId
 
 LINES_PER_BATCH = 1_000
 TARGETS_PER_READ = 200
@@ -74,7 +77,7 @@ class Layout:
         user, target_id, at, *state = (row[index] for index in indexes)
         key = ReactionKey(
             self.target,
-            parse_whole_number(self.id_column, target_id),
+            self._parse_target(target_id),
             self.kind,
             parse_whole_number(self.user_column, user),
         )
@@ -86,6 +89,14 @@ class Layout:
         on = _STATES[state[0].lower()] if state else True
         # Of a like and an unlike with the same time the unlike is the later one, in any order.
         return ReactionEvent(key, on, at_us + (not on))
+
+    def _parse_target(self, text: str) -> int:
+        if self.target not in EXTERNAL:
+            return parse_whole_number(self.id_column, text)
+        try:
+            return parse_id(self.target, text)
+        except NotFound as error:
+            raise ValueError(f"{self.id_column}: {error}") from None
 
 
 def parse_time(column: str, text: str, now_us: int) -> int:
@@ -156,6 +167,7 @@ class Batch(NamedTuple):
     bad: list[tuple[int, str]]
     empty: int
     last_line: int
+    ids: Mapping[TypedId, str]
 
 
 def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Batch]:
@@ -164,6 +176,7 @@ def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Ba
     table = Table(path.name, next(lines, Line(1, "")), layout.columns)
     while chunk := list(islice(lines, LINES_PER_BATCH)):
         events, bad, empty = list[tuple[int, ReactionEvent]](), list[tuple[int, str]](), 0
+        ids: dict[TypedId, str] = {}
         for line in chunk:
             try:
                 row = table.split(line)  # those before after_line, too: one may open a quoted field
@@ -174,22 +187,31 @@ def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Ba
                     continue
                 if len(row) != table.width:
                     raise ValueError(f"{len(row)} columns, not {table.width}")
-                events.append((line.number, layout.parse(row, table.indexes, now_us)))
+                event = layout.parse(row, table.indexes, now_us)
+                events.append((line.number, event))
+                ids[event.key[:2]] = row[table.indexes[1]]
             except ValueError as error:
                 if line.number > after_line:
                     bad.append((line.number, str(error)))
         if chunk[-1].number > after_line:
-            yield Batch(events, bad, empty, chunk[-1].number)
+            yield Batch(events, bad, empty, chunk[-1].number, ids)
 
 
 def find_missing(batch: Batch) -> Batch:
     """Return the batch with its reactions of unknown users and to unknown or deleted targets among
-    the bad lines. Two statements. Raises MysqlDown."""
+    the bad lines. Targets of the app are created, if first reactions create them. Two statements,
+    and two packets with targets of the app. Raises MysqlDown, RedisDown."""
+    made = [
+        ExternalTarget(target_type, external_id)
+        for (target_type, _), external_id in batch.ids.items()
+        if (declared := TYPES[target_type].external) and declared.by_first_reaction
+    ]
+    external_targets.create_all(made)
     keys = [event.key for _, event in batch.events]
-    existence = mysql_store.read_all_existence(
+    marks = mysql_store.read_existence(
         {("user", key.actor_id) for key in keys} | {key[:2] for key in keys}
     )
-    absent = {what: state for what, state in existence.items() if state is not Existence.LIVE}
+    absent = {what: m.existence for what, m in marks.items() if m.existence is not Existence.LIVE}
     erased = find_erased(what[1] for what in absent if what[0] == "user")
     events, bad = [], list(batch.bad)
     for line, event in batch.events:
@@ -198,7 +220,7 @@ def find_missing(batch: Batch) -> Batch:
                 state = "deleted" if absent[what] is Existence.DELETED else "missing"
                 if what[0] == "user" and what[1] in erased:
                     state = "erased"
-                bad.append((line, f"{what[0]} {what[1]} is {state}"))
+                bad.append((line, f"{what[0]} {batch.ids.get(what, what[1])} is {state}"))
                 break
         else:
             events.append((line, event))

@@ -13,9 +13,12 @@ from rich.text import Text
 from cli.output import mark, new_summary, new_table, wide_console
 from cli.paths import CommandError
 from ops.environment import use_environment
+from plaza.infra.runtime.errors import NotFound
 from plaza.reaction_log import Scope, recount, s3_archive
 from plaza.reaction_log.recount import Contradiction, CounterDifference, Recount
-from plaza.reactions import KINDS, Target
+from plaza.reactions import Target
+from plaza.targets.target_ids import parse_reference
+from plaza.targets.types import TYPES
 
 SHOWN = 20
 UNKNOWN = "the log has no comments and posts; their authors are read from the content table"
@@ -57,10 +60,10 @@ def parse_scope(target: str | None, user: str | None) -> Scope:
         return Scope(user_id=int(user))
     if target is None:
         return Scope()
-    types = sorted({of for kind in KINDS.values() for of in kind.targets})
-    if not (match := re.fullmatch(rf"({'|'.join(types)}):(\d{{1,19}})", target)):
-        raise CommandError(f"--target takes post:7 ({', '.join(types)}), not {target}")
-    return Scope(Target(match[1], int(match[2])))
+    try:
+        return Scope(target=Target(*parse_reference(target)))
+    except NotFound as error:
+        raise CommandError(f"--target takes post:7 ({', '.join(TYPES)}): {error}") from None
 
 
 def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Recount:

@@ -1,4 +1,4 @@
-"""``import --what``: store users, posts or comments of another system from JSON lines.
+"""``import --what``: store users, posts, comments or targets of another system from JSON lines.
 
 Records keep the ids of their source. A line that is stored already changes nothing, so the command
 can be repeated; its position is written after each batch, and a repeated command continues there.
@@ -8,6 +8,7 @@ earlier line has, however far above; then batches of 500 are stored; last the nu
 
     users      {"id": 12, "nickname": "ann", "created_at": "...", "issuer": "...", "subject": "..."}
     posts      {"id": 7, "author_id": 12, "created_at": "...", "title": "...", "body": "..."}
+    targets    {"type": "article", "id": "8f3a", "owner": "my-app|ann", "url": "https://..."}
     comments   {"id": 9, "post_id": 7, "author_id": 12, "created_at": "...", "body": "..."}
 """
 
@@ -39,9 +40,12 @@ from plaza.content.schemas import CommentRequest, PostRequest
 from plaza.counters import mysql_store as counter_store
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.targets import Existence
+from plaza.reactions.schemas import NamedTarget
+from plaza.targets import Existence, external_targets
 from plaza.targets import mysql_store as target_store
-from plaza.users import import_users
+from plaza.targets.external_targets import Created, ExternalTarget
+from plaza.targets.types import EXTERNAL, number_of
+from plaza.users import import_users, named_users
 from plaza.users.identities import check_identity
 from plaza.users.mysql_imports import ImportedUser
 from plaza.users.schemas import ProfileUpdateRequest
@@ -328,6 +332,18 @@ def _parse_comment(record: Mapping[str, Any], now_us: int) -> ImportedText:
     return ImportedText(_id(record, "id"), _time(record, now_us), draft)
 
 
+class _Target(NamedTuple):
+    """A target of the app, and its number."""
+
+    id: int
+    declared: NamedTarget
+
+
+def _parse_target(record: Mapping[str, Any], _: int) -> _Target:
+    declared = NamedTarget.model_validate(record)
+    return _Target(number_of(declared.type, declared.id), declared)
+
+
 _NAMES = ("id", "identity")
 
 
@@ -346,8 +362,8 @@ def _name_text(text: ImportedText) -> list[str]:
 
 def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
     authors = {("user", text.draft.author_id) for text in texts}
-    existence = target_store.read_all_existence(authors)
-    absent = {author[1] for author, state in existence.items() if state is not Existence.LIVE}
+    marks = target_store.read_existence(authors)
+    absent = {author[1] for author, m in marks.items() if m.existence is not Existence.LIVE}
     erased = find_erased(absent)
     missing = {
         text.id: f"user {text.draft.author_id} "
@@ -359,9 +375,41 @@ def _store_texts(texts: Sequence[ImportedText]) -> Mapping[int, str]:
     return missing | (import_texts.import_texts(known) if known else {})
 
 
+def _name_target(target: _Target) -> list[str]:
+    return [str(target.id)]
+
+
+def _store_targets(targets: Sequence[_Target]) -> Mapping[int, str]:
+    owners = named_users.find_or_create_all(
+        {target.declared.owner for target in targets if target.declared.owner is not None}
+    )
+    refused = {
+        target.id: f"user {target.declared.owner} does not exist"
+        for target in targets
+        if target.declared.owner is not None and target.declared.owner not in owners
+    }
+    known = [target for target in targets if target.id not in refused]
+    results = external_targets.create_all(
+        [
+            ExternalTarget(d.type, d.id, None if d.owner is None else owners[d.owner], d.url)
+            for d in (target.declared for target in known)
+        ]
+    )
+    return refused | {
+        target.id: f"{target.declared.id}: {result.value}"
+        for target, result in zip(known, results, strict=True)
+        if result is not Created.LIVE
+    }
+
+
+def _count_targets(ids: Sequence[int]) -> Mapping[int, int]:
+    stored = external_targets.read_all({(of, number) for of in EXTERNAL for number in ids})
+    return {number: int(not row.is_deleted) for (_, number), row in stored.items()}
+
+
 def _count_users(ids: Sequence[int]) -> Mapping[int, int]:
-    existence = target_store.read_all_existence({("user", user_id) for user_id in ids})
-    return {user_id: int(existence["user", user_id] is Existence.LIVE) for user_id in ids}
+    marks = target_store.read_existence({("user", user_id) for user_id in ids})
+    return {user_id: int(marks["user", user_id].existence is Existence.LIVE) for user_id in ids}
 
 
 def _count_posts(author_ids: Sequence[int]) -> Mapping[int, int]:
@@ -376,6 +424,9 @@ def _count_comments(post_ids: Sequence[int]) -> Mapping[int, int]:
 _KINDS: Mapping[str, _Kind] = {
     "users": _Kind(
         _parse_user, import_users.import_users, _name_user, lambda user: int(user.id), _count_users
+    ),
+    "targets": _Kind(
+        _parse_target, _store_targets, _name_target, lambda target: int(target.id), _count_targets
     ),
     "posts": _Kind(
         _parse_post, _store_texts, _name_text, lambda t: int(t.draft.author_id), _count_posts
@@ -392,9 +443,14 @@ _KINDS: Mapping[str, _Kind] = {
 
 def show(report: RecordReport, out: Console) -> None:
     progress, equal = report.progress, report.groups - len(report.differing)
-    of = {"users": "users exist", "posts": "authors", "comments": "posts"}[report.what]
+    of = {
+        "users": "users exist",
+        "posts": "authors",
+        "comments": "posts",
+        "targets": "targets exist",
+    }[report.what]
     numbers = f"{equal:,} of {report.groups:,} {of}"
-    if report.what != "users":
+    if report.what in ("posts", "comments"):
         numbers += " have the number of the source"
     out.print(
         new_summary(

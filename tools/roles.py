@@ -2,8 +2,8 @@
 
 ``python -m tools roles`` prints them from the contract. *User* is a session with the role ``user``.
 *Staff* and *owner* are members of the shop that the route is about; a member of another shop is a
-user. The other roles are given by the command ``set-role``, and work in the session of a passkey
-only.
+user. *Server* is a key that a server uses for none of its users. The other roles are given by the
+command ``set-role``, and work in the session of a passkey only.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from rich.table import Table
 from cli.output import wide_console
 from cli.paths import CONTRACT
 
-ROLES = ("anonymous", "user", "staff", "owner", "moderator", "sales", "operator", "admin")
+ROLES = ("anonymous", "user", "staff", "owner", "moderator", "sales", "operator", "admin", "server")
 # What a route declares as ``security`` -> the roles that it admits.
 _MEANS = {"member": ("staff", "owner")}
 

@@ -32,7 +32,7 @@ build-CommonLayer:
 	  --target "$(LAYER)" --requirement python/requirements.txt
 	cd "$(LAYER)" && rm -rf $(UNUSED)
 	find "$(LAYER)" -name '*.pyi' -delete
-	sed --in-place '/^$$/q' "$(LAYER)"/*.dist-info/METADATA
+	sed --in-place '/^$$/,$$d' "$(LAYER)"/*.dist-info/METADATA
 	find "$(LAYER)"/*.dist-info -type f ! -name METADATA ! -iname '*licen[cs]e*' ! -iname '*notice*' -delete
 	cp -R python/plaza "$(LAYER)"
 	find "$(LAYER)" -name __pycache__ -prune -exec rm -rf {} +

@@ -263,9 +263,9 @@ def find_wrong_sorting(record: MysqlState) -> Iterator[Difference]:
 
 
 def find_orphans(record: MysqlState) -> Iterator[Difference]:
-    """Yield targets with stored reactions whose content was never created.
+    """Yield targets with stored reactions that were never created.
 
-    Content that was deleted has its row still. Users are left out: an erasure deletes theirs.
+    What was deleted has its row still. Users are left out: an erasure deletes theirs.
     """
     reacted = Counter({counted: len(actors) for counted, actors in record.on.items()})
     reacted.update({counted: len(actors) for counted, actors in record.off.items()})

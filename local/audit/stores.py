@@ -105,17 +105,18 @@ class Difference(NamedTuple):
 class MysqlState:
     """MySQL's state at one instant.
 
-    ``on`` and ``off``: active and inactive rows, as actor -> version. ``sorted``: sorted lists, as
-    (actor, version, state). ``totals`` and ``users``: counters of targets and of users; ``epoch``
-    is added to versions of the former. ``since``: for targets of which Redis has an older version,
-    actor -> change since then. ``changes``: sums of the log's changes, None unless all of the log
-    is in MySQL. ``authors``: of content, deleted or not; ``posts`` by author and ``comments`` by
-    post: numbers of live content. ``reviews`` and ``shops``: numbers and scores of live reviews by
-    shop, and the counters of both. ``log``: number of distinct events. ``rolled_up_differences``:
-    likes of reviews and hours of posts that are not their likes, checked only if the whole log is
-    rolled up. ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user.
-    ``unread counters``: their sums; ``unread_differences``: unread counters that are not what their
-    rows say.
+    ``on`` and ``off``: active and inactive rows, as actor -> version. ``sorted``: sorted lists,
+    as (actor, version, state). ``totals`` and ``users``: counters of targets and of users;
+    ``epoch`` is added to versions of the former. ``since``: for targets of which Redis has an
+    older version, actor -> change since then. ``changes``: sums of the log's changes, None
+    unless all of the log is in MySQL. ``authors``: of content, and owners of targets of the
+    app, deleted or not; ``posts`` by author and ``comments`` by post: numbers of live content.
+    ``reviews`` and ``shops``: numbers and scores of live reviews by shop, and the counters of
+    both. ``log``: number of distinct events. ``rolled_up_differences``: likes of reviews and
+    hours of posts that are not their likes, checked only if the whole log is rolled up.
+    ``spilled``: messages that SQS refused, by queue. ``days``: of check-ins, by user. ``unread
+    counters``: their sums; ``unread_differences``: unread counters that are not what their rows
+    say.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -126,7 +127,7 @@ class MysqlState:
     since: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
     changes: dict[TargetKind, int] | None = None
     users: dict[int, UserCounter] = field(default_factory=dict)
-    authors: dict[Target, int] = field(default_factory=dict)
+    authors: dict[Target, int | None] = field(default_factory=dict)
     posts: Counter[int] = field(default_factory=Counter)
     comments: Counter[int] = field(default_factory=Counter)
     reviews: dict[int, ShopCounter] = field(default_factory=dict)
@@ -337,6 +338,9 @@ def read_mysql_state(
             elif live and content_type == "review" and parent_id is not None:
                 reviews, scores = record.reviews.get(parent_id, ShopCounter(0, 0))
                 record.reviews[parent_id] = ShopCounter(reviews + 1, scores + score)
+        cursor.execute("SELECT type, id, owner_id FROM external_target")
+        for target_type, target_id, owner_id in cursor:
+            record.authors[Target(target_type, target_id)] = owner_id
         cursor.execute("SELECT shop_id, reviews_total, score_total FROM shop_counter")
         record.shops = {shop_id: ShopCounter(*totals) for shop_id, *totals in cursor}
         cursor.execute(

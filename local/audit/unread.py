@@ -59,6 +59,11 @@ _OWN = """
     FROM reaction AS r
     JOIN content AS c ON c.content_type = r.target_type AND c.content_id = r.target_id
     WHERE r.notified_sequence > 0 AND c.author_id = r.actor_id
+    UNION ALL
+    SELECT r.kind, r.target_type, r.target_id, r.actor_id
+    FROM reaction AS r
+    JOIN external_target AS t ON t.type = r.target_type AND t.id = r.target_id
+    WHERE r.notified_sequence > 0 AND t.owner_id = r.actor_id
     """
 
 

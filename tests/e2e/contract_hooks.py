@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -28,6 +28,8 @@ from plaza.flash_sales.schemas import RequestedTime
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import ID_PATTERN, MAX_ID
 from plaza.infra.http.texts import LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
+from plaza.targets.schemas import REFERENCE
+from plaza.targets.target_ids import TargetId, TypeName
 from tests.e2e.client import Client
 from tests.e2e.fuzz_ids import ADMIN, BYSTANDERS, OWN
 from tests.support.routes import contract
@@ -39,7 +41,14 @@ USER, FIRST_WITH_ROLE = 70, 72
 CALLERS = {str(user_id) for user_id in range(USER, FIRST_WITH_ROLE + len(ROLES))}
 KEY_NAME = "fuzz"
 _leaving_users = count(69_000_001)
-REFERENCES = r"((post|comment|review|user):[1-9][0-9]{0,18}(,|$))+"
+_REFERENCE = REFERENCE.removeprefix("^").removesuffix("$")
+REFERENCES = rf"{_REFERENCE}(,{_REFERENCE})*"
+TARGET_TYPES = ("post", "comment", "review", "user", "article", "clip")
+TYPES_OF = {
+    "/reactions/query": ("post", "comment", "review", "article", "clip"),
+    "/targets": ("article", "clip"),
+}
+"""The types of targets that the stack of the tests has, and of paths that take some of them."""
 ENDPOINT = r"https?://[!-~]+"
 CURSOR = r"[A-Za-z0-9_-]{1,200}"
 TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
@@ -192,8 +201,9 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         del query["after"]  # one that can be made up is too old
     if _is(ID_PATTERN, query.get("type")):
         query["type"] = _limit_id(query["type"])
-    if _is(REFERENCES, query.get("of")):
-        query["of"] = _limit_references(query["of"])
+    for name in ("of", "target"):
+        if _is(REFERENCES, query.get(name)):
+            query[name] = _choose_references(query[name])
     if case.query:
         case.query = {name: _make_visible(name, value) for name, value in query.items()}
     if isinstance(case.body, dict) and _is(TIME_ZONE, case.body.get("time_zone")):
@@ -214,10 +224,11 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
         for name in case.body.keys() & TIMES.keys():
             if _is_time(case.body[name]):
                 case.body[name] = TIMES[name]
-        targets = case.body.get("targets", [case.body.get("target")])
-        for target in targets if isinstance(targets, list) else ():
-            if isinstance(target, dict) and _is(ID_PATTERN, target.get("id")):
-                target["id"] = _choose_id(f"{target.get('type')}_id", _limit_id(target["id"]))
+        for target in _find_targets(case.body):
+            if _has_form(target):
+                names = TYPES_OF.get(case.operation.path, TARGET_TYPES)
+                given = str(target["type"]), str(target["id"])
+                target["type"], target["id"] = _choose_target(names, *given)
                 if case.operation.path == "/reports" and target["id"] in _own:
                     target["id"] = str(BYSTANDERS[0])
     for name, value in (case.path_parameters or {}).items():
@@ -305,12 +316,37 @@ def _limit_id(text: Any) -> str:
     return str(min(int(text), MAX_ID))
 
 
-def _limit_references(text: str) -> str:
-    """Return references like ``post:7,user:8`` with ids of at most 63 bits, each as often as one of
-    ``text``."""
+def _find_targets(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what has a type and an id of a target in a body."""
+    groups, targets = body.get("groups"), body.get("targets", [body.get("target")])
+    listed = [*targets] if isinstance(targets, list) else []
+    if isinstance(groups, list):
+        listed += [group.get("subject") for group in groups if isinstance(group, dict)]
+    return [target for target in listed if isinstance(target, dict)]
+
+
+def _has_form(target: Mapping[str, Any]) -> bool:
+    return _is(TypeName.PATTERN, target.get("type")) and _is(TargetId.PATTERN, target.get("id"))
+
+
+def _choose_target(names: Sequence[str], target_type: str, target_id: str) -> tuple[str, str]:
+    """Return a type that exists and an id of its form: the contract allows types of any app."""
+    if target_type not in names:
+        target_type = names[len(target_type) % len(names)]
+    digits = re.sub(r"\D", "", target_id).lstrip("0")[:19] or str(len(target_id))
+    if target_type == "clip":
+        return target_type, digits
+    if target_type in ("post", "comment", "review", "user"):
+        return target_type, _choose_id(f"{target_type}_id", _limit_id(digits))
+    return target_type, target_id
+
+
+def _choose_references(text: str) -> str:
+    """Return references like ``post:7,user:8`` that can be, each as often as one of ``text``."""
     given = text.split(",")
-    limited = [":".join((kind, _limit_id(of_id))) for kind, of_id in (r.split(":") for r in given)]
-    return ",".join(limited if len({*given}) < len(given) else dict.fromkeys(limited))
+    pairs = (reference.split(":", 1) for reference in given)
+    chosen = [":".join(_choose_target(TARGET_TYPES, *pair)) for pair in pairs]
+    return ",".join(chosen if len({*given}) < len(given) else dict.fromkeys(chosen))
 
 
 # Python takes more characters for spaces than the patterns of JSON Schema do.

@@ -14,6 +14,7 @@ AUTHOR = 6_000_000
 DEMO_POST = 9_000_001  # which the examples of the documents use
 PARAMETERS = {
     "Kinds": os.environ["PLAZA_KINDS"],  # of tests
+    "TargetTypes": os.environ["PLAZA_TARGET_TYPES"],
     "ResendAfter": "5",
     "ResendOrdersAfter": "20",
     "AnnounceDelay": "2",

@@ -6,36 +6,28 @@ The test prints what the integration took: lines, commands and minutes.
 
 from __future__ import annotations
 
-import os
-import re
 import sqlite3
-import subprocess
-import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from shlex import quote
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 import pytest
 
 from cli.paths import ROOT, CommandError
-from local.stack.ports import free_port
 from local.stack.stack import Stack
 from plaza_client import Plaza, Webhook
 from tests.e2e.client import read_like_totals, wait_until
+from tests.e2e.guide_shell import Shell, read_sections
 
 GUIDE = ROOT / "docs" / "guides" / "adopt.md"
 APP = ROOT / "examples" / "cookbook"
-SEPARATOR = "\x1e"
 ANN, BOB, CEM, DEE = range(6_300_001, 6_300_005)
 SOUP, PIE, TEA = range(6_300_101, 6_300_104)
-MAX_COMMAND_S = 120
 MAX_DELIVERY_S = 150  # of an event; a run that begins may take 45 s
 
 ROWS = f"""
@@ -51,26 +43,7 @@ INSERT INTO fan VALUES ({BOB}, {ANN}, '2024-04-01 08:00:00');
 """
 
 
-class Block(NamedTuple):
-    """A fenced block of the guide: its language, '' for commands, and its text."""
-
-    kind: str
-    text: str
-
-
-def read_sections() -> dict[int, list[Block]]:
-    """Return the blocks of each numbered section of the guide; 0 is before the first."""
-    parts = re.split(r"^## (?:(\d+)\.|What it took).*$", GUIDE.read_text(), flags=re.MULTILINE)
-    numbers = [0, *(int(number) for number in parts[1::2] if number)]
-    texts = parts[::2][: len(numbers)]
-    fenced = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    return {
-        number: [Block(*block) for block in fenced.findall(text)]
-        for number, text in zip(numbers, texts, strict=True)
-    }
-
-
-SECTIONS = read_sections()
+SECTIONS = read_sections(GUIDE)
 
 
 def count_lines() -> tuple[int, int, int]:
@@ -81,87 +54,6 @@ def count_lines() -> tuple[int, int, int]:
     commands = [line for block in blocks if not block.kind for line in block.text.splitlines()]
     continued = sum(line.endswith("\\") for line in commands)
     return len(files), lines, len(commands) - continued
-
-
-class Shell:
-    """The shell of a reader: writes the files of the guide into its directory, runs commands."""
-
-    def __init__(self, stack: Stack, directory: Path) -> None:
-        self.port = free_port()
-        self.seconds = 0.0
-        self._stack, self._directory = stack, directory
-        self._errors = (directory.parent / "errors.log").open("w+")
-        fresh = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL"))}
-        self._bash = subprocess.Popen(
-            ["bash", "-euo", "pipefail"],
-            cwd=ROOT,
-            env={**fresh, "HOME": str(directory.parent)},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
-
-    def follow(self, *sections: int) -> list[str]:
-        """Write the files and run the commands of sections; return the output of each block of
-        commands."""
-        outputs = []
-        for block in (block for number in sections for block in SECTIONS[number]):
-            if block.kind == "py":
-                name = block.text.partition("\n")[0].removeprefix("# ")
-                (self._directory / name).write_text(block.text)
-            elif not block.kind:
-                began_s = time.monotonic()
-                outputs.append(self.run(self._adapt(block.text)))
-                self.seconds += time.monotonic() - began_s
-        return outputs
-
-    def run(self, commands: str) -> str:
-        """Run commands, and return their output."""
-        assert self._bash.stdin
-        assert self._bash.stdout
-        self._bash.stdin.write(f"{commands}\nprintf '{SEPARATOR}\\n'\n")
-        self._bash.stdin.flush()
-        lines: list[str] = []
-        timer = threading.Timer(MAX_COMMAND_S, self._bash.kill)
-        timer.start()
-        try:
-            for line in self._bash.stdout:
-                if line.endswith(f"{SEPARATOR}\n"):
-                    return "".join([*lines, line.removesuffix(f"{SEPARATOR}\n")])
-                lines.append(line)
-        finally:
-            timer.cancel()
-        raise AssertionError(f"{commands}\n{''.join(lines)}{self.read_errors()}")
-
-    def read_errors(self) -> str:
-        """Return what commands wrote to standard error."""
-        self._errors.flush()
-        return (self._directory.parent / "errors.log").read_text()
-
-    def close(self) -> None:
-        """End the app, if it runs, and the shell."""
-        if self._bash.poll() is None:
-            self._bash.communicate("kill $! 2> /dev/null || true\n", timeout=30)
-        self._errors.close()
-
-    def _adapt(self, text: str) -> str:
-        # Without a package index: what the guide installs is in the environment of the tests.
-        packages = f"{sysconfig.get_path('purelib')}\n{ROOT}/clients/python/src"
-        text = re.sub(
-            r"^pip install .*$",
-            f"printf '{packages}' > \"$(echo .venv/lib/python3*/site-packages)/installed.pth\"",
-            text,
-            flags=re.MULTILINE,
-        )
-        text = text.replace("python3 -m venv", f"{quote(sys.executable)} -m venv")
-        text = text.replace('-m "$@"', f'-m "$1" --dir {self._stack.directory} "${{@:2}}"')
-        text = text.replace('"$PLAZA/.venv/bin/python"', quote(sys.executable))
-        text = re.sub(r"^uvicorn ", "python -m uvicorn ", text, flags=re.MULTILINE)
-        text = text.replace("8000", str(self.port))
-        text = re.sub(r" &$", " > app.log 2>&1 &", text, flags=re.MULTILINE)
-        # Other tests of this stack have webhooks that fail, which is status 1.
-        return re.sub(r"(webhooks list)$", r"\1 || true", text, flags=re.MULTILINE)
 
 
 @pytest.fixture
@@ -184,7 +76,7 @@ def shell(stack: Stack, tmp_path: Path) -> Iterator[Shell]:
     """A shell that begins in the checkout, and copies the app into an empty home. At the end its
     webhook is ended."""
     before = sorted(APP.parent.rglob("*"))
-    opened = Shell(stack, tmp_path / "cookbook")
+    opened = Shell(stack, tmp_path / "cookbook", SECTIONS)
     try:
         yield opened
         opened.run('test -z "${MADE:-}" || plaza ops webhooks end "${MADE%% *}"')

@@ -5,20 +5,28 @@ Commands run in processes of their own.
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from cli.paths import ROOT
+from local.audit.backlog import shorten_visibility_timeout
+from local.load.background import kill_workers
 from local.load.demo import make_interactions
 from local.load.interactions import FILES, Interaction, plan
+from local.load.replay import KILL_EVERY_S
 from local.load.requests import predict
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
+from local.stack.tokens import open_sessions
 from tests.e2e.client import Client, wait_until
 from tests.support.depth import choose
 
@@ -143,7 +151,8 @@ def test_an_audit_beside_a_stack_compares_the_kinds_of_the_stack(
         ),
     )
     move = "UPDATE counter SET total = total + {} WHERE target_id = %s AND kind = 'bookmark'"
-    environment = {name: text for name, text in os.environ.items() if name != "PLAZA_KINDS"}
+    declared = "PLAZA_KINDS", "PLAZA_TARGET_TYPES"
+    environment = {name: text for name, text in os.environ.items() if name not in declared}
     _execute(stack, move.format("1"), post)
     try:
         status, output = run(stack, "audit", "--json", environment=environment)
@@ -170,3 +179,51 @@ def _execute(stack: Stack, statement: str, *args: int) -> int:
             return cursor.execute(statement, args)
     finally:
         connection.close()
+
+
+@pytest.mark.deep
+def test_likes_on_targets_of_the_app_under_kills_end_clean(stack: Stack) -> None:
+    """First likes make their targets, a fifth is sent twice, and a tenth is taken back."""
+    targets, users = 500, 40
+    first = 8_100_001
+    tokens = open_sessions(stack, range(first, first + users))
+    likes = [
+        (token, f"/targets/clip/{8_100_000 + n}/reactions/like/me")
+        for token in tokens
+        for n in range(targets)
+    ]
+    random.Random(58).shuffle(likes)
+
+    def send(number: int) -> None:
+        token, path = likes[number]
+        methods = ["PUT", *["PUT"] * (number % 5 == 0), *["DELETE"] * (number % 10 == 0)]
+        headers = {"authorization": f"Bearer {token}"}
+        for method in methods:
+            wait_until(
+                "it is accepted",
+                lambda method=method: api.request(method, path, headers=headers).is_success,  # type: ignore[misc]
+            )
+
+    with (
+        shorten_visibility_timeout(stack, "reactions", "acknowledgements"),
+        kill_workers(stack, "SaveReactions", KILL_EVERY_S, 58) as killed,
+        httpx.Client(base_url=stack.base_url, timeout=60) as api,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        list(pool.map(send, range(len(likes))))
+    status, output = run(stack, "audit", "--json", "--wait")
+    audit = json.loads(output)
+    assert (status, audit["clean"], audit["differences"]) == (0, True, []), output
+    assert killed
+    with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            """
+            SELECT COUNT(*), COUNT(DISTINCT target_id), COUNT(DISTINCT external_id)
+            FROM reaction
+            JOIN external_target ON type = target_type AND id = target_id
+            WHERE target_type = 'clip'
+              AND state = 1
+              AND external_id LIKE '81%'
+            """
+        )
+        assert cursor.fetchone() == (len(likes) * 9 // 10, targets, targets)

@@ -21,6 +21,8 @@ from typing import Any
 from plaza.auth import operate_passkeys, operate_server_keys
 from plaza.auth.sessions import hash_token, name_session
 from plaza.auth.sms import read_echo
+from plaza.targets import external_targets
+from plaza.targets.external_targets import ExternalTarget
 from tests.faults.aws import QueuedMessage
 from tests.faults.harness import (
     Answer,
@@ -43,6 +45,8 @@ _COMMENT = sample_body("POST /posts/{post_id}/comments")
 _REVIEW = sample_body("POST /shops/{shop_id}/reviews")
 _REVIEW.pop("title")  # the version before refuses it, and both prepare the data of tests/versions
 _TYPE = sample_body("POST /shop-types")
+_TARGET = "/targets/{target_type}/{target_id}"
+_OWNED = {"owner": str(AUTHOR), "url": "https://app.example/8f3a"}
 _DAYS = 12
 _BEGAN = datetime.now(UTC)
 
@@ -315,6 +319,19 @@ def _server_key(harness: Harness) -> None:
     harness.ids["key_id"], _ = operate_server_keys.make_server_key(
         "web", {"read"}, 10, operator_id="test"
     )
+
+
+def _server(harness: Harness) -> None:
+    _, harness.ids["server_key"] = operate_server_keys.make_server_key(
+        "app", {"act"}, 1_000, operator_id="test"
+    )
+    harness.ids |= {"target_type": "article", "target_id": "8f3a"}
+
+
+def _server_with_target(harness: Harness) -> None:
+    _server(harness)
+    target = ExternalTarget("article", "8f3a", AUTHOR, "https://app.example/8f3a")
+    assert external_targets.create_all([target]) == [external_targets.Created.LIVE]
 
 
 def _enrolled_with_sessions(harness: Harness) -> None:
@@ -743,6 +760,18 @@ ROUTES: list[UseCase] = [
     *_set_and_unset("/comments/{comment_id}/collects/me"),
     *_set_and_unset("/reviews/{review_id}/collects/me"),
     *_set_and_unset("/targets/{target_type}/{target_id}/reactions/{kind}/me"),
+    _route("PUT " + _TARGET, caller=None, token="server_key", body=_OWNED, given=_server, then=[]),
+    _route(
+        "DELETE " + _TARGET, caller=None, token="server_key", given=_server_with_target, then=[]
+    ),
+    _route(
+        "POST /targets",
+        caller=None,
+        token="server_key",
+        body={"targets": [{"type": "article", "id": "8f3a", **_OWNED}]},
+        given=_server,
+        then=[],
+    ),
     *_reaction("/users/{user_id}/followers/me"),
     *(replace(case, may_add=_UNFOLLOWED) for case in _reaction("/users/{user_id}/blocks/me")),
     replace(

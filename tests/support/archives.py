@@ -18,6 +18,7 @@ from plaza.reaction_log import mysql_log
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target
 from plaza.reactions import mysql_log as log_writes
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.targets.types import EXTERNAL
 from tests.support.plaza import World, forget
 
 BUCKET = "plaza-archive"
@@ -88,9 +89,17 @@ def write_content(authors: Sequence[int] = (90, 91)) -> None:
     """Insert posts, comments and reviews 1 to 5; ``authors`` alternate."""
     for number, target_type in enumerate(sorted(LIKE.targets)):
         for target_id in range(1, 6):
+            author = authors[(number + target_id) % len(authors)]
+            if target_type in EXTERNAL:
+                mysql.write(
+                    "INSERT INTO external_target (type, id, external_id, owner_id)"
+                    " VALUES (%s, %s, %s, %s)",
+                    (target_type, target_id, target_id, author),
+                )
+                continue
             mysql.write(
                 "INSERT INTO content (content_type, content_id, author_id) VALUES (%s, %s, %s)",
-                (target_type, target_id, authors[(number + target_id) % len(authors)]),
+                (target_type, target_id, author),
             )
     mysql.write(
         "INSERT INTO user_counter (user_id, posts_total, version) SELECT author_id, COUNT(*), 1"

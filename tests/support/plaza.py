@@ -33,6 +33,7 @@ from plaza.reactions import failover_recovery, queries
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import REACTIONS
 from plaza.targets import lookup
+from plaza.targets.types import EXTERNAL
 from tests.support.keyspace import find_keys
 from tests.support.servers import IS_CLUSTER
 from tests.support.tables import TABLES
@@ -147,6 +148,13 @@ class World:
     def add(self, *targets: reactions.Target, author_id: int = 99) -> None:
         """Insert content as targets of reactions."""
         for target in targets:
+            if target.type in EXTERNAL:
+                mysql.write(
+                    "INSERT IGNORE INTO external_target (type, id, external_id, owner_id)"
+                    " VALUES (%s, %s, %s, %s)",
+                    (*target, target.id, author_id),
+                )
+                continue
             mysql.write(
                 "INSERT IGNORE INTO content (content_type, content_id, author_id)"
                 " VALUES (%s, %s, %s)",

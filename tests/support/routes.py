@@ -30,7 +30,8 @@ def find_match(method: str, path: str) -> Match:
 
 def fill_path(path: str, ids: str = "11") -> str:
     """Return a path with ``ids`` for each id, and with likes of posts for any kind and target."""
-    path = path.replace("{target_type}", "post").replace("{kind}", "like")
+    target_type = "post" if "{kind}" in path else "article"  # which servers make
+    path = path.replace("{target_type}", target_type).replace("{kind}", "like")
     return re.sub(r"\{\w+\}", ids, path)
 
 

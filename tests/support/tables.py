@@ -140,6 +140,7 @@ TABLES: Mapping[str, Table] = {
     "review_slot": Table(
         "content", _UNCOUNTED, {"author_id": User("repeats content", "deleted with the review")}
     ),
+    "external_target": Table("targets", AUDITED, {"owner_id": User(EXPORTED, ERASED)}),
     "schema_migration": Table("infra/mysql/migrations", _PROGRESS),
     "server_key": Table("auth", _UNCOUNTED),
     "passkey": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),

@@ -100,7 +100,9 @@ interface AnyInput extends RequestOptions {
   query?: Record<string, unknown>;
   body?: unknown;
 }
-type TextType = Schemas["TargetReference"]["type"];
+type TextType = "post" | "comment" | "review";
+/** Types whose built-in kinds have routes of their own; types of the app have the routes of any kind alone. */
+const OWN_TYPES: ReadonlySet<string> = new Set(["post", "comment", "review", "user"]);
 type SessionListener = (session: Session | null, change: SessionChange) => void;
 
 /** A client of one deployment of Plaza, with at most one session. Its constructor throws a PlazaError for a wrong option. */
@@ -274,7 +276,8 @@ export class Plaza extends Resources {
   }
 
   /**
-   * Returns the caller's reaction of any kind to a target: `plaza.react({ ...post, type: "post" }, "bookmark")`.
+   * Returns the caller's reaction of any kind to a target: `plaza.react({ ...post, type: "post" }, "bookmark")`,
+   * also to one of the app: `plaza.react({ type: "article", id: "8f3a" }, "like")`.
    * Of a built-in kind it is the object that `like`, `collect` or `follow` returns.
    */
   react(target: Reactable, kind: string): Reaction {
@@ -443,8 +446,8 @@ export class Plaza extends Resources {
     const key = keyOf(ref);
     const total = nameOf(kind);
     const name = `${key}:${total}`;
-    const isBuiltIn = BUILT_IN.has(kind);
-    const path = isBuiltIn ? `/${type}s/{target_id}/${total}/me` : REACTION;
+    const isNamed = BUILT_IN.has(kind) && OWN_TYPES.has(type);
+    const path = isNamed ? `/${type}s/{target_id}/${total}/me` : REACTION;
     const read: Snapshot = { active: mine ?? false, ...counted, exact: target.exact ?? true };
     const began = this.#readAt.get(target) ?? this.#readAt.get(target.reactions ?? target) ?? 0;
     const known = this.#reactions.get(name);
@@ -454,7 +457,7 @@ export class Plaza extends Resources {
     const send = async (active: boolean) => {
       const parameters = { target_type: type, target_id: target.id, kind };
       const { body } = await this.#send(active ? "put" : "delete", path, { path: parameters });
-      const answered = isBuiltIn ? totalIn(body as object, total) : totalIn(body as object, "total", "at");
+      const answered = isNamed ? totalIn(body as object, total) : totalIn(body as object, "total", "at");
       const { at } = answered;
       if (answered.total !== null && at !== null) {
         this.#totals.offer(key, total, { total: answered.total, at });

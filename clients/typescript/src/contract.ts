@@ -38,6 +38,8 @@ export type Slug =
   | "not-open"
   | "not-reviewable"
   | "not-usable"
+  | "number-taken"
+  | "owner-fixed"
   | "passkey-refused"
   | "phone-taken"
   | "queue-has-consumer"
@@ -1661,6 +1663,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/targets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create up to 100 targets of the app
+         * @description Idempotent: a repeat replaces their URLs. Each has a result of its own. For servers. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["create_targets"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/targets/{target_type}/{target_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Create a target of the app
+         * @description Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has none. The owner never changes. For servers. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["set_target"];
+        post?: never;
+        /**
+         * Delete a target of the app
+         * @description It takes no more reactions, keeps those that it has, and is not made again. For servers. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_target"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/targets/{target_type}/{target_id}/reactions/{kind}": {
         parameters: {
             query?: never;
@@ -1717,7 +1763,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the totals of up to 50 targets
+         * Get the totals of up to 48 targets
          * @description For screens that show them: the same for all callers, and cached. A target that does not exist has zeros, a deleted one its last totals. Needs no session. Counts as one request of the caller's network.
          */
         get: operations["get_totals"];
@@ -1969,7 +2015,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List the texts to which the caller reacted
+         * List the targets to which the caller reacted
          * @description Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each item has a preview of its post, its comment or its review. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_reactions"];
@@ -2604,6 +2650,22 @@ export interface components {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
         };
+        /** @description What became of a target. */
+        CreatedTarget: {
+            id: string;
+            /**
+             * @description `live`, created now or before; else it was not created: it was deleted before, has another owner or none, its number is another id's, or its owner is no user.
+             * @enum {string}
+             */
+            result: "live" | "deleted" | "owner-fixed" | "number-taken" | "unknown-owner" | (string & {});
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
+        };
+        /** @description What became of the targets of a request. */
+        CreatedTargets: {
+            /** @description One item a target, in the order of the request. */
+            items: components["schemas"]["CreatedTarget"][];
+        };
         /** @description The visitors of a day. */
         DayReach: {
             /** Format: date */
@@ -2939,6 +3001,15 @@ export interface components {
             since: string;
             user_id: string;
         };
+        /** @description A target of the app, with its id. */
+        NamedTarget: {
+            /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
+            id: string;
+            owner?: string | null;
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
+            url?: string | null;
+        };
         /** @description One page of a list. */
         NearbyShopPage: {
             items: components["schemas"]["NearbyShopResponse"][];
@@ -3010,15 +3081,17 @@ export interface components {
             id: string;
             /** @description The first 80 characters of its title or text; null: none. */
             text: string | null;
-            /** @enum {string} */
-            type: "post" | "comment" | "review" | "user" | (string & {});
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
+            /** @description Where a target of the app is shown; null for others. */
+            url: string | null;
         };
         /** @description What a notification is about. */
         NotificationSubjectRef: {
-            /** @description Positive integer of at most 9223372036854775807, as a string. */
+            /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
             id: string;
-            /** @enum {string} */
-            type: "post" | "comment" | "review" | "user";
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
         };
         /** @description A page of notifications, and the unread counter of the same instant. */
         NotificationsResponse: {
@@ -3032,7 +3105,7 @@ export interface components {
         };
         /** @description A report in the operators' queue. */
         OpenReport: {
-            /** @description Null for a report of a user. */
+            /** @description Null for a report of a user, or of a target of the app. */
             content: components["schemas"]["ReportedContentPreview"] | null;
             /**
              * Format: date-time
@@ -3049,6 +3122,8 @@ export interface components {
             /** @description When it was resolved; null while it is open. */
             resolved_at: string | null;
             target: components["schemas"]["ReportedTarget"];
+            /** @description Where a target of the app is shown; null for others. */
+            url: string | null;
         };
         /** @description One page of a list. */
         OpenReportPage: {
@@ -3637,8 +3712,8 @@ export interface components {
             post: components["schemas"]["PostPreview"] | null;
             /** @description The review, with `expand=target`; null as `post` may be. */
             review: components["schemas"]["Review"] | null;
-            /** @enum {string} */
-            type: "post" | "comment" | "review" | (string & {});
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
         };
         /** @description One page of a list. */
         ReactionListItemPage: {
@@ -3821,16 +3896,16 @@ export interface components {
         };
         /** @description The type and the id of what is reported. */
         ReportedReference: {
-            /** @description Positive integer of at most 9223372036854775807, as a string. */
+            /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
             id: string;
-            /** @enum {string} */
-            type: "post" | "comment" | "review" | "user";
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
         };
         /** @description The type and the id of what was reported. */
         ReportedTarget: {
             id: string;
-            /** @enum {string} */
-            type: "post" | "comment" | "review" | "user" | (string & {});
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
         };
         /** @description A review of a shop. */
         Review: {
@@ -4286,12 +4361,17 @@ export interface components {
             /** @description Number of the change; 0 before the first one. */
             version: number;
         };
-        /** @description The type and the id of a target. */
+        /** @description The type and the id of a target that takes reactions. */
         TargetReference: {
-            /** @description Positive integer of at most 9223372036854775807, as a string. */
+            /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
             id: string;
-            /** @enum {string} */
-            type: "post" | "comment" | "review";
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
+        };
+        /** @description A target of the app. */
+        TargetRequest: {
+            owner?: string | null;
+            url?: string | null;
         };
         /** @description The totals of one target. */
         TargetTotals: {
@@ -4310,15 +4390,20 @@ export interface components {
             reactions: {
                 [key: string]: components["schemas"]["ReactionTotal"];
             };
-            /** @enum {string} */
-            type: "post" | "comment" | "review" | (string & {});
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
         };
         /** @description What the caller did to a target. */
         TargetViewerState: {
             collected: boolean;
             liked: boolean;
         };
-        /** @description The totals of a comment or a review. */
+        /** @description Targets of the app to create. */
+        TargetsRequest: {
+            /** @description Up to 100 targets. */
+            targets: components["schemas"]["NamedTarget"][];
+        };
+        /** @description The totals of a comment, of a review or of a target of the app. */
         TextTotals: {
             /** @description Number of collects. */
             collects: number;
@@ -4333,8 +4418,8 @@ export interface components {
             reactions: {
                 [key: string]: components["schemas"]["LiveTotal"];
             };
-            /** @enum {string} */
-            type: "comment" | "review";
+            /** @description `comment`, `review` or a type of the app. */
+            type: string;
         };
         /** @description The totals of the requested targets. */
         TotalsResponse: {
@@ -5031,7 +5116,7 @@ export interface operations {
     get_audit: {
         parameters: {
             query?: {
-                /** @description Up to 50 targets, separated by commas, such as `post:7,user:3`. */
+                /** @description Up to 48 targets, separated by commas, such as `post:7,user:3`. */
                 target?: string[];
                 /** @description Maximum number of items on the page. */
                 limit?: number;
@@ -7435,6 +7520,95 @@ export interface operations {
             };
         };
     };
+    create_targets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TargetsRequest"];
+            };
+        };
+        responses: {
+            /** @description What became of each. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedTargets"];
+                };
+            };
+        };
+    };
+    set_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+                target_type: string;
+                /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
+                target_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TargetRequest"];
+            };
+        };
+        responses: {
+            /** @description The target is live. */
+            200: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "8f3a",
+                     *       "result": "live",
+                     *       "type": "article"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CreatedTarget"];
+                };
+            };
+        };
+    };
+    delete_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+                target_type: string;
+                /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
+                target_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted. */
+            204: {
+                headers: {
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     list_reactions: {
         parameters: {
             query?: {
@@ -7447,9 +7621,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Type of the target. */
-                target_type: "post" | "comment" | "review" | "user";
-                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+                target_type: string;
+                /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
                 target_id: string;
                 /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
                 kind: string;
@@ -7478,9 +7652,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Type of the target. */
-                target_type: "post" | "comment" | "review" | "user";
-                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+                target_type: string;
+                /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
                 target_id: string;
                 /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
                 kind: string;
@@ -7507,9 +7681,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Type of the target. */
-                target_type: "post" | "comment" | "review" | "user";
-                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+                target_type: string;
+                /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
                 target_id: string;
                 /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
                 kind: string;
@@ -7547,9 +7721,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Type of the target. */
-                target_type: "post" | "comment" | "review" | "user";
-                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+                target_type: string;
+                /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
                 target_id: string;
                 /** @description Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's. */
                 kind: string;
@@ -7585,7 +7759,7 @@ export interface operations {
     get_totals: {
         parameters: {
             query: {
-                /** @description Up to 50 targets, separated by commas, each once. */
+                /** @description Up to 48 targets, separated by commas, each once. */
                 of: string[];
             };
             header?: never;

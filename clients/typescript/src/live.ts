@@ -55,7 +55,7 @@ export interface Presence {
 /** Reads items of `GET /totals`, and how long they are fresh. */
 export type ReadTotals = (of: string[], signal: AbortSignal) => Promise<{ items: TotalsItem[]; maxAgeS: number }>;
 
-const PER_REQUEST = 50;
+const PER_REQUEST = 48;
 const AT_ONCE_MS = 100;
 const DEFAULT_S = 5;
 const MAX_FACTOR = 5;

@@ -269,8 +269,17 @@ export interface ShopsResource {
   listVouchers(shopId: string, query?: QueryOf<"/shops/{shop_id}/vouchers">, options?: RequestOptions): Listed<"/shops/{shop_id}/vouchers">;
 }
 
+export interface TargetsResource {
+  /** Create up to 100 targets of the app. */
+  create(body: BodyOf<"post", "/targets">, options?: RequestOptions): Promise<Result<"post", "/targets">>;
+  /** Delete a target of the app. */
+  delete(targetType: string, targetId: string, options?: RequestOptions): Promise<Result<"delete", "/targets/{target_type}/{target_id}">>;
+  /** Create a target of the app. */
+  set(targetType: string, targetId: string, body: BodyOf<"put", "/targets/{target_type}/{target_id}">, options?: RequestOptions): Promise<Result<"put", "/targets/{target_type}/{target_id}">>;
+}
+
 export interface TotalsResource {
-  /** Get the totals of up to 50 targets. */
+  /** Get the totals of up to 48 targets. */
   get(query: QueryOf<"/totals">, options?: RequestOptions): Promise<Result<"get", "/totals">>;
 }
 
@@ -303,7 +312,7 @@ export interface UsersResource {
   getMyPush(options?: RequestOptions): Promise<Result<"get", "/users/me/push">>;
   /** Choose what is pushed. */
   updateMyPush(body: BodyOf<"put", "/users/me/push">, options?: RequestOptions): Promise<Result<"put", "/users/me/push">>;
-  /** List the texts to which the caller reacted. */
+  /** List the targets to which the caller reacted. */
   listMyReactions(kind: string, query?: QueryOf<"/users/me/reactions/{kind}">, options?: RequestOptions): Listed<"/users/me/reactions/{kind}">;
   /** List the sessions of the caller. */
   listMySessions(options?: RequestOptions): Listed<"/users/me/sessions">;
@@ -512,6 +521,11 @@ export abstract class Resources {
     listRecommendedReviews: "get* /shops/{shop_id}/reviews/recommended",
     listSalesOf: "get* /shops/{shop_id}/sales",
     listVouchers: "get* /shops/{shop_id}/vouchers",
+  });
+  readonly targets = bind<TargetsResource>(this, {
+    create: "post= /targets",
+    delete: "delete /targets/{target_type}/{target_id}",
+    set: "put= /targets/{target_type}/{target_id}",
   });
   readonly totals = bind<TotalsResource>(this, {
     get: "get? /totals",

@@ -4,7 +4,8 @@
 export type TotalName = "likes" | "collects" | "followers" | "comments" | (string & {});
 
 export interface LiveRef {
-  type: "post" | "comment" | "review" | "user";
+  /** `post`, `comment`, `review`, `user`, or a type of the app. */
+  type: string;
   id: string;
 }
 

@@ -11,7 +11,7 @@ const reply = (unread: number, at: string) => json({ unread, at: `1--------${at}
 function item(id: string, read = false): Notification {
   return {
     kind: "like",
-    subject: { type: "post", id, text: "Noodles" },
+    subject: { type: "post", id, text: "Noodles", url: null },
     total: 3,
     fresh: read ? 0 : 2,
     read,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -27,6 +28,7 @@ from plaza.infra.http.responses import encode_page
 from plaza.infra.http.routes import (
     BEARER,
     OPTIONAL,
+    SERVER,
     WRITES,
     BodyOf,
     Headers,
@@ -34,25 +36,31 @@ from plaza.infra.http.routes import (
     StoppedBy,
     declare_arguments,
 )
-from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, Gone, NotFound
+from plaza.infra.runtime.errors import BadInput, ChangedMeanwhile, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target
-from plaza.reactions.kinds import CONTENT_TYPES
-from plaza.reactions.model import ReactedTarget, Reactor
+from plaza.reactions.kinds import CONTENT_TYPES, KindName
+from plaza.reactions.model import ReactedTarget, Reactor, TargetDeleted
 from plaza.switches import Switch
-from plaza.targets import TargetHidden
+from plaza.targets import TargetHidden, external_targets
+from plaza.targets.external_targets import Created, ExternalTarget, NumberTaken, OwnerFixed
+from plaza.targets.target_ids import TargetId, TypeName, parse_id
+from plaza.targets.types import EXTERNAL
 
 if TYPE_CHECKING:
     from plaza.content import commands, schemas
     from plaza.infra.http import schemas as http
     from plaza.reach import schemas as reach_schemas
+    from plaza.reactions import react
     from plaza.reactions import schemas as reaction_schemas
+    from plaza.users import named_users
 else:  # reads need no commands, and a request without parameters no pydantic
     commands = LazyModule("plaza.content.commands")
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
     reach_schemas = LazyModule("plaza.reach.schemas")
+    react, named_users = LazyModule("plaza.reactions.react"), LazyModule("plaza.users.named_users")
     reaction_schemas = LazyModule("plaza.reactions.schemas")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
@@ -319,7 +327,7 @@ def _add_likers_route(target_type: str) -> None:
     app.get(path, security=OPTIONAL, tags=["reactions"], responses=_LIKERS)(function)
 
 
-for _type in sorted(LIKE.targets):
+for _type in sorted(LIKE.targets & CONTENT_TYPES):
     _add_likers_route(_type)
 
 
@@ -330,9 +338,9 @@ for _type in sorted(LIKE.targets):
     responses=_LIKERS,
 )
 def list_reactions(
-    target_type: reaction_schemas.AnyType,
-    target_id: Id,
-    kind: reaction_schemas.KindName,
+    target_type: TypeName,
+    target_id: TargetId,
+    kind: KindName,
     limit: http.Limit = 20,
     cursor: http.Cursor = None,
     order: schemas.LikeOrder = "earliest",
@@ -345,7 +353,8 @@ def list_reactions(
     declared = KINDS.get(kind)
     if declared is None or not declared.is_public or target_type not in declared.targets:
         raise NotFound(f"A {target_type} has no public list of {kind}.")
-    return _likers(declared, _target(target_type, target_id), order, limit, cursor)
+    target = Target(target_type, parse_id(target_type, target_id))
+    return _likers(declared, target, order, limit, cursor)
 
 
 @app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
@@ -379,20 +388,92 @@ def list_my_collects(
     responses=Responses("A page of targets.", NotFound),
 )
 def list_my_reactions(
-    kind: reaction_schemas.KindName,
+    kind: KindName,
     limit: http.Limit = 20,
     cursor: http.Cursor = None,
     expand: schemas.Expand = None,
 ) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
-    """List the texts to which the caller reacted.
+    """List the targets to which the caller reacted.
 
     Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each
     item has a preview of its post, its comment or its review.
     """
     declared = KINDS.get(kind)
-    if declared is None or not declared.targets <= CONTENT_TYPES:
+    if declared is None or "user" in declared.targets:
         raise NotFound(f"There is no list of {kind}.")
     return _my_reactions(declared, limit, cursor, expand)
+
+
+@app.put(
+    "/targets/<target_type>/<target_id>",
+    security=SERVER,
+    tags=["reactions"],
+    middlewares=WRITES,
+    responses=Responses("The target is live.", NotFound, Gone, OwnerFixed, NumberTaken),
+)
+def set_target(
+    target_type: TypeName, target_id: TargetId, request: reaction_schemas.TargetRequest
+) -> reaction_schemas.CreatedTarget:
+    """Create a target of the app.
+
+    Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has
+    none. The owner never changes. For servers.
+    """
+    _find_external(target_type, target_id)
+    named = reaction_schemas.NamedTarget(type=target_type, id=target_id, **request.model_dump())
+    [result] = _create_targets([named])
+    match result:
+        case Created.DELETED:
+            raise TargetDeleted(f"{target_type.capitalize()} {target_id} was deleted.")
+        case Created.OWNER_FIXED:
+            raise OwnerFixed(f"{target_type.capitalize()} {target_id} has another owner, or none.")
+        case Created.NUMBER_TAKEN:
+            raise NumberTaken(f"{target_id} has the number of another {target_type}.")
+        case "unknown-owner":
+            raise BadInput("owner", "names no user", code="unknown-id")
+    return reaction_schemas.CreatedTarget(type=target_type, id=target_id, result="live")
+
+
+@app.delete(
+    "/targets/<target_type>/<target_id>",
+    security=SERVER,
+    tags=["reactions"],
+    middlewares=WRITES,
+    responses=Responses({204: "Deleted."}, NotFound, Gone),
+)
+def delete_target(target_type: TypeName, target_id: TargetId) -> tuple[None, int]:
+    """Delete a target of the app.
+
+    It takes no more reactions, keeps those that it has, and is not made again. For servers.
+    """
+    target = _find_external(target_type, target_id)
+    react.require_live(target, external_targets.delete(target, target_id))
+    return None, 204
+
+
+@app.post(
+    "/targets",
+    security=SERVER,
+    tags=["reactions"],
+    middlewares=WRITES,
+    responses=Responses("What became of each."),
+)
+def create_targets(request: reaction_schemas.TargetsRequest) -> reaction_schemas.CreatedTargets:
+    """Create up to 100 targets of the app.
+
+    Idempotent: a repeat replaces their URLs. Each has a result of its own. For servers.
+    """
+    results = _create_targets(request.targets)
+    return reaction_schemas.CreatedTargets(
+        items=[
+            reaction_schemas.CreatedTarget(
+                type=named.type,
+                id=named.id,
+                result=result.value if isinstance(result, Created) else result,
+            )
+            for named, result in zip(request.targets, results, strict=True)
+        ]
+    )
 
 
 @logger.inject_lambda_context
@@ -404,6 +485,35 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _target(target_type: str, target_id: str) -> Target:
     return Target(target_type, read_id(target_id, target_type))
+
+
+def _find_external(target_type: str, target_id: str) -> Target:
+    """Return the target with this id, of a type of the app. Raises NotFound."""
+    if target_type not in EXTERNAL:
+        raise NotFound(f"{target_type!r} is not a type of the app.")
+    return Target(target_type, parse_id(target_type, target_id))
+
+
+def _create_targets(
+    named: Sequence[reaction_schemas.NamedTarget],
+) -> list[Created | Literal["unknown-owner"]]:
+    """Create targets for a server, for ten tokens each; return what became of each."""
+    app.charge(external_targets.TOKENS_PER_CREATION * len(named) - 1)
+    owners = named_users.find_or_create_all({of.owner for of in named if of.owner is not None})
+    known = [of for of in named if of.owner is None or of.owner in owners]
+    created = iter(
+        external_targets.create_all(
+            [
+                ExternalTarget(
+                    of.type, of.id, None if of.owner is None else owners[of.owner], of.url
+                )
+                for of in known
+            ]
+        )
+    )
+    return [
+        next(created) if of.owner is None or of.owner in owners else "unknown-owner" for of in named
+    ]
 
 
 def _create_content(draft: Draft, key: str | None) -> ContentView:

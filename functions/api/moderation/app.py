@@ -54,7 +54,7 @@ def create_report(request: ReportRequest, key: IdempotencyKey = None) -> tuple[R
     """
     draft = request.to_draft(require_caller(app))
     attempt = IdempotentRequest.of(key, {"report": asdict(draft)}) if key else None
-    return ReportResponse.of(reports.create(draft, attempt)), 201
+    return ReportResponse.of(reports.create(draft, request.target.id, attempt)), 201
 
 
 @app.get("/reports/<report_id>", security=BEARER, responses=Responses("The report.", NotFound))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.requests import Id, read_id  # noqa: F401
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
     BEARER,
@@ -24,9 +24,12 @@ from plaza.infra.runtime.errors import Conflict, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
-from plaza.reactions.kinds import kinds_of
+from plaza.reactions.kinds import CONTENT_TYPES, KindName, kinds_of
 from plaza.reactions.model import KindClosed, Outcome
-from plaza.targets import TargetHidden
+from plaza.targets import TargetHidden, external_targets
+from plaza.targets.external_targets import NumberTaken
+from plaza.targets.target_ids import TargetId, TypeName, parse_id
+from plaza.targets.types import EXTERNAL
 
 if TYPE_CHECKING:
     from plaza.follows import follow_user
@@ -110,7 +113,7 @@ def _make_function(named: _Named, target_type: str, on: bool) -> Callable[..., A
 
 
 for _named in _NAMED:
-    for _type in sorted(_named.kind.targets):
+    for _type in sorted(_named.kind.targets & CONTENT_TYPES):
         _add_named_routes(_named, _type)
 
 
@@ -126,10 +129,11 @@ for _named in _NAMED:
         TargetHidden,
         Conflict,
         KindClosed,
+        NumberTaken,
     ),
 )
 def set_reaction(
-    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+    target_type: TypeName, target_id: TargetId, kind: KindName
 ) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.ReactionResponse)], int]:
     """React to a target.
 
@@ -147,7 +151,7 @@ def set_reaction(
     ),
 )
 def remove_reaction(
-    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+    target_type: TypeName, target_id: TargetId, kind: KindName
 ) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.ReactionResponse)], int]:
     """Take back a reaction.
 
@@ -162,13 +166,13 @@ def remove_reaction(
     responses=Responses("The total, and whether the caller reacts.", NotFound),
 )
 def get_reaction(
-    target_type: schemas.AnyType, target_id: Id, kind: schemas.KindName
+    target_type: TypeName, target_id: TargetId, kind: KindName
 ) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionState)]:
     """Get the caller's reaction to a target.
 
     Returns the total of its kind, too. A target that does not exist has zeros.
     """
-    pair = _find_kind(target_type, kind), Target(target_type, read_id(target_id, target_type))
+    pair = _find_kind(target_type, kind), Target(target_type, parse_id(target_type, target_id))
     [count], exact = queries.read_counts([pair], require_caller(app))
     return {"total": count.total, "at": count.at, "mine": count.viewer_state, "exact": exact}
 
@@ -188,7 +192,7 @@ def query_reactions(
     exist has zeros.
     """
     actor_id = find_caller(app)
-    targets = [Target(ref.type, int(ref.id)) for ref in request.targets]
+    targets = [ref.to_target() for ref in request.targets]
     pairs = [(kind, target) for target in targets for kind in kinds_of(target.type)]
     counts, exact = queries.read_counts(pairs, actor_id)
     items: list[dict[str, Any]] = [
@@ -228,12 +232,20 @@ def _react_by_name(
     target_type: str, target_id: str, name: str, on: bool
 ) -> tuple[dict[str, Any], int]:
     kind, actor_id = _find_kind(target_type, name), require_caller(app)
-    target = Target(target_type, read_id(target_id, target_type))
+    target = Target(target_type, parse_id(target_type, target_id))
     if on and kind.hold:
         outcome = follow_user.follow(target.id, actor_id)
+    elif target_type in EXTERNAL:
+        outcome = react.react(
+            kind, target, actor_id, on, external_id=target_id, charge=_charge_creation
+        )
     else:
         outcome = react.react(kind, target, actor_id, on)
     return _answer(outcome, {"on": outcome.on, "total": outcome.total, "at": outcome.at})
+
+
+def _charge_creation() -> None:
+    app.charge(external_targets.TOKENS_PER_CREATION - 1)  # the request took one
 
 
 def _answer(outcome: Outcome, fields: dict[str, Any]) -> tuple[dict[str, Any], int]:

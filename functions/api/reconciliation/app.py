@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -14,12 +15,14 @@ from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
+from plaza.reconciliation.model import RunReport
 from plaza.reconciliation.schemas import (
     AuditResponse,
     ReconciliationResponse,
     TargetTexts,
     parse_targets,
 )
+from plaza.targets import target_ids
 
 app = PlazaResolver(identify, tag="operations")
 
@@ -35,7 +38,8 @@ def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
         audits = live_audit.audit_active(limit, charge=app.charge)
     else:
         audits = live_audit.audit_targets(parse_targets(target), app.charge)
-    return AuditResponse.of(audits, clock.now_us())
+    ids = target_ids.render_ids(audit.target for audit in audits)
+    return AuditResponse.of(audits, ids, clock.now_us())
 
 
 @app.get(
@@ -49,7 +53,7 @@ def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[Recon
     """
     runs = orchestrator.read_reports(_parse_cursor(cursor), limit + 1)
     return Page(
-        items=[ReconciliationResponse.of(run) for run in runs[:limit]],
+        items=_describe(runs[:limit]),
         next=pack_cursor(runs[limit - 1].run_id) if len(runs) > limit else None,
     )
 
@@ -65,7 +69,7 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     Compares all targets and users in the background. While one is running, the request returns it
     and starts no other. For operators.
     """
-    return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
+    return _describe([orchestrator.read_report(orchestrator.start())])[0], 202
 
 
 @logger.inject_lambda_context
@@ -73,6 +77,12 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reconciliation."""
     return app.resolve(event, context)
+
+
+def _describe(runs: Sequence[RunReport]) -> list[ReconciliationResponse]:
+    subjects = (example.finding.subject for run in runs for example in run.examples)
+    ids = target_ids.render_ids(subject[1:] for subject in subjects)
+    return [ReconciliationResponse.of(run, ids) for run in runs]
 
 
 def _parse_cursor(cursor: str | None) -> int | None:

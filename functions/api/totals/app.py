@@ -14,6 +14,7 @@ from plaza.infra.runtime.observability import logger, metrics
 from plaza.live.schemas import References, TotalsResponse
 from plaza.reactions import Target
 from plaza.switches import current as current_switches
+from plaza.targets import target_ids
 
 LOG_RATE = 0.01  # a screen polls hundreds of times an hour
 _OFF_MAX_AGE_S = 60
@@ -30,14 +31,14 @@ app = PlazaResolver(identify_poll, tag="reactions")
 def get_totals(
     of: References,
 ) -> tuple[Annotated[dict[str, Any], BodyOf(TotalsResponse)], int, Headers]:
-    """Get the totals of up to 50 targets.
+    """Get the totals of up to 48 targets.
 
     For screens that show them: the same for all callers, and cached. A target that does not exist
     has zeros, a deleted one its last totals.
     """
-    split = [reference.split(":") for reference in of]
     live.count_poll(app.client_ip, of)
-    items = live.read_totals([Target(of_type, int(of_id)) for of_type, of_id in split])
+    split = [(Target(*target_ids.parse_reference(text)), text.partition(":")[2]) for text in of]
+    items = live.read_totals(split)
     max_age_s = current_switches().live_poll_s or _OFF_MAX_AGE_S
     return {"items": items}, 200, {"cache-control": f"public, max-age={max_age_s}, s-maxage=1"}
 

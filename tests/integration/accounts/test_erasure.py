@@ -198,6 +198,11 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     """Given a row in each section: a new one needs a row here, and an entry in the list."""
     mysql.write("INSERT INTO celebrity (user_id) VALUES (%s)", (account.id,))
     mysql.write(
+        "INSERT INTO external_target (type, id, external_id, owner_id)"
+        " VALUES ('article', 7, 'x', %s)",
+        (account.id,),
+    )
+    mysql.write(
         "INSERT INTO shop_member (shop_id, user_id, role, appointed_by, created_at)"
         " VALUES (5, %s, 'owner', 1, NOW(6))",
         (account.id,),

@@ -19,6 +19,7 @@ import pytest
 from cli.paths import CONTRACT, ROOT
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import MAX_ID
+from plaza.infra.http.routes import SERVER
 from plaza.reactions.model import Target
 from tests.integration.api import test_balancer
 from tests.integration.api.test_every_route import ROUTES, Route
@@ -230,7 +231,8 @@ def send(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reply]:
     def do(route: Route, query: str = "", body: Any = None, key: str | None = None) -> Reply:
         path = re.sub(r"\{queue\}", "reactions", route.path)
         path = fill_path(path) + (f"?{query}" if query else "")
-        return ask(route.method, path, body, role="admin", key=key, folder=route.folder)
+        role = "server" if route.security == SERVER else "admin"
+        return ask(route.method, path, body, role=role, key=key, folder=route.folder)
 
     return do
 

@@ -212,7 +212,7 @@ def test_without_the_role_a_bad_request_of_a_route_by_role_is_403(
 
 
 def test_each_route_by_role_says_so() -> None:
-    by_role = re.compile(r"\bFor (all roles|admins|moderators|operators|sales)\b")
+    by_role = re.compile(r"\bFor (all roles|admins|moderators|operators|sales|servers)\b")
     assert {route.name for route in BY_ROLE} == {
         f"{method.upper()} {path}"
         for path, methods in contract()["paths"].items()

@@ -11,7 +11,9 @@ import pytest
 from local.stack.gateway import Request
 from plaza.auth import new_session
 from plaza.auth.caller_identity import bucket_of_user
+from plaza.auth.operate_server_keys import make_server_key
 from plaza.infra.http.limits import anonymous_bucket
+from plaza.infra.http.routes import SERVER
 from plaza.reactions import Target
 from tests.integration.api.test_every_route import BY_ROLE, LIMITED, ROUTES, Route
 from tests.integration.auth.test_rate_limits import empty
@@ -30,7 +32,9 @@ LIKE = f"/posts/{POST.id}/likes/me"
 
 
 def sign_in(route: Route | None = None) -> str:
-    """Return a token of user 7, of an admin if the route requires one."""
+    """Return a token of user 7, of an admin if the route requires one, or the key of a server."""
+    if route is not None and route.security == SERVER:
+        return make_server_key("app", {"act"}, 1_000, operator_id="test")[1]
     set_role(7, "admin" if route in BY_ROLE else "user")
     return new_session.open_session(7)
 

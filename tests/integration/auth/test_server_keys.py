@@ -16,6 +16,7 @@ from plaza.auth.caller_identity import identify
 from plaza.auth.operate_server_keys import end_server_key, list_server_keys, make_server_key
 from plaza.auth.server_keys import (
     EVENTS,
+    FOR_NO_USER,
     MAX_KEY_AGE_S,
     MAX_KEY_AGE_WITHOUT_MYSQL_S,
     MODERATION,
@@ -182,7 +183,8 @@ def test_no_key_has_a_role_but_on_the_routes_of_moderators(plaza: World) -> None
         if route != EVENTS
     }
     assert {route for route, role in roles.items() if role == "moderator"} == MODERATION
-    assert set(roles.values()) == {"user", "moderator"}
+    assert {route for route, role in roles.items() if role == "server"} == FOR_NO_USER
+    assert set(roles.values()) == {"user", "moderator", "server"}
     of_moderators = {
         f"{method.upper()} {path}"
         for path, methods in contract()["paths"].items()

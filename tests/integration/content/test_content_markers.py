@@ -11,6 +11,7 @@ from plaza.infra.redis import redis
 from plaza.reactions import LIKE, hydration, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, lookup, markers
+from plaza.targets.model import Mark
 from plaza.targets.queues import REFRESHES, TargetRefresh
 from tests.support.call_log import record_call
 from tests.support.plaza import World
@@ -53,7 +54,7 @@ def test_a_target_cached_as_live_is_not_hydrated_after_its_deletion(plaza: World
     assert markers.is_cached_live(*POST)
     delete()
     mark_from_another_process = targets.redis_store.overwrite_marks
-    mark_from_another_process([POST], Existence.DELETED)
+    mark_from_another_process({POST: Mark(Existence.DELETED)})
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 7, True)
     assert meta() == {}

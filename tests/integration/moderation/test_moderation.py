@@ -121,6 +121,7 @@ def test_the_queue_has_open_reports_with_their_content_oldest_first() -> None:
                 "hidden": False,
                 "deleted": False,
             },
+            "url": None,
         }
     ]
     rest = admin("GET", f"/ops/reports?cursor={page['next']}").body

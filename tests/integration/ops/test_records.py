@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cli.paths import CommandError
-from ops import records, sorted_records
+from ops import history, records, sorted_records
 from ops.records import RecordReport, import_records
 from plaza.accounts.request_erasure import erase_now
 from plaza.content import import_texts
@@ -261,3 +261,68 @@ def test_records_of_what_does_not_exist_are_left_out(plaza: World, tmp_path: Pat
     report = store(tmp_path, "users", taken)
     assert report.bad_lines == ["line 1: its identity belongs to another user"]
     assert [tuple(count) for count in report.differing] == [(14, 1, 0)]
+
+
+TARGETS = [
+    {"type": "article", "id": "8f3a", "owner": "my-app|ann", "url": "https://app.example/8f3a"},
+    {"type": "article", "id": "8f3b", "owner": "13"},
+    {"type": "clip", "id": "7"},
+]
+
+
+def test_targets_of_the_app_are_stored_once_with_their_owners(
+    plaza: World, audit: Audit, tmp_path: Path
+) -> None:
+    store(tmp_path, "users", USERS)
+    for _ in range(2):
+        report = store(tmp_path, "targets", TARGETS)
+        assert (report.progress.stored, report.progress.bad, report.differing) == (3, 0, [])
+    assert mysql.fetch_all(
+        "SELECT type, external_id, owner_id, url FROM external_target ORDER BY type, external_id"
+    ) == [
+        ("article", "8f3a", 12, "https://app.example/8f3a"),
+        ("article", "8f3b", 13, None),
+        ("clip", "7", None, None),
+    ]
+    likes = tmp_path / "likes.csv"
+    likes.write_text(f"user_id,article_id,created_at\n12,8f3a,{AT}\n13,8f3a,{AT}\n13,8f3b,{AT}\n")
+    clips = tmp_path / "clips.csv"
+    clips.write_text(f"user_id,clip_id,created_at\n12,7,{AT}\n12,8,{AT}\n")
+    for file, target in ((likes, "article"), (clips, "clip")):
+        layout = history.Layout("like", target, id_column=f"{target}_id")
+        imported = history.import_file(file, layout, tmp_path / "imports")
+        assert (imported.progress.bad, imported.differing) == (0, [])
+    assert audit().differences == []
+    _, page = ask_totals("article:8f3a,clip:8,article:8f3b")
+    assert [item["likes"] for item in page["items"]] == [2, 1, 1]
+
+
+def ask_totals(of: str) -> tuple[int, Any]:
+    reply = ask("GET", f"/totals?of={of}", user=None, folder="api/totals")
+    return reply.status, reply.body
+
+
+def test_a_target_that_is_taken_or_wrong_is_left_out(plaza: World, tmp_path: Path) -> None:
+    store(tmp_path, "users", USERS)
+    store(tmp_path, "targets", TARGETS[:1])
+    rows = [
+        {"type": "article", "id": "8f3a", "owner": "13"},
+        {"type": "article", "id": "8f3c", "owner": "99"},
+        {"type": "post", "id": "7"},
+        {"type": "clip", "id": "a"},
+        {"type": "article", "id": "8f3d"},
+        {"type": "article", "id": "8f3d"},
+    ]
+    report = store(tmp_path, "targets", rows, skip_bad_lines=True)
+    assert (report.progress.stored, report.progress.bad) == (1, 5)
+    assert any("owner-fixed" in line for line in report.bad_lines)
+    assert any("user 99 does not exist" in line for line in report.bad_lines)
+
+
+def test_likes_of_what_servers_make_are_refused_by_its_id(plaza: World, tmp_path: Path) -> None:
+    store(tmp_path, "users", USERS)
+    likes = tmp_path / "likes.csv"
+    likes.write_text(f"user_id,article_id,created_at\n12,8f3a,{AT}\n12,-,{AT}\n")
+    layout = history.Layout("like", "article", id_column="article_id")
+    with pytest.raises(CommandError, match="article_id"):
+        history.import_file(likes, layout, tmp_path / "imports")

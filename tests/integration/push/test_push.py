@@ -135,7 +135,7 @@ def test_notifies_of_half_a_minute_are_one_push(
         "topic": topic_of(OWNER, "like", *POST),
         "user_id": str(OWNER),
         "kind": "like",
-        "subject": {"type": "post", "id": "11", "text": ""},
+        "subject": {"type": "post", "id": "11", "text": "", "url": None},
         "fresh": 3,
         "what": None,
         "unread": 1,

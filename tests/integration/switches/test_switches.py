@@ -13,8 +13,10 @@ from bench.round_trips import count_round_trips
 from local.stack.servers import connect_mysql
 from plaza.auth import caller_identity, new_session
 from plaza.auth.caller_identity import bucket_of_user
+from plaza.auth.operate_server_keys import make_server_key
 from plaza.infra.http import limits
 from plaza.infra.http.limits import anonymous_bucket
+from plaza.infra.http.routes import SERVER
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
@@ -375,6 +377,9 @@ def switched_off(reply: Reply) -> bool:
 
 
 def call(route: Route, operator: int = OPERATOR) -> Reply:
+    if route.security == SERVER:
+        key = make_server_key(f"app-{route.method.lower()}", {"act"}, 1_000, operator_id="test")[1]
+        return route.call(f"Bearer {key}", body="{}")
     return route.call(f"Bearer {new_session.open_session(operator)}", body="{}")
 
 

@@ -12,6 +12,7 @@ from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import FOLLOW, LIKE, Target, queries, react
 from plaza.reactions.model import TargetDeleted, TargetMissing
 from plaza.targets import Existence, lookup, markers, mysql_store
+from plaza.targets.model import Mark
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
 from tests.support.stores import POST, add_users, counter, marker_key
@@ -64,9 +65,9 @@ def test_a_look_up_before_a_write_does_not_replace_its_marker(
         plaza.add(POST)
     read = mysql_store.read_existence
 
-    def slow(target_type: str, target_id: int) -> Existence:
-        result = read(target_type, target_id)
-        assert result is before
+    def slow(targets: list[tuple[str, int]]) -> dict[tuple[str, int], Mark]:
+        result = read(targets)
+        assert result == {POST: Mark(before)}
         plaza.add(POST)
         markers.mark_created(*POST)
         if after is Existence.DELETED:
@@ -116,7 +117,7 @@ def test_a_target_deleted_by_another_process_is_cached_as_live_for_one_second(
     plaza.add(POST)
     assert lookup.find(*POST) is Existence.LIVE
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
-    targets.redis_store.overwrite_marks([POST], Existence.DELETED)
+    targets.redis_store.overwrite_marks({POST: Mark(Existence.DELETED)})
     now_s[0] = 1.0
     assert lookup.find(*POST) is Existence.DELETED
     assert not markers.is_cached_live(*POST)

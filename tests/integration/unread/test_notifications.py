@@ -55,13 +55,18 @@ def test_a_unread_has_the_number_of_notifications_with_something_new(world: Worl
     groups = {item["kind"]: item for item in page["items"]}
     likes = groups["like"]
     assert (likes["total"], likes["fresh"], likes["read"]) == (2, 2, False)
-    assert likes["subject"] == {"type": "post", "id": made, "text": "Noodles"}
+    assert likes["subject"] == {
+        "type": "post",
+        "id": made,
+        "text": "Noodles",
+        "url": None,
+    }
     assert [card["id"] for card in likes["actors"]] == [str(THIRD), str(OTHER)]
     assert groups["comment"]["total"] == 1
     assert [card["id"] for card in groups["comment"]["actors"]] == [str(OTHER)]
     follow = groups["follow"]
     assert (follow["subject"], follow["total"]) == (
-        {"type": "user", "id": str(AUTHOR), "text": None},
+        {"type": "user", "id": str(AUTHOR), "text": None, "url": None},
         1,
     )
 

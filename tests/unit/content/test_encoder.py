@@ -167,8 +167,8 @@ def test_a_listed_reaction_has_the_fields_of_its_schema(
     view: ContentView, actor_id: int, at_us: int
 ) -> None:
     post = of_type(view, "post")
-    reacted = ReactedTarget(Target("post", post.text.id), at_us)
-    for listed in (ListedReaction(reacted, post), ListedReaction(reacted, None)):
+    reacted, post_id = ReactedTarget(Target("post", post.text.id), at_us), str(post.text.id)
+    for listed in (ListedReaction(reacted, post_id, post), ListedReaction(reacted, post_id, None)):
         item = ReactionListItem.model_validate_json(encoder.encode_reacted(listed, actor_id))
         assert (item.type, item.id, item.at) == ("post", str(post.text.id), from_us(at_us))
         assert (item.post is None) is (listed.view is None)

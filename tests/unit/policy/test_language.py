@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -130,6 +131,7 @@ def scripts() -> list[Path]:
     ]
 
 
+@cache
 def name_of(file: Path) -> str:
     return file.relative_to(ROOT).as_posix()
 
@@ -148,7 +150,7 @@ def names_of_python(file: Path) -> list[Name]:
             case _:
                 continue
         line = getattr(node, "lineno", 0)
-        results.append(Name(text, f"{file.relative_to(ROOT)}:{line}"))
+        results.append(Name(text, f"{name_of(file)}:{line}"))
     return results
 
 

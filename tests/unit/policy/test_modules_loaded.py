@@ -32,7 +32,7 @@ RESOLVER, RESOLVERS = "plaza.infra.http.resolver", "aws_lambda_powertools.event_
 # The most specific name of a function counts: its own, else its folder's.
 KINDS = {
     "api/reactions": Kind(
-        86,
+        92,
         "a burst of likes starts many at once, within 150 ms each, of which libraries take 110",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
@@ -42,57 +42,57 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/reconciliation": Kind(
-        153,
+        157,
         "an admin waits; a run begins with what is compared of most contexts",
         (PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        144,
+        150,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue/warm_up": Kind(
-        157,
+        163,
         "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/prepare_pushes": Kind(
-        137,
+        143,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/compare_parts": Kind(
-        127,
+        129,
         "some processes a night; they compare what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue/repair_drift": Kind(
-        130,
+        131,
         "a process a night, if anything differs; it repairs what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue": Kind(
-        110,
+        114,
         "messages wait, but a burst starts many; one context, and those whose values it stores",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        195,
+        199,
         "one process of each, which stays warm; the erasure of an account concerns all contexts",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(
-        203,
+        209,
         "an operator waits; its commands concern all contexts that keep or announce something",
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        151,
+        154,
         "it runs once a month, and opens a session and writes and announces a post as requests do",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/migrate": Kind(
-        24,
+        27,
         "as the functions of a deploy; it reads which kinds of reactions are declared",
         (SCHEMAS, RESOLVER, PROCESSOR, "plaza.infra.redis.redis", "pydantic"),
     ),

@@ -44,7 +44,7 @@ READERS = {
     ),
     "auth": ({"user"}, "a session has the current role of its user"),
     "unread": (
-        {"content", "counter", "log_barrier", "reaction", "user_block"},
+        {"content", "counter", "external_target", "log_barrier", "reaction", "user_block"},
         "what is deleted or blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
@@ -65,7 +65,7 @@ READERS = {
     ),
     "reconciliation": (
         {
-            *("delayed_comment_count", "content", "counter"),
+            *("delayed_comment_count", "content", "counter", "external_target"),
             *("reaction", "reaction_log", "shop_counter", "user_counter"),
         },
         "it compares counters with the rows that they count, and finds changes in the log",
@@ -74,7 +74,10 @@ READERS = {
     "users": ({"erasure"}, "no import brings a user back who was erased"),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
-        {"content", "counter", "reaction", "reaction_log", "user_counter", "watermark"},
+        {
+            *("content", "counter", "external_target", "reaction", "reaction_log"),
+            *("user_counter", "watermark"),
+        },
         "it recounts all counters from the log and from the rows",
     ),
 }
@@ -222,7 +225,9 @@ def test_all_kinds_of_reactions_are_exported_in_both_states() -> None:
 def test_a_pass_of_an_erasure_calls_the_owner_of_each_erased_column() -> None:
     imported = imports_of(PLAZA / "accounts" / "erase.py")
     called = {name for i in imported for name in (i.module, f"plaza.{i.name}")}
-    assert {f"plaza.{TABLES[table].owner}" for table, _ in find_users(ERASED)} <= called
+    owners = {TABLES[table].owner for table, _ in find_users(ERASED)}
+    # Reactions take the owner of a target away together with what it received.
+    assert {f"plaza.{owner}" for owner in owners - {"targets"}} <= called
 
 
 def test_the_audit_reads_the_tables_that_are_listed_as_audited() -> None:

@@ -43,7 +43,7 @@ def test_only_an_admin_erases_and_exports_others_and_reads_all_events() -> None:
 
 
 def test_an_admin_may_do_everything_and_a_role_all_that_a_user_may() -> None:
-    assert all("admin" in roles for _, roles in MATRIX)
+    assert all("admin" in roles for _, roles in MATRIX if roles != {"server"})
     assert all(set(ROLES) - {"anonymous"} <= roles for _, roles in MATRIX if "user" in roles)
 
 

@@ -16,6 +16,7 @@ from plaza.infra.mysql.sql import load_sql
 from plaza.reactions import KINDS
 from plaza.reconciliation.model import USER_TOTALS
 from plaza.reconciliation.mysql_counts import select_user_counts
+from plaza.targets.types import EXTERNAL
 from tests.unit.policy.modules import PLAZA, ROOT, product_files
 
 STATEMENT = re.compile(r"""[a-z]*['"]+\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE)\b""")
@@ -113,7 +114,8 @@ def test_the_counts_of_users_have_every_total_kind_and_type() -> None:
     sources = {*re.findall(r"SELECT '(\w+)'", statement), *received(statement)}
     assert sources == set(USER_TOTALS)
     targets = {target for kind in KINDS.values() for target in kind.targets} - {"user"}
-    assert set(re.findall(r"c\.content_type = '(\w+)'", statement)) == targets
+    assert set(re.findall(r"c\.content_type = '(\w+)'", statement)) == targets - EXTERNAL.keys()
+    assert "ON  r.target_type = t.type" in statement, "types of the app"
     assert all(arm.count(", 0") in (0, len(USER_TOTALS) - 1) for arm in statement.split("UNION"))
 
 

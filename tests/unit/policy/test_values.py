@@ -223,7 +223,7 @@ JSON_LOADS = {
     "infra/aws/deployment_hook.py": "a response of the version that is deployed",
     "auth/passkeys.py": "what a browser has signed",
     "accounts/canary.py": "a secret in a format of its own, which a rotation replaces",
-    "reactions/kinds.py": "a parameter of the deployment",
+    "infra/runtime/settings.py": "a parameter of the deployment",
     "operations/model.py": "a dead letter, shown to operators as it is",
 }
 """Module -> the JSON that it decodes, which no other version of Plaza has written."""

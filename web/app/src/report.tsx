@@ -9,7 +9,7 @@ import { say } from "shared/toast.tsx";
 import { Field, Problem } from "shared/ui.tsx";
 import { t } from "./texts.ts";
 
-type Target = Schemas["ReportedReference"];
+type Target = { type: keyof typeof t.report.title; id: string };
 type Reason = Schemas["ReportRequest"]["reason"];
 
 /** A button that opens a form in a dialog; users cannot report what is their own. */

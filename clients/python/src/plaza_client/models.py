@@ -161,6 +161,16 @@ class CommentRequest(TypedDict):
     """Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused."""
 
 
+class CreatedTarget(TypedDict):
+    """What became of a target."""
+
+    id: str
+    result: Literal["live", "deleted", "owner-fixed", "number-taken", "unknown-owner"] | str
+    """`live`, created now or before; else it was not created: it was deleted before, has another owner or none, its number is another id's, or its owner is no user."""
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
+
+
 class DayReach(TypedDict):
     """The visitors of a day."""
 
@@ -427,6 +437,17 @@ class MemberRequest(TypedDict):
     """`owner`: edits the shop, offers vouchers and appoints members. `staff`: redeems codes, and sees sales and redemptions."""
 
 
+class NamedTarget(TypedDict):
+    """A target of the app, with its id."""
+
+    id: str
+    """Id of the target: a positive integer, or the app's own id of a target of its own type."""
+    owner: NotRequired[str | None]
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
+    url: NotRequired[str | None]
+
+
 class PlaceResponse(TypedDict):
     """The coordinates of a shop."""
 
@@ -448,8 +469,9 @@ class NotificationSubjectRef(TypedDict):
     """What a notification is about."""
 
     id: str
-    """Positive integer of at most 9223372036854775807, as a string."""
-    type: Literal["post", "comment", "review", "user"]
+    """Id of the target: a positive integer, or the app's own id of a target of its own type."""
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
 
 
 class NotificationSubject(TypedDict):
@@ -458,7 +480,10 @@ class NotificationSubject(TypedDict):
     id: str
     text: str | None
     """The first 80 characters of its title or text; null: none."""
-    type: Literal["post", "comment", "review", "user"] | str
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
+    url: str | None
+    """Where a target of the app is shown; null for others."""
 
 
 class ReportedContentPreview(TypedDict):
@@ -476,7 +501,8 @@ class ReportedTarget(TypedDict):
     """The type and the id of what was reported."""
 
     id: str
-    type: Literal["post", "comment", "review", "user"] | str
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
 
 
 class OrderResponse(TypedDict):
@@ -667,11 +693,12 @@ class WeekReach(TypedDict):
 
 
 class TargetReference(TypedDict):
-    """The type and the id of a target."""
+    """The type and the id of a target that takes reactions."""
 
     id: str
-    """Positive integer of at most 9223372036854775807, as a string."""
-    type: Literal["post", "comment", "review"]
+    """Id of the target: a positive integer, or the app's own id of a target of its own type."""
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
 
 
 class ReactionResponse(TypedDict):
@@ -794,8 +821,9 @@ class ReportedReference(TypedDict):
     """The type and the id of what is reported."""
 
     id: str
-    """Positive integer of at most 9223372036854775807, as a string."""
-    type: Literal["post", "comment", "review", "user"]
+    """Id of the target: a positive integer, or the app's own id of a target of its own type."""
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
 
 
 class ReviewRequest(TypedDict):
@@ -1017,6 +1045,13 @@ class SwitchSet(TypedDict):
     """Vouchers that cannot be ordered."""
     writes_factor: float
     """Multiplies rate and burst of a rate limit; 1 is normal."""
+
+
+class TargetRequest(TypedDict):
+    """A target of the app."""
+
+    owner: NotRequired[str | None]
+    url: NotRequired[str | None]
 
 
 class TargetViewerState(TypedDict):
@@ -1393,6 +1428,13 @@ class Review(TypedDict):
     """Whether it is about an order that its author used in the shop."""
 
 
+class CreatedTargets(TypedDict):
+    """What became of the targets of a request."""
+
+    items: list[CreatedTarget]
+    """One item a target, in the order of the request."""
+
+
 class DeadLetterPage(TypedDict):
     """One page of a list."""
 
@@ -1522,7 +1564,7 @@ class PostTotals(TypedDict):
 
 
 class TextTotals(TypedDict):
-    """The totals of a comment or a review."""
+    """The totals of a comment, of a review or of a target of the app."""
 
     collects: int
     """Number of collects."""
@@ -1535,7 +1577,8 @@ class TextTotals(TypedDict):
     """Orders two values of this total: the greater text is newer. Compare code units, never with a locale. Null: this value may lack recent reactions; do not replace one that has a token."""
     reactions: dict[str, LiveTotal]
     """Kind, such as `like`, -> its total. All kinds that the target takes."""
-    type: Literal["comment", "review"]
+    type: str
+    """`comment`, `review` or a type of the app."""
 
 
 class UserTotals(TypedDict):
@@ -1557,6 +1600,13 @@ class MemberPage(TypedDict):
     items: list[MemberResponse]
     next: str | None
     """Cursor of the page after this one; null on the last page."""
+
+
+class TargetsRequest(TypedDict):
+    """Targets of the app to create."""
+
+    targets: list[NamedTarget]
+    """Up to 100 targets."""
 
 
 class NearbyShopResponse(TypedDict):
@@ -1689,7 +1739,7 @@ class OpenReport(TypedDict):
     """A report in the operators' queue."""
 
     content: ReportedContentPreview | None
-    """Null for a report of a user."""
+    """Null for a report of a user, or of a target of the app."""
     created_at: str
     """When it was created."""
     details: str | None
@@ -1701,6 +1751,8 @@ class OpenReport(TypedDict):
     resolved_at: str | None
     """When it was resolved; null while it is open."""
     target: ReportedTarget
+    url: str | None
+    """Where a target of the app is shown; null for others."""
 
 
 class ReportResponse(TypedDict):
@@ -1988,7 +2040,8 @@ class TargetTotals(TypedDict):
     """The caller's state; null without a session."""
     reactions: dict[str, ReactionTotal]
     """Kind, such as `like`, -> its total. All kinds that the target takes."""
-    type: Literal["post", "comment", "review"] | str
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
 
 
 class VoucherPage(TypedDict):
@@ -2059,7 +2112,8 @@ class ReactionListItem(TypedDict):
     """The post, with `expand`; null without it, for another type, and for a post that was deleted or hidden."""
     review: Review | None
     """The review, with `expand=target`; null as `post` may be."""
-    type: Literal["post", "comment", "review"] | str
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
 
 
 class ReviewPage(TypedDict):

@@ -110,6 +110,14 @@ class NotUsable(ProblemError, slug="not-usable"):
     """Order cannot be used (409)."""
 
 
+class NumberTaken(ProblemError, slug="number-taken"):
+    """Number taken (409)."""
+
+
+class OwnerFixed(ProblemError, slug="owner-fixed"):
+    """Owner fixed (409)."""
+
+
 class PasskeyRefused(ProblemError, slug="passkey-refused"):
     """Passkey refused (401)."""
 

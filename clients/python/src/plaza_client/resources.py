@@ -1334,12 +1334,54 @@ class ShopsResource:
         )
 
 
+class TargetsResource:
+    def __init__(self, client: Resources) -> None:
+        self._client = client
+
+    def create(
+        self, body: models.TargetsRequest, **options: Unpack[Options]
+    ) -> models.CreatedTargets:
+        """Create up to 100 targets of the app."""
+        return cast(
+            "models.CreatedTargets",
+            self._client._call("POST", "/targets", body=body, options=options),
+        )
+
+    def delete(self, target_type: str, target_id: str, **options: Unpack[Options]) -> None:
+        """Delete a target of the app."""
+        self._client._call(
+            "DELETE",
+            "/targets/{target_type}/{target_id}",
+            parameters={"target_type": target_type, "target_id": target_id},
+            options=options,
+        )
+
+    def set(
+        self,
+        target_type: str,
+        target_id: str,
+        body: models.TargetRequest,
+        **options: Unpack[Options],
+    ) -> models.CreatedTarget:
+        """Create a target of the app."""
+        return cast(
+            "models.CreatedTarget",
+            self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}",
+                parameters={"target_type": target_type, "target_id": target_id},
+                body=body,
+                options=options,
+            ),
+        )
+
+
 class TotalsResource:
     def __init__(self, client: Resources) -> None:
         self._client = client
 
     def get(self, *, of: Sequence[str], **options: Unpack[Options]) -> models.TotalsResponse:
-        """Get the totals of up to 50 targets."""
+        """Get the totals of up to 48 targets."""
         return cast(
             "models.TotalsResponse",
             self._client._call("GET", "/totals", query={"of": of}, options=options),
@@ -1504,7 +1546,7 @@ class UsersResource:
         expand: Literal["post", "target"] | None = None,
         **options: Unpack[Options],
     ) -> Listed[models.ReactionListItemPage, models.ReactionListItem]:
-        """List the texts to which the caller reacted."""
+        """List the targets to which the caller reacted."""
         return cast(
             "Listed[models.ReactionListItemPage, models.ReactionListItem]",
             self._client._list(
@@ -1961,6 +2003,10 @@ class Resources(ABC):
     @property
     def shops(self) -> ShopsResource:
         return ShopsResource(self)
+
+    @property
+    def targets(self) -> TargetsResource:
+        return TargetsResource(self)
 
     @property
     def totals(self) -> TotalsResource:
@@ -3325,12 +3371,54 @@ class AsyncShopsResource:
         )
 
 
+class AsyncTargetsResource:
+    def __init__(self, client: AsyncResources) -> None:
+        self._client = client
+
+    async def create(
+        self, body: models.TargetsRequest, **options: Unpack[Options]
+    ) -> models.CreatedTargets:
+        """Create up to 100 targets of the app."""
+        return cast(
+            "models.CreatedTargets",
+            await self._client._call("POST", "/targets", body=body, options=options),
+        )
+
+    async def delete(self, target_type: str, target_id: str, **options: Unpack[Options]) -> None:
+        """Delete a target of the app."""
+        await self._client._call(
+            "DELETE",
+            "/targets/{target_type}/{target_id}",
+            parameters={"target_type": target_type, "target_id": target_id},
+            options=options,
+        )
+
+    async def set(
+        self,
+        target_type: str,
+        target_id: str,
+        body: models.TargetRequest,
+        **options: Unpack[Options],
+    ) -> models.CreatedTarget:
+        """Create a target of the app."""
+        return cast(
+            "models.CreatedTarget",
+            await self._client._call(
+                "PUT",
+                "/targets/{target_type}/{target_id}",
+                parameters={"target_type": target_type, "target_id": target_id},
+                body=body,
+                options=options,
+            ),
+        )
+
+
 class AsyncTotalsResource:
     def __init__(self, client: AsyncResources) -> None:
         self._client = client
 
     async def get(self, *, of: Sequence[str], **options: Unpack[Options]) -> models.TotalsResponse:
-        """Get the totals of up to 50 targets."""
+        """Get the totals of up to 48 targets."""
         return cast(
             "models.TotalsResponse",
             await self._client._call("GET", "/totals", query={"of": of}, options=options),
@@ -3501,7 +3589,7 @@ class AsyncUsersResource:
         expand: Literal["post", "target"] | None = None,
         **options: Unpack[Options],
     ) -> AsyncListed[models.ReactionListItemPage, models.ReactionListItem]:
-        """List the texts to which the caller reacted."""
+        """List the targets to which the caller reacted."""
         return cast(
             "AsyncListed[models.ReactionListItemPage, models.ReactionListItem]",
             self._client._list(
@@ -3963,6 +4051,10 @@ class AsyncResources(ABC):
     @property
     def shops(self) -> AsyncShopsResource:
         return AsyncShopsResource(self)
+
+    @property
+    def targets(self) -> AsyncTargetsResource:
+        return AsyncTargetsResource(self)
 
     @property
     def totals(self) -> AsyncTotalsResource:

@@ -15,7 +15,7 @@ function keyOf({ kind, subject }: Notification): string {
 /** Returns the page of what a notification is about; of a review and of a comment there is none. */
 function hrefOf({ kind, subject }: Notification, userId: string): string | undefined {
   if (kind === "follow") return `#/users/${userId}/followers`;
-  return subject.type === "post" ? `#/posts/${subject.id}` : undefined;
+  return subject.type === "post" ? `#/posts/${subject.id}` : (subject.url ?? undefined);
 }
 
 export function Notifications() {

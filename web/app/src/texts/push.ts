@@ -5,7 +5,7 @@ export interface Push {
   topic: string;
   user_id: string;
   kind: string;
-  subject: { type: string; id: string; text: string | null };
+  subject: { type: string; id: string; text: string | null; url?: string | null };
   fresh: number;
   /** Of what was decided: success, failed, offered, upheld, dismissed. */
   what: string | null;
@@ -54,5 +54,5 @@ export function say(push: Push, languages: readonly string[]): { text: string; l
 /** Returns the page of what a push is about. */
 export function hrefOf({ kind, subject, user_id }: Push): string {
   if (kind === "order") return `#/users/${user_id}?tab=orders`;
-  return subject.type === "post" ? `#/posts/${subject.id}` : "#/notifications";
+  return subject.type === "post" ? `#/posts/${subject.id}` : (subject.url ?? "#/notifications");
 }

@@ -83,7 +83,7 @@ interface ReportProps {
 }
 
 function OneReport({
-  report: { id, target, reason, details, reporter_id, created_at, content },
+  report: { id, target, reason, details, reporter_id, created_at, content, url },
   action,
   ...act
 }: ReportProps) {
@@ -93,7 +93,13 @@ function OneReport({
         <p>
           <Badge tone="bad">{word(reason)}</Badge>{" "}
           <b>
-            <InApp path={pathOf(target.type, target.id)}>{t.target(word(target.type), target.id)}</InApp>
+            {url ? (
+              <a href={url} target="_blank" rel="noopener noreferrer">
+                {t.target(word(target.type), target.id)}
+              </a>
+            ) : (
+              <InApp path={pathOf(target.type, target.id)}>{t.target(word(target.type), target.id)}</InApp>
+            )}
           </b>
         </p>
         <span class="fine">

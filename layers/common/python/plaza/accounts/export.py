@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plaza.accounts.model import EXPORT_CURSORS, ExportCursor
@@ -13,8 +14,10 @@ from plaza.infra.runtime.observability import record
 if TYPE_CHECKING:
     from plaza.accounts import sections
     from plaza.infra.mysql.export_sections import ExportedRow
+    from plaza.targets import target_ids
 else:  # profiles need no module of another context
     sections = LazyModule("plaza.accounts.sections")
+    target_ids = LazyModule("plaza.targets.target_ids")
 
 SECTIONS_PER_TOKEN = 5  # that a page reads for each token
 
@@ -24,10 +27,18 @@ def read_page(
 ) -> tuple[list[ExportedRow], str | None]:
     """Return up to ``limit`` rows past ``cursor``, and the cursor of the last, None at the end.
 
-    One statement a section; a token is charged after each ``SECTIONS_PER_TOKEN``. Raises BadInput
-    for a cursor of another list, or of a section that this version does not have; MysqlDown,
-    TooManyRequests.
+    One statement a section, and what ``target_ids.render_ids`` costs; a token is charged after each
+    ``SECTIONS_PER_TOKEN``. Raises BadInput for a cursor of another list, or of a section that this
+    version does not have; MysqlDown, TooManyRequests.
     """
+    exported, following = _read_rows(user_id, cursor, limit, charge)
+    _name_targets(exported)
+    return exported, following
+
+
+def _read_rows(
+    user_id: int, cursor: str | None, limit: int, charge: Charge
+) -> tuple[list[ExportedRow], str | None]:
     order = {section.cursor_name: section for section in sections.SECTIONS}
     start = _parse(cursor) if cursor else ExportCursor(next(iter(order)), ())
     names = [*order]
@@ -49,6 +60,19 @@ def read_page(
             exported.append(row)
             last = ExportCursor(name, row.key)
     return exported, None
+
+
+def _name_targets(rows: Sequence[ExportedRow]) -> None:
+    """Replace the numbers of targets of the app by their ids."""
+    named = [
+        (fields, id_name, (fields[type_name], int(fields[id_name])))
+        for _, fields, _ in rows
+        for type_name, id_name in (("target_type", "target_id"), ("subject_type", "subject_id"))
+        if type_name in fields
+    ]
+    ids = target_ids.render_ids(target for _, _, target in named)
+    for fields, id_name, target in named:
+        fields[id_name] = ids[target]
 
 
 def read_page_of(

@@ -15,6 +15,7 @@ from plaza.moderation import export as moderation_export
 from plaza.push import export as push_export
 from plaza.reactions import export as reactions_export
 from plaza.shops import export as shops_export
+from plaza.targets import export as targets_export
 from plaza.unread import export as unread_export
 from plaza.users import export as users_export
 
@@ -24,6 +25,7 @@ SECTIONS = (
     *auth_export.SECTIONS,
     *idempotency_export.SECTIONS,
     *content_export.SECTIONS,
+    *targets_export.SECTIONS,
     *reactions_export.SECTIONS,
     *blocks_export.SECTIONS,
     *unread_export.SECTIONS,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from plaza.auth import mysql_server_keys
 from plaza.auth.server_keys import (
     BURST,
+    FOR_NO_USER,
     MAX_KEY_AGE_S,
     MAX_KEY_AGE_WITHOUT_MYSQL_S,
     MODERATORS,
@@ -83,6 +84,8 @@ def identify(header: str, address: str, route: str, acts_for: str | None, take: 
         raise Forbidden(f"This key lacks the scope `{scope}`.")
     if scope == "events":
         return caller._replace(role="admin")
+    if route in FOR_NO_USER:
+        return caller._replace(role="server")
     if acts_for is None:
         return caller
     user_id = _find_user(acts_for, may_create=scope == "act")

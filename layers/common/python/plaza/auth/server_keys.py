@@ -56,6 +56,15 @@ MODERATORS = frozenset({"moderator", "admin"})
 EVENTS = "GET /ops/events"
 """The route of what happened to all users, which a key reads for none of them."""
 
+FOR_NO_USER = frozenset(
+    {
+        "PUT /targets/{target_type}/{target_id}",
+        "DELETE /targets/{target_type}/{target_id}",
+        "POST /targets",
+    }
+)
+"""The routes that a key calls for none of its users, with the scope ``act``."""
+
 _ID_CHARS = string.ascii_letters + string.digits
 _BEARER = re.compile(rf"bearer +sk_({KEY_ID_PATTERN})_([A-Za-z0-9_-]{{43}})", re.IGNORECASE)
 

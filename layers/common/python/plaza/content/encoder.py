@@ -58,13 +58,13 @@ def encode_review(view: ContentView, actor_id: int | None) -> str:
 
 def encode_reacted(listed: ListedReaction, actor_id: int) -> str:
     """Encode a ``ReactionListItem``."""
-    target_type, target_id = listed.reacted.target
+    target_type = listed.reacted.target.type
     texts = dict.fromkeys(_ENCODERS, "null")
     if listed.view:
         texts[target_type] = _ENCODERS[target_type](listed.view, actor_id)
     fields = ",".join(f'"{name}":{text}' for name, text in texts.items())
     at = format_time(listed.reacted.version_us)
-    return f'{{"type":"{target_type}","id":"{target_id}","at":"{at}",{fields}}}'
+    return f'{{"type":"{target_type}","id":"{listed.id}","at":"{at}",{fields}}}'
 
 
 _ENCODERS = {"post": encode_preview, "comment": encode_comment, "review": encode_review}

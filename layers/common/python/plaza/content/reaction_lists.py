@@ -19,6 +19,7 @@ from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.reactions.model import ReactedTarget, Reactor
+from plaza.targets import target_ids
 from plaza.users import Card, cards
 
 FIRST_LIKERS = 5
@@ -38,9 +39,11 @@ class ListedLiker(NamedTuple):
 
 
 class ListedReaction(NamedTuple):
-    """A target that an actor reacted to; ``view``: None unless requested and visible."""
+    """A target that an actor reacted to, with its id as views have it; ``view``: None unless
+    requested and visible."""
 
     reacted: ReactedTarget
+    id: str
     view: ContentView | None
 
 
@@ -113,13 +116,13 @@ def list_reacted(
 
     As ``reactions.queries.list_reacted``. With ``types``, targets of these types have their texts:
     it adds the round trips of ``queries.read_views``, and shortens the page to what fits into a
-    response.
+    response. ``target_ids.render_ids`` adds what it costs.
     """
     page, last = reaction_queries.list_reacted(kind, actor_id, after, limit)
-    if not types:
-        return [ListedReaction(reacted, None) for reacted in page], last
-    views = queries.read_views([r.target for r in page if r.target.type in types], actor_id)
-    listed = [ListedReaction(reacted, views.get(reacted.target)) for reacted in page]
+    ids = target_ids.render_ids(reacted.target for reacted in page)
+    shown = [reacted.target for reacted in page if reacted.target.type in types]
+    views = queries.read_views(shown, actor_id) if shown else {}
+    listed = [ListedReaction(r, ids[r.target], views.get(r.target)) for r in page]
     with_text = [item for item in listed if item.view]
     fitting = count_fitting([item.view.text for item in with_text if item.view])
     if fitting < len(with_text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from plaza import counters
@@ -14,9 +14,11 @@ from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.observability import record
 from plaza.push import announce as push_announce
 from plaza.reactions import Target, hydration
+from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.switches import refresh as switches_refresh
-from plaza.targets import Visibility, markers
+from plaza.targets import Visibility, external_targets, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
+from plaza.targets.types import EXTERNAL, TypedId
 from plaza.unread import moves
 from plaza.unread import queries as unread_queries
 from plaza.users import cards
@@ -32,8 +34,11 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     Raises MysqlDown, RedisDown, QueueDown.
     """
     unique = set(refreshes)
+    of_app = {(item.type, item.id) for item in unique if item.type in EXTERNAL}
+    if of_app:
+        _project_external(of_app)
     stored = mysql_store.read(
-        {Target(item.type, item.id) for item in unique if item.type != "user"}
+        {Target(item.type, item.id) for item in unique if item.type in CONTENT_TYPES}
     )
     _apply_delayed_counts(
         {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
@@ -47,6 +52,16 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     cards.refresh_cards(users)
     block_user.repair(users)
     record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
+
+
+def _project_external(targets: Collection[TypedId]) -> None:
+    """Mark deleted targets of the app, and read their notifications. One statement and a round
+    trip; two statements, a transaction an owner and a round trip more if some were deleted."""
+    owners = external_targets.refresh(targets)
+    if owners:
+        moves.clear((*target, owner_id) for target, owner_id in owners.items())
+        unread_queries.refresh_projections(sorted(set(owners.values())))
+        push_announce.announce_notified(set(owners.values()))
 
 
 def _apply_delayed_counts(post_ids: Iterable[int]) -> None:

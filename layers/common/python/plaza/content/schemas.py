@@ -28,7 +28,8 @@ from plaza.infra.http.texts import (
     check_text,
 )
 from plaza.infra.mysql.sql import from_us
-from plaza.reactions.schemas import Reactions, TargetType, make_example
+from plaza.reactions.schemas import Reactions, make_example
+from plaza.targets.schemas import TypeText
 from plaza.users.schemas import UserCard
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
@@ -428,7 +429,7 @@ class ReactionListItem(ResponseModel):
         }
     )
 
-    type: TargetType
+    type: TypeText
     id: str
     at: Annotated[Time, Field(description="When the caller reacted.")]
     post: Annotated[

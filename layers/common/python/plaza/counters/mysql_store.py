@@ -86,6 +86,15 @@ def locked_of(
     return counters
 
 
+def read_totals(cursor: Cursor, keys: Collection[CounterKey]) -> dict[CounterKey, int]:
+    """Return the totals of the counters of ``keys`` that exist. One statement, none without
+    ``keys``."""
+    if not keys:
+        return {}
+    cursor.execute(f"SELECT target_type, target_id, kind, total FROM counter WHERE {_select(keys)}")
+    return {(of, target_id, kind): total for of, target_id, kind, total in cursor.fetchall()}
+
+
 def try_lock_target(cursor: Cursor, key: CounterKey) -> bool:
     """Lock a counter until the commit; False, without a wait, when it is locked."""
     return mysql.try_lock(

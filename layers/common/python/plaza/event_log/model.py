@@ -42,7 +42,8 @@ class EventDraft(NamedTuple):
 
 class OutgoingEvent(NamedTuple):
     """An event as other systems read it. ``at_us``: microseconds since 1970; others as of
-    ``EventDraft``, the last three None for reactions."""
+    ``EventDraft``, None for reactions. ``external_id``: of a target of the app, once it is named
+    (``read_events.name_targets``)."""
 
     kind: str
     at_us: int
@@ -51,6 +52,7 @@ class OutgoingEvent(NamedTuple):
     resource_id: int | None = None
     detail: str | None = None
     key_id: str | None = None
+    external_id: str | None = None
 
     @property
     def id(self) -> str:
@@ -70,7 +72,7 @@ class OutgoingEvent(NamedTuple):
             "data": {
                 "actor_id": str(self.actor_id),
                 "key_id": self.key_id,
-                "target": {"type": self.target[0], "id": str(self.target[1])},
+                "target": {"type": self.target[0], "id": self.external_id or str(self.target[1])},
                 "id": None if self.resource_id is None else str(self.resource_id),
                 "detail": self.detail,
             },

@@ -6,6 +6,8 @@ below which no transaction is open. Readers share the head; one of them moves it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from plaza.event_log import mysql_events
 from plaza.event_log.model import (
     DAYS_KEPT,
@@ -13,23 +15,27 @@ from plaza.event_log.model import (
     EventOffset,
     EventPage,
     LogHead,
+    OutgoingEvent,
     cut_page,
 )
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
+from plaza.targets import target_ids
+from plaza.targets.types import EXTERNAL
 
 _DAY_US = 86_400_000_000
 
 
 def read_page(after: EventOffset | None, limit: int) -> EventPage:
     """Return up to ``limit`` events after a offset; None: the oldest that MySQL has. Three
-    statements; nine more if the head is moved. Raises EventsGone, MysqlDown."""
+    statements; nine more if the head is moved, and what ``name_targets`` costs. Raises EventsGone,
+    MysqlDown."""
     head, now_s = find_head(), int(clock.now_s())
     offset = after or EventOffset.at_start(head.epoch, now_s)
     offset.require_kept(head, now_s)
     since_us = _find_first_us()
     args = since_us, limit
-    return cut_page(
+    page = cut_page(
         offset,
         head,
         mysql_events.read_reactions(offset.reaction_seq, head.reaction_seq, *args),
@@ -37,6 +43,15 @@ def read_page(after: EventOffset | None, limit: int) -> EventPage:
         limit,
         now_s,
     )
+    return page._replace(events=name_targets(page.events))
+
+
+def name_targets(events: Sequence[OutgoingEvent]) -> list[OutgoingEvent]:
+    """Return ``events`` with the ids of targets of the app, at the cost of
+    ``target_ids.render_ids``."""
+    about = [event.target for event in events if event.target[0] in EXTERNAL]
+    ids = target_ids.render_ids(about)
+    return [event._replace(external_id=ids.get(event.target)) for event in events]
 
 
 def find_head() -> LogHead:

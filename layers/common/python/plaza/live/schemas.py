@@ -7,14 +7,10 @@ from typing import Annotated, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel, check_id
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, ResponseModel
 from plaza.infra.http.texts import FieldError
 from plaza.live.read_totals import MAX_TARGETS
-
-
-def _check_reference(text: str) -> str:
-    check_id(text.rpartition(":")[2])
-    return text
+from plaza.targets.schemas import REFERENCE, check_reference
 
 
 def _check_unique(references: list[str]) -> list[str]:
@@ -26,10 +22,10 @@ def _check_unique(references: list[str]) -> list[str]:
 Reference = Annotated[
     str,
     Field(
-        pattern=r"^(post|comment|review|user):[1-9][0-9]{0,18}$",
+        pattern=REFERENCE,
         description="Type and id of a target.",
     ),
-    AfterValidator(_check_reference),
+    AfterValidator(check_reference),
 ]
 References = Annotated[
     list[Reference],
@@ -62,9 +58,9 @@ class _Totals(ResponseModel):
 
 
 class TextTotals(_Totals):
-    """The totals of a comment or a review."""
+    """The totals of a comment, of a review or of a target of the app."""
 
-    type: Literal["comment", "review"]
+    type: Annotated[str, Field(description="`comment`, `review` or a type of the app.")]
     likes: Annotated[int, Field(description="Number of likes.")]
     likes_at: OrderToken
     collects: Annotated[int, Field(description="Number of collects.")]

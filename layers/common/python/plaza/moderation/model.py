@@ -44,7 +44,8 @@ class ReportDraft:
 
 
 class Report(NamedTuple):
-    """A stored report. ``outcome`` is None while it is open; times are microseconds since 1970."""
+    """A stored report. ``outcome`` is None while it is open; times are microseconds since 1970.
+    ``external_id``, ``url``: of a target of the app."""
 
     id: int
     reporter_id: int
@@ -54,6 +55,8 @@ class Report(NamedTuple):
     outcome: str | None
     created_us: int
     resolved_us: int | None
+    external_id: str | None = None
+    url: str | None = None
 
 
 class ReportedContent(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from plaza import idempotency
 from plaza.content import queries
@@ -25,17 +25,24 @@ from plaza.moderation.model import (
     ReportResolved,
 )
 from plaza.push import Notice, announce
-from plaza.reactions import react
+from plaza.reactions import Target, react
+from plaza.reactions.kinds import CONTENT_TYPES
+from plaza.reactions.model import TargetDeleted, TargetMissing
+from plaza.targets import external_targets
+from plaza.targets.external_targets import StoredTarget
+from plaza.targets.types import EXTERNAL
 
 
-def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Report:
-    """Store a report, or return the one that ``attempt``'s key already created. Raises
+def create(draft: ReportDraft, shown_id: str, attempt: IdempotentRequest | None = None) -> Report:
+    """Store a report, or return the one that ``attempt``'s key already created; ``shown_id``: of
+    its target, as views have it. Raises
     TargetMissing, TargetDeleted, AlreadyReported, KeyReused, MysqlDown; BadInput for what is the
     reporter's own."""
     if attempt and (created := idempotency.find(draft.reporter_id, attempt)):
         return _read_created(*created)
-    react.require_existing(draft.target)
-    _require_others(draft)
+    if draft.target.type not in EXTERNAL:
+        react.require_existing(draft.target)
+    _require_others(draft, shown_id)
     report_id = ids.new_id()
 
     def work(cursor: Cursor) -> Report | None:
@@ -44,7 +51,7 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
         if attempt and not idempotency.claim(cursor, draft.reporter_id, attempt, resource):
             return None
         if not mysql_store.insert(cursor, report_id, draft):
-            raise AlreadyReported(f"You have an open report of {_describe(draft)}.")
+            raise AlreadyReported(f"You have an open report of {draft.target.type} {shown_id}.")
         event = EventDraft(
             "report.created", draft.reporter_id, draft.target, report_id, draft.reason
         )
@@ -53,18 +60,42 @@ def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Repo
 
     report = mysql.run_in_transaction(work)
     if report is None:
-        return create(draft, attempt)
+        return create(draft, shown_id, attempt)
     record("report_created", {"reports_created": 1}, report_id=report_id, reason=draft.reason)
-    return report
+    return report._replace(external_id=shown_id)
 
 
-def _require_others(draft: ReportDraft) -> None:
-    """Raise BadInput for a report of oneself, or of one's own text."""
-    owner_id = draft.target.id
-    if draft.target.type != "user":
+def _require_others(draft: ReportDraft, shown_id: str) -> None:
+    """Raise BadInput for a report of oneself, or of one's own text or target; for a target of the
+    app also TargetMissing, TargetDeleted."""
+    owner_id: int | None = draft.target.id
+    if draft.target.type in EXTERNAL:
+        owner_id = _read_external(draft.target, shown_id).owner_id
+    elif draft.target.type != "user":
         owner_id = queries.read_stored(draft.target).text.author_id
     if owner_id == draft.reporter_id:
         raise BadInput("target", "is your own", code="not-listed", path="body.target")
+
+
+def _read_external(target: Target, external_id: str) -> StoredTarget:
+    stored = external_targets.read_all([target]).get(target)
+    if stored is None or stored.external_id != external_id:
+        raise TargetMissing(f"{target.type.capitalize()} {external_id} does not exist.")
+    if stored.is_deleted:
+        raise TargetDeleted(f"{target.type.capitalize()} {external_id} was deleted.")
+    return stored
+
+
+def _name_all(reports: Sequence[Report]) -> list[Report]:
+    """Return ``reports`` with the ids and URLs of targets of the app. One statement, none without
+    such a target. Raises MysqlDown."""
+    stored = external_targets.read_all({r.target for r in reports if r.target.type in EXTERNAL})
+    return [
+        report._replace(external_id=row.external_id, url=row.url)
+        if (row := stored.get(report.target))
+        else report
+        for report in reports
+    ]
 
 
 def read_own(report_id: int, reporter_id: int) -> Report:
@@ -72,17 +103,17 @@ def read_own(report_id: int, reporter_id: int) -> Report:
     report = mysql_store.read(report_id)
     if report is None or report.reporter_id != reporter_id:
         raise ReportMissing(f"Report {report_id} does not exist.")
-    return report
+    return _name_all([report])[0]
 
 
 def list_open(
     after_id: int, limit: int
 ) -> tuple[list[tuple[Report, ReportedContent | None]], int | None]:
     """Return (a page of open reports with the content that they are about, oldest first; its last
-    id, None on the last page). Two statements. Raises MysqlDown."""
+    id, None on the last page). Three statements at most. Raises MysqlDown."""
     reports = mysql_store.read_open(after_id, limit + 1)
-    page = reports[:limit]
-    texts = queries.read_all_stored({r.target for r in page if r.target.type != "user"})
+    page = _name_all(reports[:limit])
+    texts = queries.read_all_stored({r.target for r in page if r.target.type in CONTENT_TYPES})
     contents = {
         target: ReportedContent(
             text.author_id, text.title, text.body[:MAX_PREVIEW_CHARS], text.hidden, deleted
@@ -123,7 +154,7 @@ def resolve(report_id: int, outcome: str, operator_id: int, key_id: str | None =
     announce.announce_notices([Notice("report", report.reporter_id, report_id)])
     fields = {"outcome": outcome, "operator_id": operator_id, "key_id": key_id}
     record("report_resolved", report_id=report_id, **fields)
-    return report
+    return _name_all([report])[0]
 
 
 def read_outcomes(report_ids: Collection[int]) -> dict[int, Report]:
@@ -136,8 +167,4 @@ def _read_created(created_type: str, created_id: int) -> Report:
     report = mysql_store.read(created_id) if created_type == "report" else None
     if report is None:
         raise KeyReused
-    return report
-
-
-def _describe(draft: ReportDraft) -> str:
-    return f"{draft.target.type} {draft.target.id}"
+    return _name_all([report])[0]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Self, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel, Time
+from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.observability import record_unknown
@@ -19,8 +19,8 @@ from plaza.moderation.model import (
     ReportOutcome,
 )
 from plaza.reactions import Target
-
-ReportedType = Literal["post", "comment", "review", "user"]
+from plaza.targets.schemas import TargetIdText, TypeText, check_target
+from plaza.targets.target_ids import parse_id
 
 _TARGET_EXAMPLE: dict[str, Any] = {"type": "post", "id": "9000001"}
 _REPORT_EXAMPLE: dict[str, Any] = {
@@ -37,14 +37,19 @@ _REPORT_EXAMPLE: dict[str, Any] = {
 class ReportedReference(RequestModel):
     """The type and the id of what is reported."""
 
-    type: ReportedType
-    id: IdText
+    type: TypeText
+    id: TargetIdText
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_target(self.type, self.id)
+        return self
 
 
 class ReportedTarget(ResponseModel):
     """The type and the id of what was reported."""
 
-    type: ReportedType
+    type: TypeText
     id: str
 
 
@@ -81,7 +86,8 @@ class ReportRequest(RequestModel):
 
     def to_draft(self, reporter_id: int) -> ReportDraft:
         """Returns the draft of ``reporter_id``."""
-        target = Target(self.target.type, int(self.target.id))
+        of = self.target
+        target = Target(of.type, parse_id(of.type, of.id))
         return ReportDraft(reporter_id, target, self.reason, self.details)
 
 
@@ -112,7 +118,7 @@ class ReportResponse(ResponseModel):
         return cls.model_validate(
             {
                 "id": str(report.id),
-                "target": {"type": target_type, "id": str(target_id)},
+                "target": {"type": target_type, "id": report.external_id or str(target_id)},
                 "reason": reason,
                 "details": report.details,
                 "outcome": report.outcome,
@@ -161,6 +167,7 @@ class OpenReport(ReportResponse):
                         "hidden": False,
                         "deleted": False,
                     },
+                    "url": None,
                 }
             ]
         }
@@ -168,7 +175,11 @@ class OpenReport(ReportResponse):
 
     reporter_id: str
     content: Annotated[
-        ReportedContentPreview | None, Field(description="Null for a report of a user.")
+        ReportedContentPreview | None,
+        Field(description="Null for a report of a user, or of a target of the app."),
+    ]
+    url: Annotated[
+        str | None, Field(description="Where a target of the app is shown; null for others.")
     ]
 
     @classmethod
@@ -178,6 +189,7 @@ class OpenReport(ReportResponse):
             **dict(ReportResponse.of(report)),
             reporter_id=str(report.reporter_id),
             content=ReportedContentPreview.of(content) if content else None,
+            url=report.url,
         )
 
 

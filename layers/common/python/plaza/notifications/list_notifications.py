@@ -9,7 +9,7 @@ from plaza.blocks import queries as block_queries
 from plaza.content import queries as content_queries
 from plaza.infra.runtime.observability import record_unknown
 from plaza.notifications.model import MAX_ACTORS, Notification, NotificationPage
-from plaza.notifications.texts import USER, read_texts
+from plaza.notifications.subjects import read_subjects
 from plaza.reactions import KINDS, Kind, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.unread import GroupCursor, GroupKey, ListedGroup, list_groups
@@ -27,20 +27,20 @@ def list_notifications(
 
     A page may be short: groups of deleted texts, groups without a reaction, and kinds of another
     version are omitted. The user's own reactions and reactions of blocked users are not named. Four
-    statements for the groups, one for the texts, one for the authors of comments, and the round
+    statements for the groups, two for the subjects, one for the authors of comments, and the round
     trips of totals, actors and cards. Raises ReactionListsBusy, MysqlDown, RedisDown.
     """
     page = list_groups.list_groups(user_id, after, limit, is_displayed=is_displayed)
     keys = [group.key for group in page.groups if _is_known(group.key)]
-    texts = read_texts(keys)
-    live = [key for key in keys if key.subject_type == USER or key.subject in texts]
+    subjects = read_subjects(keys)
+    live = [key for key in keys if key.subject in subjects]
     totals = _read_totals(live, user_id)
     shown = [g for g in page.groups if g.fresh or totals.get(g.key, 0) > 0]
     shown = [g for g in shown if g.key in totals]
     actors = _read_actors(shown, user_id)
     return NotificationPage(
         page.state,
-        [Notification(g, texts.get(g.key.subject), totals[g.key], actors[g.key]) for g in shown],
+        [Notification(g, subjects[g.key.subject], totals[g.key], actors[g.key]) for g in shown],
         page.last,
     )
 

@@ -13,12 +13,21 @@ _ALPHABET = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"  
 _FORMAT, _DIGITS = "1", 9
 
 
+class GroupSubject(NamedTuple):
+    """What a notification is about: its id as views have it; of a text its beginning; of a target
+    of the app where it is shown."""
+
+    id: str
+    text: str | None = None
+    url: str | None = None
+
+
 class Notification(NamedTuple):
-    """A group with what it displays: the beginning of its subject's text, None for a follow; how
-    many like, comment or follow; the newest actors."""
+    """A group with what it displays: what it is about; how many like, comment or follow; the newest
+    actors."""
 
     group: ListedGroup
-    text: str | None
+    subject: GroupSubject
     total: int
     actors: list[Card]
 

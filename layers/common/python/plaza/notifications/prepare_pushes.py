@@ -11,8 +11,8 @@ from plaza.flash_sales import outcomes
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 from plaza.moderation import reports
-from plaza.notifications.model import MAX_TEXT, encode_order
-from plaza.notifications.texts import read_texts
+from plaza.notifications.model import MAX_TEXT, GroupSubject, encode_order
+from plaza.notifications.subjects import read_subjects
 from plaza.push import Notice, PushRequest, PushTask, Recipient, prepared, topic_of
 from plaza.push.queues import PUSHES
 from plaza.unread import ListedGroup, UnreadState
@@ -32,7 +32,7 @@ class _Push:
     kind: str
     subject_type: str
     subject_id: int
-    text: str | None
+    subject: GroupSubject
     fresh: int = 1
     what: str | None = None
 
@@ -41,7 +41,7 @@ class _Push:
         return topic_of(self.user_id, self.kind, self.subject_type, self.subject_id)
 
     def render(self, state: UnreadState) -> str:
-        subject = {"type": self.subject_type, "id": str(self.subject_id), "text": self.text}
+        subject = {"type": self.subject_type, **self.subject._asdict()}
         payload: dict[str, Any] = {
             "topic": self.topic,
             "user_id": str(self.user_id),
@@ -61,7 +61,7 @@ def prepare(tasks: Sequence[PushTask]) -> None:
     something new, and for each notice that still holds; of the kinds that the user wants.
 
     At least once: a process that ends before the sequences are stored queues them again. Statements
-    and round trips do not grow with the tasks: nine and three at most. Raises MysqlDown, RedisDown,
+    and round trips do not grow with the tasks: ten and three at most. Raises MysqlDown, RedisDown,
     QueueDown.
     """
     prepared.end_subscriptions({ended for task in tasks for ended in task.ended})
@@ -84,11 +84,11 @@ def prepare(tasks: Sequence[PushTask]) -> None:
 
 
 def _of_groups(groups: Sequence[ListedGroup]) -> list[_Push]:
-    texts = read_texts([group.key for group in groups])
+    subjects = read_subjects([group.key for group in groups])
     return [
-        _Push(*group.key, texts.get(group.key.subject), group.fresh)
+        _Push(*group.key, subjects[group.key.subject], group.fresh)
         for group in groups
-        if group.key.subject_type == "user" or group.key.subject in texts
+        if group.key.subject in subjects
     ]
 
 
@@ -137,7 +137,7 @@ def _push(notice: Notice, text: str | None, what: str | None) -> _Push:
         kind,
         _SUBJECTS[kind],
         notice.subject_id,
-        (text or "")[:MAX_TEXT] or None,
+        GroupSubject(str(notice.subject_id), (text or "")[:MAX_TEXT] or None),
         what=what,
     )
 

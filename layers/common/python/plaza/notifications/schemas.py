@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
-from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel, Time
+from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.notifications.model import Notification, NotificationPage, encode_order
+from plaza.targets.schemas import TargetIdText, TypeText, check_target
+from plaza.targets.target_ids import parse_id
 from plaza.unread import GroupKey, UnreadState
 from plaza.users.schemas import UserCard
 
 NotificationKind = Literal["like", "comment", "follow"]
-SubjectType = Literal["post", "comment", "review", "user"]
 
 ORDER_PATTERN = r"^[0-9A-Za-z_-]{1,64}$"
 _AT = (
@@ -29,7 +30,7 @@ _UNREAD_AFTER: dict[str, Any] = {"unread": 1, "at": "1--F-----v"}
 _SUBJECT: dict[str, Any] = {"type": "post", "id": "9000001"}
 _NOTIFICATION: dict[str, Any] = {
     "kind": "like",
-    "subject": {**_SUBJECT, "text": "Noodles"},
+    "subject": {**_SUBJECT, "text": "Noodles", "url": None},
     "total": 13,
     "fresh": 3,
     "read": False,
@@ -55,17 +56,25 @@ class UnreadResponse(ResponseModel):
 class NotificationSubjectRef(RequestModel):
     """What a notification is about."""
 
-    type: SubjectType
-    id: IdText
+    type: TypeText
+    id: TargetIdText
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        check_target(self.type, self.id)
+        return self
 
 
 class NotificationSubject(ResponseModel):
     """What a notification is about; of a follow, the caller."""
 
-    type: SubjectType
+    type: TypeText
     id: str
     text: Annotated[
         str | None, Field(description="The first 80 characters of its title or text; null: none.")
+    ]
+    url: Annotated[
+        str | None, Field(description="Where a target of the app is shown; null for others.")
     ]
 
 
@@ -90,8 +99,7 @@ class NotificationResponse(ResponseModel):
         group = notification.group
         subject: dict[str, Any] = {
             "type": group.key.subject_type,
-            "id": str(group.key.subject_id),
-            "text": notification.text,
+            **notification.subject._asdict(),
         }
         return cls(
             kind=group.key.kind,  # type: ignore[arg-type]
@@ -161,8 +169,9 @@ class MarkReadRequest(RequestModel):
         if self.groups is None:
             return None
         return [
-            GroupKey(user_id, ref.kind, ref.subject.type, int(ref.subject.id))
+            GroupKey(user_id, ref.kind, of.type, parse_id(of.type, of.id))
             for ref in self.groups
+            for of in [ref.subject]
         ]
 
 

@@ -78,6 +78,7 @@ def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int])
         totals[CounterKey(Target("user", user_id), column)] += total
 
     of_content, args = _of_user(scope, "c.author_id")
+    of_external, _ = _of_user(scope, "t.owner_id")
     of_profile, _ = _of_user(scope, "target_id")
     cursor.execute(
         f"""
@@ -87,13 +88,20 @@ def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int])
         WHERE r.state = 1{of_content}
         GROUP BY c.author_id, r.kind
         UNION ALL
+        SELECT t.owner_id, r.kind, COUNT(*)
+        FROM external_target AS t
+        JOIN reaction AS r ON r.target_type = t.type AND r.target_id = t.id
+        WHERE r.state = 1
+          AND t.owner_id IS NOT NULL{of_external}
+        GROUP BY t.owner_id, r.kind
+        UNION ALL
         SELECT target_id, kind, COUNT(*)
         FROM reaction
         WHERE target_type = 'user'
           AND state = 1{of_profile}
         GROUP BY target_id, kind
         """,
-        args * 2,
+        args * 3,
     )
     for user_id, kind, total in cursor:
         if kind in KINDS and (received := KINDS[kind].received):
@@ -127,12 +135,23 @@ def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int])
 
 
 def read_authors(cursor: Cursor, scope: Scope) -> dict[tuple[str, int], int]:
-    """Return (type, id) -> author of content, deleted or not; empty in the scope of a target."""
+    """Return (type, id) -> author of content or owner of a target of the app, deleted or not; empty
+    in the scope of a target."""
     if scope.target is not None:
         return {}
     where, args = _of_user(scope, "author_id")
+    owned, _ = _of_user(scope, "owner_id")
     cursor.execute(
-        f"SELECT content_type, content_id, author_id FROM content WHERE TRUE{where}", args
+        f"""
+        SELECT content_type, content_id, author_id
+        FROM content
+        WHERE TRUE{where}
+        UNION ALL
+        SELECT type, id, owner_id
+        FROM external_target
+        WHERE owner_id IS NOT NULL{owned}
+        """,
+        args * 2,
     )
     return {(of, content_id): author_id for of, content_id, author_id in cursor}
 

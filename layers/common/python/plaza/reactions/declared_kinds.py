@@ -17,5 +17,6 @@ def require_declared() -> None:
     )
     if missing:
         raise BadSettings(
-            f"Kinds lacks {', '.join(missing)}, which have reactions; a kind can be closed instead"
+            f"Kinds or TargetTypes lack {', '.join(missing)}, which have reactions; a kind can be"
+            " closed instead"
         )

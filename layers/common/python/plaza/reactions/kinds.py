@@ -7,20 +7,30 @@ targets, and neither for users nor in notifications.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plaza.infra.runtime.settings import BadSettings
+from plaza.infra.http.requests import PathText
+from plaza.infra.runtime.settings import BadSettings, parse_objects
+from plaza.targets.types import EXTERNAL
+
+
+class KindName(PathText):
+    """A kind of reaction in a path."""
+
+    PATTERN = "^[a-z][a-z0-9_]{0,14}$"
+    DESCRIPTION = "Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's."
+    EXAMPLE = "like"
+    NOUN = "a kind of reaction"
+
 
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
+_TARGETS = CONTENT_TYPES | EXTERNAL.keys()
 MAX_ADDED = 8
 MAX_ADDED_CHARS = 500
 SETTING = "PLAZA_KINDS"
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
 _FIELDS = frozenset({"targets", "actors", "closed"})
 # Kinds of counters, notifications and push, words of paths, and parts of key names.
 _TAKEN = """
@@ -60,13 +70,13 @@ class Kind:
 
 LIKE = Kind(
     "like",
-    CONTENT_TYPES,
+    _TARGETS,
     is_public=True,
     received="likes_received_total",
     notifies=True,
     ranked=frozenset({"post"}),
 )
-COLLECT = Kind("collect", CONTENT_TYPES, received="collects_received_total")
+COLLECT = Kind("collect", _TARGETS, received="collects_received_total")
 FOLLOW = Kind(
     "follow",
     frozenset({"user"}),
@@ -89,36 +99,17 @@ def declare(kinds: Iterable[Kind]) -> dict[str, Kind]:
     return declared
 
 
-def parse_kinds(text: str, types: Iterable[str] = CONTENT_TYPES) -> list[Kind]:
+def parse_kinds(text: str, types: Iterable[str] = _TARGETS) -> list[Kind]:
     """Return the kinds of the parameter ``Kinds``, JSON: ``{"bookmark": {"targets": ["post"],
     "actors": "hidden", "closed": false}}``. Raises BadSettings with the field's name."""
-    if len(text) > MAX_ADDED_CHARS:
-        raise BadSettings(f"Kinds has {len(text)} characters, more than {MAX_ADDED_CHARS}")
-    try:
-        decoded = json.loads(text or "{}", object_pairs_hook=_unique)
-    except ValueError as error:
-        raise BadSettings(f"Kinds is no JSON: {error}") from None
-    if not isinstance(decoded, dict) or len(decoded) > MAX_ADDED:
-        raise BadSettings(f"Kinds is not an object of up to {MAX_ADDED} kinds")
-    return [_parse_kind(name, fields, frozenset(types)) for name, fields in decoded.items()]
+    declared = parse_objects("Kinds", text, _FIELDS, max_chars=MAX_ADDED_CHARS, max_names=MAX_ADDED)
+    return [_parse_kind(name, fields, frozenset(types)) for name, fields in declared.items()]
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({name for name, _ in pairs}) < len(pairs):
-        raise ValueError("a name is there twice")
-    return dict(pairs)
-
-
-def _parse_kind(name: str, fields: Any, types: frozenset[str]) -> Kind:
+def _parse_kind(name: str, fields: Mapping[str, Any], types: frozenset[str]) -> Kind:
     at = f"Kinds.{name}"
-    if not _NAME.fullmatch(name):
-        raise BadSettings(f"{at}: a name is 1 to 15 of a-z, 0-9 and _, and begins with a letter")
     if name in RESERVED or name in {kind.name for kind in BUILT_IN}:
         raise BadSettings(f"{at}: the name is taken")
-    if not isinstance(fields, dict):
-        raise BadSettings(f"{at} is not an object")
-    if unknown := fields.keys() - _FIELDS:
-        raise BadSettings(f"{at}.{min(unknown)}: no such field")
     targets = fields.get("targets")
     if not isinstance(targets, list) or not targets or not types.issuperset(map(str, targets)):
         raise BadSettings(f"{at}.targets is not a list of {', '.join(sorted(types))}")

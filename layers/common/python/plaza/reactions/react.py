@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 
 from plaza.infra.mysql.mysql import MysqlDown
@@ -31,7 +32,7 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.queues import REACTIONS
 from plaza.reactions.redis_gate import GateDecision
-from plaza.targets import Existence, TargetHidden, lookup, markers
+from plaza.targets import Existence, TargetHidden, external_targets, lookup, markers
 
 # A provisional event is ordered at most this long after its send began: the difference of clocks
 # that is allowed for. A refusal that SQS may contradict later takes twice as long, so that the
@@ -41,22 +42,39 @@ _MAX_ATTEMPTS = 5
 
 
 def react(
-    kind: Kind, target: Target, actor_id: int, on: bool, *, only_repeat: bool = False
+    kind: Kind,
+    target: Target,
+    actor_id: int,
+    on: bool,
+    *,
+    only_repeat: bool = False,
+    external_id: str | None = None,
+    charge: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
     The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
-    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises KindClosed,
-    TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; NotRepeated, with ``only_repeat``
-    and Redis; and, to try again, OutboxFull, ReactionUndecided, MysqlDown, QueueDown.
+    while Redis is unavailable, and when neither the queue nor MySQL accepted it. A first reaction
+    to a target of the app, whose ``external_id`` is given, may create it, after ``charge``.
+    Raises KindClosed, NumberTaken, TargetMissing, TargetDeleted, TargetHidden, TooManyChanges;
+    NotRepeated, with ``only_repeat`` and Redis; and, to try again, OutboxFull, ReactionUndecided,
+    MysqlDown, QueueDown.
     """
     if on and kind.is_closed:
         raise KindClosed(f"{kind.name.capitalize()} takes no new reactions.")
     key = ReactionKey(*target, kind.name, actor_id)
     try:
-        decision = _decide(kind, target, actor_id, on, only_repeat=only_repeat)
+        decision = _decide(
+            kind,
+            target,
+            actor_id,
+            on,
+            only_repeat=only_repeat,
+            external_id=external_id,
+            charge=charge,
+        )
     except RedisDown as error:
-        return _accept_provisionally(ReactionEvent(key, on, None), error)
+        return _accept_provisionally(ReactionEvent(key, on, None), error, external_id, charge)
     if decision.code == "CHANGED":
         drop_total(kind, target)
     if not publish(ReactionEvent(key, on, decision.version_us)):
@@ -79,33 +97,50 @@ def publish(event: ReactionEvent) -> bool:
 
 def require_existing(target: Target) -> None:
     """Raise TargetMissing or TargetDeleted; TooManyLookups or MysqlDown without a marker."""
-    _require_live(target, lookup.find(*target))
+    require_live(target, lookup.find(*target))
 
 
 def _decide(
-    kind: Kind, target: Target, actor_id: int, on: bool, *, only_repeat: bool
+    kind: Kind,
+    target: Target,
+    actor_id: int,
+    on: bool,
+    *,
+    only_repeat: bool,
+    external_id: str | None,
+    charge: Callable[[], None],
 ) -> GateDecision:
     expected: tuple[bool, int] | None = None
     nonce = secrets.token_hex(6)
     for _ in range(_MAX_ATTEMPTS):
         decision = redis_gate.gate(
-            kind, target, actor_id, on, nonce, expected, only_repeat=only_repeat
+            kind,
+            target,
+            actor_id,
+            on,
+            nonce,
+            expected,
+            only_repeat=only_repeat,
+            external_id=external_id,
         )
         match decision.code:
             case "CHANGED" | "UNCHANGED":
                 if not markers.is_cached_live(*target):
                     markers.cache_live(*target)
                 return decision
+            case "UNNAMED" if external_id is not None:
+                existence = external_targets.find(target, external_id, charge if on else None)
+                require_live(target, existence)
             case "COLD":
                 # A loaded target stays in Redis, so a cached existence is not enough.
-                _require_live(target, lookup.find(*target, use_cache=False))
+                require_live(target, lookup.find(*target, use_cache=False))
                 hydrate([(kind, target)])
             case "UNKNOWN":
                 if decision.rebuild:
                     request_rebuild(kind, target)
                 expected = mysql_rows.read_state(kind, target, actor_id)
             case "DELETED":
-                _require_live(target, Existence.DELETED)
+                require_live(target, Existence.DELETED)
             case "HIDDEN":
                 if lookup.find_hidden([target]):
                     raise TargetHidden(f"{_describe(target)} is hidden.")
@@ -122,12 +157,20 @@ def _decide(
     raise ReactionUndecided(f"{_describe(target)} changed during every attempt; try again.")
 
 
-def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
+def _accept_provisionally(
+    event: ReactionEvent,
+    error: RedisDown,
+    external_id: str | None,
+    charge: Callable[[], None],
+) -> Outcome:
     """Queue the event without a version: it is ordered by its arrival on the queue, but not
     after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
-    if not markers.is_cached_live(*target):
-        _require_live(target, lookup.find_in_mysql(*target))
+    if external_id is not None:
+        existence = external_targets.find(target, external_id, charge if event.on else None)
+        require_live(target, existence)
+    elif not markers.is_cached_live(*target):
+        require_live(target, lookup.find_in_mysql(*target))
         _require_visible(event)
     answer_at = Deadline.in_s(2 * PROVISIONAL_ORDER_S)
     deadline_ms = clock.now_ms() + int(PROVISIONAL_ORDER_S * 1000)
@@ -152,7 +195,8 @@ def _require_visible(event: ReactionEvent) -> None:
         raise TargetHidden(f"{_describe(target)} is hidden.")
 
 
-def _require_live(target: Target, existence: Existence) -> None:
+def require_live(target: Target, existence: Existence) -> None:
+    """Raise TargetMissing, TargetDeleted unless the target is live."""
     if existence is Existence.MISSING:
         raise TargetMissing(f"{_describe(target)} does not exist.")
     if existence is Existence.DELETED:

@@ -47,15 +47,24 @@ def gate(
     expected: tuple[bool, int] | None,
     *,
     only_repeat: bool = False,
+    external_id: str | None = None,
 ) -> GateDecision:
     """Decide one reaction; ``expected``: (state, db_version) of the actor's row, if it was read;
-    ``only_repeat``: record it only if it changes nothing.
+    ``only_repeat``: record it only if it changes nothing; ``external_id``: of a target of the app,
+    which its marker must have.
 
     One round trip. Raises RedisDown after the command's deadline, which the gate checks, so that no
     copy of the command runs later, and when the node's clock is ahead by more than
     ``redis.MAX_CLOCK_LEAD_US``; ReactionUndecided when the master changed during every attempt.
     """
     keys = keys_of(kind.name, target)
+    script_keys = gate_keys(keys)
+    optional: tuple[Argument, ...] = tuple(map(int, expected or ()))
+    if external_id is not None:
+        script_keys, optional = (
+            (*script_keys, keys.existence),
+            (*(optional or (0, -1)), external_id),
+        )
     timeout_s = settings().redis_timeout_s
     for _ in range(_MAX_ATTEMPTS):
         began_s, term = clock.monotonic_s(), ""
@@ -72,11 +81,11 @@ def gate(
                 reaction_settings().outbox_limit,
                 keys.member,
                 int(only_repeat),
-                *map(int, expected or ()),
+                *optional,
             )
 
         try:
-            code, now_us, *rest = masters.run_on_node(GATE, gate_keys(keys), args_for)
+            code, now_us, *rest = masters.run_on_node(GATE, script_keys, args_for)
         except RedisDown as error:
             if error.may_have_run:
                 clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from aws_lambda_powertools.event_handler.openapi.params import Path
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from plaza.infra.http.schemas import (
     ORDER_EXAMPLE,
-    IdText,
     OrderToken,
     RequestModel,
     RequestPart,
     ResponseModel,
 )
+from plaza.infra.http.texts import HTTPS_URL, FieldError
+from plaza.reactions.model import Target
+from plaza.targets.external_targets import MAX_CREATED
+from plaza.targets.schemas import TargetIdText, TypeText, check_target
+from plaza.targets.target_ids import parse_id
+from plaza.targets.types import EXTERNAL
 
-TargetType = Literal["post", "comment", "review"]
-AnyType = Annotated[
-    Literal["post", "comment", "review", "user"], Path(description="Type of the target.")
+Url = Annotated[
+    str, Field(max_length=2_000, pattern=HTTPS_URL, description="An https URL, where it is shown.")
 ]
-KindName = Annotated[
-    str,
-    Path(
-        pattern="^[a-z][a-z0-9_]{0,14}$",
-        description="Kind of reaction: `like`, `collect`, `follow`, or one of the deployment's.",
-        examples=["like"],
-    ),
-]
+_NAMED: dict[str, Any] = {
+    "type": "article",
+    "id": "8f3a",
+    "owner": "my-app|ann",
+    "url": "https://app.example/articles/8f3a",
+}
 Changed = Annotated[
     bool | None,
     Field(description="Whether this request changed the state; null while provisional."),
@@ -183,10 +184,21 @@ class ReactionResponse(ResponseModel):
 
 
 class TargetReference(RequestPart):
-    """The type and the id of a target."""
+    """The type and the id of a target that takes reactions."""
 
-    type: TargetType
-    id: IdText
+    type: TypeText
+    id: TargetIdText
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.type == "user":  # users are followed, and not listed among targets
+            raise FieldError("not-listed", "has the type of users")
+        check_target(self.type, self.id)
+        return self
+
+    def to_target(self) -> Target:
+        """Returns the target."""
+        return Target(self.type, parse_id(self.type, self.id))
 
 
 class ReactionQueryRequest(RequestModel):
@@ -220,7 +232,7 @@ class TargetViewerState(ResponseModel):
 class TargetTotals(ResponseModel):
     """The totals of one target."""
 
-    type: TargetType
+    type: TypeText
     id: str
     likes: Annotated[int, Field(description="Number of likes.")]
     likes_at: OrderToken
@@ -260,4 +272,91 @@ class ReactionQueryResponse(ResponseModel):
                 "two behind."
             )
         ),
+    ]
+
+
+Owner = Annotated[
+    str,
+    Field(
+        pattern=r"^([1-9][0-9]{0,18}|[!-{}~]{1,200}\|[!-~]([ -~]{0,253}[!-~])?)$",
+        description=(
+            "The user who is notified of reactions: an id, or `<issuer>|<subject>` as in the header"
+            " `Plaza-User`, whose first use creates the user. Null: none."
+        ),
+        examples=["my-app|ann"],
+    ),
+]
+
+
+class TargetRequest(RequestModel):
+    """A target of the app."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"owner": "my-app|ann", "url": "https://app.example/articles/8f3a"}]
+        }
+    )
+
+    owner: Owner | None = None
+    url: Url | None = None
+
+
+class NamedTarget(RequestPart):
+    """A target of the app, with its id."""
+
+    type: TypeText
+    id: TargetIdText
+    owner: Owner | None = None
+    url: Url | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.type not in EXTERNAL:
+            raise FieldError("not-listed", f"has a type that is not the app's: {self.type}")
+        check_target(self.type, self.id)
+        return self
+
+
+class TargetsRequest(RequestModel):
+    """Targets of the app to create."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"targets": [_NAMED]}]})
+
+    targets: Annotated[
+        list[NamedTarget],
+        Field(min_length=1, max_length=MAX_CREATED, description=f"Up to {MAX_CREATED} targets."),
+    ]
+
+
+class CreatedTarget(ResponseModel):
+    """What became of a target."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"type": "article", "id": "8f3a", "result": "live"}]}
+    )
+
+    type: TypeText
+    id: str
+    result: Annotated[
+        Literal["live", "deleted", "owner-fixed", "number-taken", "unknown-owner"],
+        Field(
+            description=(
+                "`live`, created now or before; else it was not created: it was deleted before, has"
+                " another owner or none, its number is another id's, or its owner is no user."
+            )
+        ),
+    ]
+
+
+class CreatedTargets(ResponseModel):
+    """What became of the targets of a request."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"items": [{"type": "article", "id": "8f3a", "result": "live"}]}]
+        }
+    )
+
+    items: Annotated[
+        list[CreatedTarget], Field(description="One item a target, in the order of the request.")
     ]

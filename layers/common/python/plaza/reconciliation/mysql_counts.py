@@ -14,6 +14,7 @@ from plaza.counters import COMMENT, CounterKey
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Kind, Target, inspection
+from plaza.reactions.kinds import CONTENT_TYPES
 from plaza.reactions.model import Fingerprint
 from plaza.reconciliation import mysql_cycles
 from plaza.reconciliation.model import (
@@ -29,7 +30,6 @@ _MAX_COUNTERS = 10_000
 _MAX_TEXTS = 2_000
 _SAMPLED = 1_000
 _RECEIVED = [kind.received for kind in KINDS.values() if kind.received and not kind.given]
-_CONTENT_TYPES = sorted({t for kind in KINDS.values() for t in kind.targets} - {"user"})
 _REACTIONS = ", ".join(
     f"'{name}'" for name, kind in KINDS.items() if kind.received and not kind.given
 )
@@ -214,8 +214,9 @@ def find_user_range_end(after_id: int) -> int:
         _Source("reaction", "by_actor", "TRUE", "actor_id", MAX_RELATIONS),
         *(
             _Source("content", "by_author", f"content_type = '{name}'", "author_id", _MAX_TEXTS)
-            for name in _CONTENT_TYPES
+            for name in sorted(CONTENT_TYPES)
         ),
+        _Source("external_target", "by_owner", "TRUE", "owner_id", _MAX_TEXTS),
     ]
     # Reactions received are taken from the counters: a wrong one only makes a range longer.
     received = " + ".join(_RECEIVED)

@@ -140,6 +140,11 @@ def find_changed_targets(target_type: str, after_seq: int, until_seq: int) -> li
 def find_changed_users(given: str, after_seq: int, until_seq: int) -> list[int]:
     """Return the users whose totals a page of the log changed: targets, authors of targets, and
     actors of the kinds ``given``, SQL texts. Raises MysqlDown."""
+    changed = f"""(
+            SELECT DISTINCT target_type, target_id
+            FROM reaction_log FORCE INDEX (by_seq)
+            WHERE {_within(after_seq, until_seq)}
+        ) AS changed"""
     rows = mysql.fetch_all(
         f"""
         SELECT target_id
@@ -155,14 +160,18 @@ def find_changed_users(given: str, after_seq: int, until_seq: int) -> list[int]:
 
         UNION
         SELECT c.author_id
-        FROM (
-            SELECT DISTINCT target_type, target_id
-            FROM reaction_log FORCE INDEX (by_seq)
-            WHERE {_within(after_seq, until_seq)}
-        ) AS changed
+        FROM {changed}
         STRAIGHT_JOIN content AS c
             ON  c.content_type = changed.target_type
             AND c.content_id = changed.target_id
+
+        UNION
+        SELECT t.owner_id
+        FROM {changed}
+        STRAIGHT_JOIN external_target AS t
+            ON  t.type = changed.target_type
+            AND t.id = changed.target_id
+        WHERE t.owner_id IS NOT NULL
         """
     )
     return [user_id for (user_id,) in rows]

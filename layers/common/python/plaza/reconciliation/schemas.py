@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http.schemas import ResponseModel, Time, check_id
+from plaza.infra.http.schemas import ResponseModel, Time
 from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
 from plaza.reconciliation.live_audit import MAX_AUDITED, TargetAudit
-from plaza.reconciliation.model import TYPES, Example, RunReport
+from plaza.reconciliation.model import Example, RunReport
+from plaza.targets.schemas import REFERENCE, check_reference
+from plaza.targets.target_ids import parse_reference
+from plaza.targets.types import TypedId
 
 _FINDING_EXAMPLE: dict[str, Any] = {
     "reason": "counter",
@@ -47,14 +50,14 @@ class FindingResponse(ResponseModel):
     repaired_at: Annotated[Time | None, Field(description="Null if it is not repaired.")]
 
     @classmethod
-    def of(cls, example: Example) -> FindingResponse:
-        """Returns ``example`` as the API sends it."""
+    def of(cls, example: Example, ids: Mapping[TypedId, str]) -> FindingResponse:
+        """Returns ``example`` as the API sends it; ``ids``: of targets, as views have them."""
         reason, (metric, target_type, target_id), detail = example.finding
         return cls(
             reason=reason,
             metric=metric,
             type=target_type,
-            id=str(target_id),
+            id=ids[target_type, target_id],
             detail=detail,
             found_at=example.found_at,
             repaired_at=example.repaired_at,
@@ -118,8 +121,8 @@ class ReconciliationResponse(ResponseModel):
     examples: Annotated[list[FindingResponse], Field(description="The first 20 differences.")]
 
     @classmethod
-    def of(cls, report: RunReport) -> ReconciliationResponse:
-        """Returns ``report`` as the API sends it."""
+    def of(cls, report: RunReport, ids: Mapping[TypedId, str]) -> ReconciliationResponse:
+        """Returns ``report`` as the API sends it; ``ids``: of targets, as views have them."""
         tally = report.tally
         return cls(
             id=str(report.run_id),
@@ -134,37 +137,32 @@ class ReconciliationResponse(ResponseModel):
             repaired=report.repaired,
             open=max(0, report.differing - report.repaired),
             reasons=dict(report.reason_counts),
-            examples=[FindingResponse.of(example) for example in report.examples],
+            examples=[FindingResponse.of(example, ids) for example in report.examples],
         )
 
 
-def _check_target(text: str) -> str:
-    """Return ``text``, such as ``post:7``. Raises ValueError if its id is above 63 bits."""
-    check_id(text.partition(":")[2])
-    return text
-
-
+# A post has likes and collects, and the longest ids fit into the longest query.
+MAX_TARGETS = min(48, MAX_AUDITED // 2)
 TargetTexts = Annotated[
     list[
         Annotated[
             str,
-            Field(pattern=rf"^({'|'.join(TYPES)}):[1-9][0-9]{{0,18}}$"),
-            AfterValidator(_check_target),
+            Field(pattern=REFERENCE),
+            AfterValidator(check_reference),
         ]
     ]
     | None,
     Query(
         min_length=1,
-        max_length=MAX_AUDITED // 2,  # a post has likes and collects
-        description="Up to 50 targets, separated by commas, such as `post:7,user:3`.",
+        max_length=MAX_TARGETS,
+        description=f"Up to {MAX_TARGETS} targets, separated by commas, such as `post:7,user:3`.",
     ),
 ]
 
 
 def parse_targets(texts: Sequence[str]) -> list[Target]:
     """Return the targets in ``texts``, each once."""
-    pairs = (text.split(":") for text in dict.fromkeys(texts))
-    return [Target(target_type, int(target_id)) for target_type, target_id in pairs]
+    return [Target(*parse_reference(text)) for text in dict.fromkeys(texts)]
 
 
 class AuditedTargetResponse(ResponseModel):
@@ -209,7 +207,7 @@ class AuditedTargetResponse(ResponseModel):
     ]
 
     @classmethod
-    def of(cls, audit: TargetAudit) -> AuditedTargetResponse:
+    def of(cls, audit: TargetAudit, target_id: str) -> AuditedTargetResponse:
         """Returns ``audit`` as the API sends it."""
         cached = audit.cached
         state: Literal["agrees", "in-transit", "not-loaded", "differs"] = "agrees"
@@ -222,7 +220,7 @@ class AuditedTargetResponse(ResponseModel):
         return cls(
             kind=audit.kind.name,
             type=audit.target.type,
-            id=str(audit.target.id),
+            id=target_id,
             state=state,
             total=audit.total,
             outbox=cached.entries if cached else 0,
@@ -290,9 +288,12 @@ class AuditResponse(ResponseModel):
     items: Annotated[list[AuditedTargetResponse], Field(description="The most active first.")]
 
     @classmethod
-    def of(cls, audits: Sequence[TargetAudit], now_us: int) -> AuditResponse:
-        """Returns ``audits``, which were made at ``now_us``, as the API sends them."""
-        items = [AuditedTargetResponse.of(audit) for audit in audits]
+    def of(
+        cls, audits: Sequence[TargetAudit], ids: Mapping[TypedId, str], now_us: int
+    ) -> AuditResponse:
+        """Returns ``audits``, which were made at ``now_us``, as the API sends them; ``ids``: of
+        their targets, as views have them."""
+        items = [AuditedTargetResponse.of(audit, ids[audit.target]) for audit in audits]
         return cls(
             audited_at=from_us(now_us),
             totals=AuditTotals(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 
 from plaza.infra.redis.errors import RedisDown
@@ -10,7 +10,7 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.errors import Unavailable
 from plaza.targets import mysql_store, redis_store
 from plaza.targets.markers import cache_live, is_cached_live
-from plaza.targets.model import Existence, Visibility
+from plaza.targets.model import Existence, Mark, Visibility
 from plaza.targets.mysql_store import owners_of, read_owners, select_owners
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "owners_of",
     "read_owners",
     "select_owners",
+    "spend_budget",
 ]
 
 # Limits the statements of one process for targets without a marker: clients can invent ids.
@@ -38,16 +39,16 @@ def find(target_type: str, target_id: int, *, use_cache: bool = True) -> Existen
     trip and one statement at most. Raises TooManyLookups, MysqlDown."""
     if use_cache and is_cached_live(target_type, target_id):
         return Existence.LIVE
-    try:
-        existence = redis_store.read_mark(target_type, target_id)
-    except RedisDown:
-        existence = None
-    if existence is None:
-        _spend_lookup_budget()
+    target = target_type, target_id
+    mark: Mark | None = None
+    with suppress(RedisDown):
+        mark = redis_store.read_marks([target]).get(target)
+    if mark is None:
+        spend_budget()
         return find_in_mysql(target_type, target_id)
-    if existence is Existence.LIVE:
+    if mark.existence is Existence.LIVE:
         cache_live(target_type, target_id)
-    return existence
+    return mark.existence
 
 
 def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
@@ -57,16 +58,16 @@ def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existe
     target has for 30 s. Raises TooManyLookups, MysqlDown.
     """
     unique = list(dict.fromkeys(targets))
-    existence: dict[tuple[str, int], Existence] = {}
+    marks: dict[tuple[str, int], Mark] = {}
     with suppress(RedisDown):
-        existence = redis_store.read_marks(unique)
-    if missing := [target for target in unique if target not in existence]:
-        _spend_lookup_budget()
-        looked_up = mysql_store.read_all_existence(missing)
+        marks = redis_store.read_marks(unique)
+    if missing := [target for target in unique if target not in marks]:
+        spend_budget()
+        looked_up = mysql_store.read_existence(missing)
         with suppress(RedisDown):  # markers only save later statements
             redis_store.mark_all(looked_up)
-        existence |= looked_up
-    return existence
+        marks |= looked_up
+    return {target: mark.existence for target, mark in marks.items()}
 
 
 def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
@@ -75,21 +76,23 @@ def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
     return {target for target, existence in marks.items() if existence is Existence.LIVE}
 
 
-def find_hidden(texts: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
+def find_hidden(texts: Collection[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
     """Return the texts that a moderator hid. One statement. Raises MysqlDown."""
     return mysql_store.read_hidden(texts)
 
 
 def find_in_mysql(target_type: str, target_id: int) -> Existence:
     """Return the existence in MySQL and store it as marker. One statement. Raises MysqlDown."""
-    existence = mysql_store.read_existence(target_type, target_id)
-    if existence is Existence.LIVE:
+    target = target_type, target_id
+    marks = mysql_store.read_existence([target])
+    if marks[target].existence is Existence.LIVE:
         cache_live(target_type, target_id)
     with suppress(RedisDown):  # the marker only saves later statements
-        redis_store.mark(target_type, target_id, existence)
-    return existence
+        redis_store.mark_all(marks)
+    return marks[target].existence
 
 
-def _spend_lookup_budget() -> None:
+def spend_budget() -> None:
+    """Take one look-up from the budget of this process. Raises TooManyLookups."""
     if not _lookup_budget.take():
         raise TooManyLookups("Too many ids are being looked up.", retry_after_s=1)

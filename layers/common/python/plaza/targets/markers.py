@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plaza.infra.runtime.process import LocalCache
 from plaza.targets import redis_store
-from plaza.targets.model import Existence
+from plaza.targets.model import Existence, Mark
 from plaza.targets.redis_store import existence_key
 
 __all__ = [
@@ -41,18 +41,18 @@ def mark_created(target_type: str, target_id: int) -> None:
 def mark_all_created(created: Sequence[tuple[str, int]]) -> None:
     """Mark new targets as live: earlier look-ups may have marked them as missing. One round trip.
     Raises RedisDown."""
-    redis_store.overwrite_marks(created, Existence.LIVE)
+    redis_store.overwrite_marks(dict.fromkeys(created, Mark(Existence.LIVE)))
 
 
 def mark_missing(erased: Sequence[tuple[str, int]]) -> None:
     """Mark targets as missing, whatever their markers are. One round trip. Raises RedisDown."""
     for target in erased:
         _live_targets.drop(target)
-    redis_store.overwrite_marks(erased, Existence.MISSING)
+    redis_store.overwrite_marks(dict.fromkeys(erased, Mark(Existence.MISSING)))
 
 
 def mark_deleted(deleted: Sequence[tuple[str, int]]) -> None:
     """Mark targets as deleted. One round trip. Raises RedisDown."""
     for target in deleted:
         _live_targets.drop(target)
-    redis_store.overwrite_marks(deleted, Existence.DELETED)
+    redis_store.overwrite_marks(dict.fromkeys(deleted, Mark(Existence.DELETED)))

@@ -25,6 +25,17 @@ class Existence(Enum):
     DELETED = "deleted"
 
 
+class Mark(NamedTuple):
+    """What the marker of a target stores: its existence, and the id of a live target of the app,
+    empty for others."""
+
+    existence: Existence
+    external_id: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.existence.value}:{self.external_id}".rstrip(":")
+
+
 class Visibility(NamedTuple):
     """Whether a text is hidden, at a ``version`` of it: ``hidden_author_id`` is its author, None
     when the text is visible."""

@@ -7,12 +7,13 @@ from typing import Annotated
 from plaza.infra.queues.messages import message_codec
 from plaza.infra.queues.queue import Queue
 from plaza.infra.runtime.codec import ID, Meta, Struct
+from plaza.targets.types import TYPES
 
 
 class TargetRefresh(Struct, frozen=True):
     """A target whose projections in Redis are to be refreshed from MySQL."""
 
-    type: Annotated[str, Meta(pattern=r"^(post|comment|review|user)\Z")]
+    type: Annotated[str, Meta(pattern=rf"^({'|'.join(TYPES)})\Z")]
     id: ID
 
 

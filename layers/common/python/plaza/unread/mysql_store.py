@@ -14,6 +14,7 @@ from operator import itemgetter
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.targets.types import EXTERNAL
 from plaza.unread.model import Group, GroupKey, UnreadCounter
 
 _COLUMNS = ("fresh", "read_sequence", "changed", "shown_sequence", "fresh_after", "is_open")
@@ -145,6 +146,19 @@ def _select_groups(keys: Collection[GroupKey]) -> list[str]:
           AND g.subject_id = g.user_id
         """
         if subject_type == "user"
+        else f"""
+        SELECT '{kind}', '{subject_type}', {packed},
+               {sql.concat_rows("IF(t.deleted_at IS NULL, NULL, t.id)")}
+        FROM external_target AS t FORCE INDEX (PRIMARY)
+        LEFT JOIN notification_group AS g FORCE INDEX (PRIMARY)
+            ON  g.user_id = t.owner_id
+            AND g.kind = '{kind}'
+            AND g.subject_type = '{subject_type}'
+            AND g.subject_id = t.id
+        WHERE t.type = '{subject_type}'
+          AND t.id IN ({sql.render_ids(sorted(of_kind))})
+        """
+        if subject_type in EXTERNAL
         else f"""
         SELECT '{kind}', '{subject_type}', {packed},
                {sql.concat_rows("IF(c.deleted_at IS NULL, NULL, c.content_id)")}

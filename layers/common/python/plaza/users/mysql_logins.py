@@ -3,10 +3,12 @@ of profiles uses."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.users.identities import Identity
 from plaza.users.model import User
 
 
@@ -52,6 +54,28 @@ IDENTITIES = Logins(
 def find(logins: Logins, login: tuple[str, ...]) -> User | None:
     """Return the user of a login, or None. One statement. Raises MysqlDown."""
     return next((User(*row) for row in mysql.fetch_all(logins.find, login)), None)
+
+
+def find_identities(identities: Collection[Identity]) -> dict[Identity, int]:
+    """Return identity -> user of those that are known, also of closed accounts. One statement, none
+    without any. Raises MysqlDown."""
+    if not identities:
+        return {}
+    listed = f"(issuer, subject) IN ({', '.join(['(%s, %s)'] * len(identities))})"
+    texts = [text for identity in identities for text in identity]
+    rows = mysql.fetch_all(
+        f"""
+        SELECT issuer, subject, user_id
+        FROM closed_user
+        WHERE {listed}
+        UNION ALL
+        SELECT issuer, subject, user_id
+        FROM user_identity
+        WHERE {listed}
+        """,
+        [*texts, *texts],
+    )
+    return {Identity(issuer, subject): user_id for issuer, subject, user_id in rows}
 
 
 def find_or_insert(logins: Logins, login: tuple[str, ...], user_id: int, nickname: str) -> User:

@@ -1,6 +1,6 @@
 """The arguments of a route's function, read from an event and validated by pydantic.
 
-A parameter is an ``Id`` of the path, or one of Powertools' ``Query`` and ``Header``; the body is a
+A parameter is a ``PathText``, or one of Powertools' ``Query`` and ``Header``; the body is a
 pydantic model. All errors of a request are reported together.
 """
 
@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 from aws_lambda_powertools.event_handler.openapi.params import Param
 from pydantic import TypeAdapter, ValidationError
 
-from plaza.infra.http.requests import Event, Id, InvalidRequest, find_unknown_parameters
+from plaza.infra.http.requests import Event, InvalidRequest, PathText, find_unknown_parameters
 from plaza.infra.http.texts import FieldError
 from plaza.infra.runtime.errors import BadInput, NotFound
 
@@ -84,6 +84,7 @@ class _Argument(NamedTuple):
     is_list: bool
     number: type[int] | type[float] | None
     type: TypeAdapter[Any]
+    noun: str  # of a text of the path
 
 
 @cache
@@ -105,17 +106,18 @@ def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]
 
 
 def _analyse(parameter: Parameter, declared: Any) -> _Argument:
+    is_text = isinstance(declared, type) and issubclass(declared, PathText)
+    noun = declared.NOUN if is_text else ""
     info = next((part for part in get_args(declared) if isinstance(part, Param)), None)
     if info is not None:
         source, alias = info.in_.value, info.alias or ""
     else:
-        source, alias = ("path" if declared is Id else "body"), ""
+        source, alias = ("path" if noun else "body"), ""
     kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
     name, is_list = parameter.name, list in {get_origin(kind), *map(get_origin, get_args(kind))}
     number = next((part for part in (kind, *get_args(kind)) if part in _NUMBERS), None)
-    return _Argument(
-        name, source, alias or name, parameter.default, is_list, number, TypeAdapter(declared)
-    )
+    adapter = TypeAdapter(declared)
+    return _Argument(name, source, alias or name, parameter.default, is_list, number, adapter, noun)
 
 
 def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
@@ -135,6 +137,8 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
             try:
                 values[argument.name] = argument.type.validate_python(value)
             except ValidationError as error:
+                if argument.source == "path":
+                    raise NotFound(f"{argument.name} is not {argument.noun}.") from None
                 errors += [
                     _describe_problem((*field_path, *problem["loc"]), problem)
                     for problem in error.errors(include_url=False, include_input=False)
@@ -143,8 +147,6 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
     errors += find_unknown_parameters(event, known)
     if not errors:
         return values
-    if errors[0]["field"].startswith("path."):  # they come first
-        raise NotFound(f"{errors[0]['field'].removeprefix('path.')} is not an id.")
     raise InvalidRequest(errors)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from plaza.infra.runtime.errors import BadInput, ChangedMeanwhile, NotFound
 
@@ -21,19 +21,36 @@ ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
 PARAMETER_HEADERS = ("idempotency-key", "if-match", "x-visitor-id")
 """The headers that are parameters of routes."""
 _UTF_8 = {"charset=utf-8", 'charset="utf-8"', "charset=utf8"}
-_ID = re.compile(r"[1-9][0-9]{0,18}")
 
 
-class Id(str):
-    """A parameter of a path: a positive integer of at most 19 digits."""
+class PathText(str):
+    """A parameter of a path: a text of the form ``PATTERN``, which is read without pydantic."""
+
+    PATTERN: ClassVar[str]
+    DESCRIPTION: ClassVar[str]
+    EXAMPLE: ClassVar[str | None] = None
+    NOUN: ClassVar[str] = "an id"
+    form: ClassVar[re.Pattern[str]]
+
+    def __init_subclass__(cls) -> None:
+        cls.form = re.compile(cls.PATTERN.removeprefix("^").removesuffix("$"), re.ASCII)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
-        return {"type": "str", "pattern": ID_PATTERN}
+        return {"type": "str", "pattern": cls.PATTERN}
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, *_: Any) -> dict[str, str]:
-        return {"type": "string", "pattern": ID_PATTERN, "description": ID_DESCRIPTION}
+    def __get_pydantic_json_schema__(cls, *_: Any) -> dict[str, Any]:
+        shown = {} if cls.EXAMPLE is None else {"examples": [cls.EXAMPLE]}
+        form = {"type": "string", "pattern": cls.PATTERN, "description": cls.DESCRIPTION}
+        return form | shown
+
+
+class Id(PathText):
+    """A positive integer of at most 19 digits."""
+
+    PATTERN = ID_PATTERN
+    DESCRIPTION = ID_DESCRIPTION
 
 
 class InvalidRequest(BadInput):
@@ -46,7 +63,7 @@ class InvalidRequest(BadInput):
 
 def is_id(text: str) -> bool:
     """Return whether ``text`` is a positive integer of at most 19 digits."""
-    return _ID.fullmatch(text) is not None
+    return Id.form.fullmatch(text) is not None
 
 
 def read_id(text: str, resource: str) -> int:

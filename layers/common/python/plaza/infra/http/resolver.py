@@ -9,7 +9,7 @@ It is a resolver of Powertools. Only ``resolve`` is replaced: API Gateway has ma
 so its event names the route and has the parameters of the path. For an event of a load balancer
 ``infra.http.balancer_events`` does that.
 A function starts without what only some requests need. The parameters of a route are analysed, and
-pydantic is imported, at its first request that has some beside ids (``infra.http.arguments``).
+pydantic is imported, at its first request that has some beside its path (``infra.http.arguments``).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from plaza.infra.http.requests import (
     PARAMETER_HEADERS,
     Event,
     InvalidRequest,
+    PathText,
     as_get,
     check_body,
     find_unknown_parameters,
@@ -257,17 +258,22 @@ def _allow(methods: set[str], refused: str) -> list[str]:
 
 
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
-    """Return what reads the arguments of ``function``; ids and defaults need no pydantic."""
-    annotations = {a for name, a in function.__annotations__.items() if name != "return"}
-    if not annotations:
+    """Return what reads the arguments of ``function``; texts of its path and defaults need no
+    pydantic."""
+    parameters = signature(function).parameters.values()
+    if not parameters:
         return _read_nothing
-    if annotations == {"Id"}:
-        return _read_ids
-    required = [
-        p.name for p in signature(function).parameters.values() if p.default is Parameter.empty
-    ]
-    has_ids_only = all(function.__annotations__[name] == "Id" for name in required)
-    return partial(_read_given if has_ids_only else _read_arguments, function)
+    texts = {
+        name: declared
+        for name, annotation in function.__annotations__.items()
+        if isinstance(declared := function.__globals__.get(annotation), type)
+        and issubclass(declared, PathText)
+    }
+    if len(texts) == len(parameters):
+        return partial(_read_texts, texts)
+    if texts.keys() >= {p.name for p in parameters if p.default is Parameter.empty}:
+        return partial(_read_given, function, texts)
+    return partial(_read_arguments, function)
 
 
 def _read_nothing(event: Event) -> dict[str, Any]:
@@ -276,21 +282,23 @@ def _read_nothing(event: Event) -> dict[str, Any]:
     return {}
 
 
-def _read_ids(event: Event) -> dict[str, Any]:
+def _read_texts(texts: Mapping[str, type[PathText]], event: Event) -> dict[str, Any]:
     parameters: dict[str, Any] = event.get("pathParameters") or {}
     for name, text in parameters.items():
-        if not is_id(text):
-            raise NotFound(f"{name} is not an id.")
+        if texts[name].form.fullmatch(text) is None:
+            raise NotFound(f"{name} is not {texts[name].NOUN}.")
     _read_nothing(event)
     return parameters
 
 
-def _read_given(function: Callable[..., Any], event: Event) -> dict[str, Any]:
-    """Return the arguments of a function all of whose parameters but ids have defaults."""
+def _read_given(
+    function: Callable[..., Any], texts: Mapping[str, type[PathText]], event: Event
+) -> dict[str, Any]:
+    """Return the arguments of a function whose parameters have defaults, but for its path."""
     headers = event["headers"]
     if event.get("queryStringParameters") or any(name in headers for name in PARAMETER_HEADERS):
         return _read_arguments(function, event)
-    return _read_ids(event)
+    return _read_texts(texts, event)
 
 
 def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any]:

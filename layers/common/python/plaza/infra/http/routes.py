@@ -41,7 +41,18 @@ SALES_OR_OPERATOR: Security = [{"bearer": ["sales", "operator", "admin"]}]
 ANY_ROLE: Security = [{"bearer": ["moderator", "sales", "operator", "admin"]}]
 """The route needs a session with a role other than ``user``."""
 
-BY_ROLE: tuple[Security, ...] = (ADMIN, MODERATOR, SALES, OPERATOR, SALES_OR_OPERATOR, ANY_ROLE)
+SERVER: Security = [{"bearer": ["server"]}]
+"""The route needs the key of a server, which calls it for none of its users."""
+
+BY_ROLE: tuple[Security, ...] = (
+    ADMIN,
+    MODERATOR,
+    SALES,
+    OPERATOR,
+    SALES_OR_OPERATOR,
+    ANY_ROLE,
+    SERVER,
+)
 """What admits the roles that it lists, and no others."""
 
 OWNER: Security = [{"bearer": ["owner", "sales", "admin"]}]

@@ -11,8 +11,10 @@ context declares its own settings, which no other context reads:
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,14}")
 _VERIFIED = "ssl-mode=VERIFY_IDENTITY"  # as the clients of MySQL name it
 
 
@@ -217,6 +220,37 @@ def _queues(env: Mapping[str, str]) -> dict[str, str]:
         raise BadSettings(f"PLAZA_QUEUES_URL does not end with {names[0]}")
     base_url = first_url.removesuffix(names[0])
     return {name: base_url + name for name in names}
+
+
+def parse_objects(
+    parameter: str, text: str, fields: Collection[str], *, max_chars: int, max_names: int
+) -> dict[str, dict[str, Any]]:
+    """Return name -> fields of a parameter such as ``{"bookmark": {"targets": ["post"]}}``. Raises
+    BadSettings, with the place, for what is not that, and for other fields or names than
+    lowercase letters, digits and underscores."""
+    if len(text) > max_chars:
+        raise BadSettings(f"{parameter} has {len(text)} characters, more than {max_chars}")
+    try:
+        decoded = json.loads(text or "{}", object_pairs_hook=_require_unique)
+    except ValueError as error:
+        raise BadSettings(f"{parameter} is no JSON: {error}") from None
+    if not isinstance(decoded, dict) or len(decoded) > max_names:
+        raise BadSettings(f"{parameter} is not an object of up to {max_names} names")
+    for name, item in decoded.items():
+        at = f"{parameter}.{name}"
+        if not _NAME.fullmatch(name):
+            raise BadSettings(f"{at}: a name is 1 to 15 of a-z, 0-9, _, and begins with a letter")
+        if not isinstance(item, dict):
+            raise BadSettings(f"{at} is not an object")
+        if unknown := item.keys() - set(fields):
+            raise BadSettings(f"{at}.{min(unknown)}: no such field")
+    return decoded
+
+
+def _require_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("a name is there twice")
+    return dict(pairs)
 
 
 def read_names(env: Mapping[str, str], name: str) -> frozenset[str]:

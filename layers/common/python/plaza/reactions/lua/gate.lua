@@ -8,6 +8,7 @@
   KEYS[6]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
   KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> full_us of its token bucket for quick changes
   KEYS[8]  {<shard>}:outboxes                 zset: member -> when the oldest entry was accepted
+  KEYS[9]  {<shard>}:<type>:<id>:existence    string: live:<external id>; missing for a target of Plaza
   ARGV[1]  actor
   ARGV[2]  wanted state: 1 on, 0 off
   ARGV[3]  nonce of this request, the same in each repeat
@@ -17,7 +18,8 @@
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  1 to accept only a repeat of the present state, else 0
   ARGV[9]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
-  ARGV[10]  db_version at which the expected state was read; missing without one
+  ARGV[10]  db_version at which the expected state was read; missing without one, -1 before an external id
+  ARGV[11]  external id of the target; missing for a target of Plaza
 
   Bounded by: 5 bits of a Bloom filter.
 
@@ -25,7 +27,8 @@
     code     CHANGED, UNCHANGED (both are assertions: publish them with version); with nothing but now: COLD (not
              loaded: hydrate, try again), DELETED, HIDDEN (to new reactions of others than the author), LATE (past the
              deadline), FULL (the outbox), LIMITED (too many changes of this actor), NEW (no repeat), UNKNOWN (read the
-             actor's row, try again with it as expected state)
+             actor's row, try again with it as expected state), UNNAMED (the marker has not this external id: look
+             the target up, try again)
     now      time of this node, microseconds
     total    of the target, after this reaction
     version  of the recorded state, microseconds
@@ -41,6 +44,8 @@ local QUICK_US = 10000000  -- a reaction taken back within this time is a quick 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {'LATE', now} end
+-- Two ids may have one number, and only one of them is the target.
+if ARGV[11] and redis.call('GET', KEYS[9]) ~= 'live:' .. ARGV[11] then return {'UNNAMED', now} end
 local term, mode, base_total, accepted, db_version, loaded, changes = unpack(redis.call('HMGET', meta_key, 'term',
   'mode', 'base', 'accepted', 'db_version', 'loaded', 'changes'))
 if not mode then return {'COLD', now} end

@@ -71,3 +71,14 @@ WHERE c.content_type = 'review'
   AND r.kind IN ({received})
   AND r.state = 1
 GROUP BY c.author_id, r.kind
+
+UNION ALL
+SELECT CONCAT(r.kind, 's_received'), t.owner_id, COUNT(*){zeros}
+FROM external_target AS t FORCE INDEX (by_owner)
+STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
+    ON  r.target_type = t.type
+    AND r.target_id = t.id
+WHERE t.owner_id {within}
+  AND r.kind IN ({received})
+  AND r.state = 1
+GROUP BY t.owner_id, r.kind

@@ -29,6 +29,20 @@ CREATE TABLE IF NOT EXISTS reaction (
   KEY by_actor (actor_id, kind, state, version)
 );
 
+-- targets: an object of the app, of a type of TargetTypes. Plaza has no copy of it. `id` is the number of `external_id`,
+-- see plaza/targets/types.py. The owner never changes.
+CREATE TABLE IF NOT EXISTS external_target (
+  type        VARCHAR(16)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  id          BIGINT        NOT NULL,
+  external_id VARCHAR(64)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+  owner_id    BIGINT        NULL COMMENT 'user; NULL: none',
+  url         VARCHAR(2000) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+  created_at  DATETIME(6)   NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  deleted_at  DATETIME(6)   NULL,
+  PRIMARY KEY (type, id),
+  KEY by_owner (owner_id)
+);
+
 -- reactions: the rows of reaction of each target and kind with more than 2,000 active actors, in the order in which
 -- they are listed. Complete for a target whose counter says so; see
 -- docs/decisions/0072-sort-reactions-to-large-targets-only.md.

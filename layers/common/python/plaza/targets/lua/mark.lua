@@ -1,7 +1,7 @@
 --[[ mark: set the marker of a target unless it is deleted.
 
-  KEYS[1]  {<shard>}:<type>:<id>:existence  string: live, missing or deleted
-  ARGV[1]  the new marker: live, missing or deleted
+  KEYS[1]  {<shard>}:<type>:<id>:existence  string: live, missing or deleted; live:<external id> of a target of the app
+  ARGV[1]  the new marker
   ARGV[2]  TTL, seconds
 
   Returns 1 set, 0 refused: the target is marked as deleted
