@@ -40,7 +40,7 @@ from plaza.content.schemas import CommentRequest, PostRequest
 from plaza.counters import mysql_store as counter_store
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions.schemas import NamedTarget
+from plaza.reactions.schemas import OwnTarget
 from plaza.targets import Existence, external_targets
 from plaza.targets import mysql_store as target_store
 from plaza.targets.external_targets import Created, ExternalTarget
@@ -336,11 +336,11 @@ class _Target(NamedTuple):
     """A target of the app, and its number."""
 
     id: int
-    declared: NamedTarget
+    declared: OwnTarget
 
 
 def _parse_target(record: Mapping[str, Any], _: int) -> _Target:
-    declared = NamedTarget.model_validate(record)
+    declared = OwnTarget.model_validate(record)
     return _Target(number_of(declared.type, declared.id), declared)
 
 

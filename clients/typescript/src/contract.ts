@@ -3001,15 +3001,6 @@ export interface components {
             since: string;
             user_id: string;
         };
-        /** @description A target of the app, with its id. */
-        NamedTarget: {
-            /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
-            id: string;
-            owner?: string | null;
-            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
-            type: string;
-            url?: string | null;
-        };
         /** @description One page of a list. */
         NearbyShopPage: {
             items: components["schemas"]["NearbyShopResponse"][];
@@ -3286,6 +3277,15 @@ export interface components {
              * @description When it was changed last.
              */
             updated_at: string;
+        };
+        /** @description A target of the app, with its id. */
+        OwnTarget: {
+            /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
+            id: string;
+            owner?: string | null;
+            /** @description Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's. */
+            type: string;
+            url?: string | null;
         };
         /** @description The signature of a challenge by a passkey. All fields are base64url. */
         PasskeyAssertion: {
@@ -4361,7 +4361,7 @@ export interface components {
             /** @description Number of the change; 0 before the first one. */
             version: number;
         };
-        /** @description The type and the id of a target that takes reactions. */
+        /** @description The type and the id of a target that takes reactions; users have followers. */
         TargetReference: {
             /** @description Id of the target: a positive integer, or the app's own id of a target of its own type. */
             id: string;
@@ -4401,7 +4401,7 @@ export interface components {
         /** @description Targets of the app to create. */
         TargetsRequest: {
             /** @description Up to 100 targets. */
-            targets: components["schemas"]["NamedTarget"][];
+            targets: components["schemas"]["OwnTarget"][];
         };
         /** @description The totals of a comment, of a review or of a target of the app. */
         TextTotals: {

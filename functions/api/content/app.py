@@ -420,7 +420,7 @@ def set_target(
     none. The owner never changes. For servers.
     """
     _find_external(target_type, target_id)
-    named = reaction_schemas.NamedTarget(type=target_type, id=target_id, **request.model_dump())
+    named = reaction_schemas.OwnTarget(type=target_type, id=target_id, **request.model_dump())
     [result] = _create_targets([named])
     match result:
         case Created.DELETED:
@@ -495,7 +495,7 @@ def _find_external(target_type: str, target_id: str) -> Target:
 
 
 def _create_targets(
-    named: Sequence[reaction_schemas.NamedTarget],
+    named: Sequence[reaction_schemas.OwnTarget],
 ) -> list[Created | Literal["unknown-owner"]]:
     """Create targets for a server, for ten tokens each; return what became of each."""
     app.charge(external_targets.TOKENS_PER_CREATION * len(named) - 1)

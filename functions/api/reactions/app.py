@@ -192,7 +192,7 @@ def query_reactions(
     exist has zeros.
     """
     actor_id = find_caller(app)
-    targets = [ref.to_target() for ref in request.targets]
+    targets = [Target(*ref.to_target()) for ref in request.targets]
     pairs = [(kind, target) for target in targets for kind in kinds_of(target.type)]
     counts, exact = queries.read_counts(pairs, actor_id)
     items: list[dict[str, Any]] = [

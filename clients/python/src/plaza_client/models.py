@@ -437,17 +437,6 @@ class MemberRequest(TypedDict):
     """`owner`: edits the shop, offers vouchers and appoints members. `staff`: redeems codes, and sees sales and redemptions."""
 
 
-class NamedTarget(TypedDict):
-    """A target of the app, with its id."""
-
-    id: str
-    """Id of the target: a positive integer, or the app's own id of a target of its own type."""
-    owner: NotRequired[str | None]
-    type: str
-    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
-    url: NotRequired[str | None]
-
-
 class PlaceResponse(TypedDict):
     """The coordinates of a shop."""
 
@@ -555,6 +544,17 @@ class OwnSessionResponse(TypedDict):
     role: str
     """`user`, `moderator`, `sales`, `operator` or `admin`: what it admits."""
     signed_in_at: str
+
+
+class OwnTarget(TypedDict):
+    """A target of the app, with its id."""
+
+    id: str
+    """Id of the target: a positive integer, or the app's own id of a target of its own type."""
+    owner: NotRequired[str | None]
+    type: str
+    """Type of the target: `post`, `comment`, `review`, `user`, or one of the deployment's."""
+    url: NotRequired[str | None]
 
 
 class PasskeyAssertion(TypedDict):
@@ -693,7 +693,7 @@ class WeekReach(TypedDict):
 
 
 class TargetReference(TypedDict):
-    """The type and the id of a target that takes reactions."""
+    """The type and the id of a target that takes reactions; users have followers."""
 
     id: str
     """Id of the target: a positive integer, or the app's own id of a target of its own type."""
@@ -1602,13 +1602,6 @@ class MemberPage(TypedDict):
     """Cursor of the page after this one; null on the last page."""
 
 
-class TargetsRequest(TypedDict):
-    """Targets of the app to create."""
-
-    targets: list[NamedTarget]
-    """Up to 100 targets."""
-
-
 class NearbyShopResponse(TypedDict):
     """A shop and its distance from the requested place."""
 
@@ -1845,6 +1838,13 @@ class OwnSessionPage(TypedDict):
     items: list[OwnSessionResponse]
     next: str | None
     """Cursor of the page after this one; null on the last page."""
+
+
+class TargetsRequest(TypedDict):
+    """Targets of the app to create."""
+
+    targets: list[OwnTarget]
+    """Up to 100 targets."""
 
 
 class SessionRequest(TypedDict):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
@@ -19,8 +19,7 @@ from plaza.moderation.model import (
     ReportOutcome,
 )
 from plaza.reactions import Target
-from plaza.targets.schemas import TargetIdText, TypeText, check_target
-from plaza.targets.target_ids import parse_id
+from plaza.targets.schemas import NamedTarget, TypeText
 
 _TARGET_EXAMPLE: dict[str, Any] = {"type": "post", "id": "9000001"}
 _REPORT_EXAMPLE: dict[str, Any] = {
@@ -34,16 +33,8 @@ _REPORT_EXAMPLE: dict[str, Any] = {
 }
 
 
-class ReportedReference(RequestModel):
+class ReportedReference(NamedTarget):
     """The type and the id of what is reported."""
-
-    type: TypeText
-    id: TargetIdText
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        check_target(self.type, self.id)
-        return self
 
 
 class ReportedTarget(ResponseModel):
@@ -86,8 +77,7 @@ class ReportRequest(RequestModel):
 
     def to_draft(self, reporter_id: int) -> ReportDraft:
         """Returns the draft of ``reporter_id``."""
-        of = self.target
-        target = Target(of.type, parse_id(of.type, of.id))
+        target = Target(*self.target.to_target())
         return ReportDraft(reporter_id, target, self.reason, self.details)
 
 

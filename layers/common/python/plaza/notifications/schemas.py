@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.notifications.model import Notification, NotificationPage, encode_order
-from plaza.targets.schemas import TargetIdText, TypeText, check_target
-from plaza.targets.target_ids import parse_id
+from plaza.targets.schemas import NamedTarget, TypeText
 from plaza.unread import GroupKey, UnreadState
 from plaza.users.schemas import UserCard
 
@@ -53,16 +52,8 @@ class UnreadResponse(ResponseModel):
         return cls(unread=state.unread, at=encode_order(state.version))
 
 
-class NotificationSubjectRef(RequestModel):
+class NotificationSubjectRef(NamedTarget):
     """What a notification is about."""
-
-    type: TypeText
-    id: TargetIdText
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        check_target(self.type, self.id)
-        return self
 
 
 class NotificationSubject(ResponseModel):
@@ -168,11 +159,7 @@ class MarkReadRequest(RequestModel):
         """Returns the keys of the groups of a user, None for all."""
         if self.groups is None:
             return None
-        return [
-            GroupKey(user_id, ref.kind, of.type, parse_id(of.type, of.id))
-            for ref in self.groups
-            for of in [ref.subject]
-        ]
+        return [GroupKey(user_id, ref.kind, *ref.subject.to_target()) for ref in self.groups]
 
 
 class MarkReadResponse(UnreadResponse):

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Collection
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field
 
 from plaza.infra.http.schemas import (
     ORDER_EXAMPLE,
     OrderToken,
     RequestModel,
-    RequestPart,
     ResponseModel,
 )
-from plaza.infra.http.texts import HTTPS_URL, FieldError
-from plaza.reactions.model import Target
+from plaza.infra.http.texts import HTTPS_URL
 from plaza.targets.external_targets import MAX_CREATED
-from plaza.targets.schemas import TargetIdText, TypeText, check_target
-from plaza.targets.target_ids import parse_id
-from plaza.targets.types import EXTERNAL
+from plaza.targets.schemas import NamedTarget, TypeText
+from plaza.targets.types import EXTERNAL, TYPES
 
 Url = Annotated[
     str, Field(max_length=2_000, pattern=HTTPS_URL, description="An https URL, where it is shown.")
@@ -183,22 +181,10 @@ class ReactionResponse(ResponseModel):
     exact: Exact
 
 
-class TargetReference(RequestPart):
-    """The type and the id of a target that takes reactions."""
+class TargetReference(NamedTarget):
+    """The type and the id of a target that takes reactions; users have followers."""
 
-    type: TypeText
-    id: TargetIdText
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.type == "user":  # users are followed, and not listed among targets
-            raise FieldError("not-listed", "has the type of users")
-        check_target(self.type, self.id)
-        return self
-
-    def to_target(self) -> Target:
-        """Returns the target."""
-        return Target(self.type, parse_id(self.type, self.id))
+    TYPES: ClassVar[Collection[str]] = TYPES.keys() - {"user"}
 
 
 class ReactionQueryRequest(RequestModel):
@@ -301,20 +287,13 @@ class TargetRequest(RequestModel):
     url: Url | None = None
 
 
-class NamedTarget(RequestPart):
+class OwnTarget(NamedTarget):
     """A target of the app, with its id."""
 
-    type: TypeText
-    id: TargetIdText
+    TYPES: ClassVar[Collection[str]] = EXTERNAL
+
     owner: Owner | None = None
     url: Url | None = None
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.type not in EXTERNAL:
-            raise FieldError("not-listed", f"has a type that is not the app's: {self.type}")
-        check_target(self.type, self.id)
-        return self
 
 
 class TargetsRequest(RequestModel):
@@ -323,7 +302,7 @@ class TargetsRequest(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"targets": [_NAMED]}]})
 
     targets: Annotated[
-        list[NamedTarget],
+        list[OwnTarget],
         Field(min_length=1, max_length=MAX_CREATED, description=f"Up to {MAX_CREATED} targets."),
     ]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Collection
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from plaza.infra.http.schemas import RequestPart
 from plaza.infra.http.texts import FieldError
 from plaza.infra.runtime.errors import NotFound
 from plaza.targets.target_ids import TargetId, TypeName, parse_id, parse_reference
-from plaza.targets.types import TYPES
+from plaza.targets.types import TYPES as ALL_TYPES
+from plaza.targets.types import TypedId
 
 REFERENCE = "^[a-z][a-z0-9_]{0,14}:[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 """The form of a type and an id, ``<type>:<id>``."""
@@ -23,14 +26,27 @@ TargetIdText = Annotated[
 ]
 
 
-def check_target(target_type: str, target_id: str) -> None:
-    """Raise FieldError unless a type is known, and the id is one of it."""
-    if target_type not in TYPES:
-        raise FieldError("not-listed", f"has an unknown type: {target_type}")
-    try:
-        parse_id(target_type, target_id)
-    except NotFound as error:
-        raise FieldError("wrong-form", f"has an id of the wrong form: {error}") from None
+class NamedTarget(RequestPart):
+    """The type and the id of a target; ``TYPES``: the types that it may have."""
+
+    TYPES: ClassVar[Collection[str]] = ALL_TYPES
+
+    type: TypeText
+    id: TargetIdText
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.type not in self.TYPES:
+            raise FieldError("not-listed", f"has another type: {self.type}")
+        try:
+            self.to_target()
+        except NotFound as error:
+            raise FieldError("wrong-form", f"has an id of the wrong form: {error}") from None
+        return self
+
+    def to_target(self) -> TypedId:
+        """Returns the type and the number of the target."""
+        return self.type, parse_id(self.type, self.id)
 
 
 def check_reference(text: str) -> str:
