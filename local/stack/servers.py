@@ -9,6 +9,7 @@ import secrets
 import shutil
 import signal
 import socket
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -215,16 +216,23 @@ def prepare_mysql(
     (directory / "url").write_text(url)
     if has_data:
         return load_mysql(directory)
-    run_command(
-        "mariadb-install-db",
-        [
-            require_binary("mariadb-install-db"),
-            f"--defaults-file={directory / 'my.cnf'}",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-        ],
-        log=directory.parent / "logs" / "mariadb-install-db.log",
-    )
+    # It is a shell script that splits paths at spaces.
+    with tempfile.TemporaryDirectory() as without_space:
+        link = Path(without_space) / "mysql"
+        link.symlink_to(directory.absolute())
+        (directory / "install.cnf").write_text(
+            (directory / "my.cnf").read_text().replace(str(directory), str(link))
+        )
+        run_command(
+            "mariadb-install-db",
+            [
+                require_binary("mariadb-install-db"),
+                f"--defaults-file={link / 'install.cnf'}",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+            ],
+            log=directory.parent / "logs" / "mariadb-install-db.log",
+        )
     return load_mysql(directory)
 
 
