@@ -23,6 +23,7 @@ CONTEXT_MODELS = {
     "cli": (),
     "content": (),
     "ops": (),
+    "targets": (),
     "users": (),
     "reactions": ("tests/model/test_reactions_model.py",),
     "counters": ("tests/model/test_reactions_model.py",),

@@ -23,6 +23,8 @@ REQUEST_ROWS = f"{REACTIONS}/test_request_rows.py"
 SWEEP = f"{REACTIONS}/test_sweep.py"
 TOKENS = f"{REACTIONS}/test_order_tokens.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
+TARGETS = "tests/integration/targets/test_external_targets.py"
+TARGET_ROUTES = "tests/integration/targets/test_target_routes.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
 DECISION = "tests/unit/reactions/test_decision.py"
 MODEL = "tests/unit/reactions/test_model.py"
@@ -270,6 +272,9 @@ OF_FILES: dict[str, Sequence[str]] = {
     ],
     "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
     "reactions/queues.py": [MESSAGES, MODEL],
+    "reactions/erasure.py": [TARGET_ROUTES],
+    "targets/external_targets.py": [TARGETS, TARGET_ROUTES],
+    "targets/target_ids.py": [TARGETS, TARGET_ROUTES],
     "reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
     "reactions/redis_commits.py": [APPLY, PERSIST],
     "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
