@@ -10,7 +10,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import NotFound
 from plaza.reactions import LIKE, Target, queries, react
-from plaza.reactions.model import TargetMissing
+from plaza.reactions.model import TargetDeleted, TargetMissing
 from plaza.targets import Existence, external_targets, lookup, markers, types
 from plaza.targets.external_targets import (
     Created,
@@ -55,6 +55,15 @@ def test_a_deleted_target_is_not_made_again(plaza: World) -> None:
     mysql.write("UPDATE external_target SET deleted_at = NOW(6)")
     assert create_all([ARTICLE]) == [Created.DELETED]
     assert lookup.find_in_mysql(*ARTICLE.key) is Existence.DELETED
+
+
+def test_a_creation_that_is_refused_leaves_no_live_marker(plaza: World) -> None:
+    create_all([ARTICLE])
+    external_targets.delete(ARTICLE.key, ARTICLE.external_id)
+    redis.execute("DEL", markers.existence_key(*ARTICLE.key))
+    assert create_all([ARTICLE]) == [Created.DELETED]
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, Target(*ARTICLE.key), 7, True, external_id=ARTICLE.external_id)
 
 
 def test_two_ids_of_one_number_are_a_conflict(
