@@ -42,6 +42,16 @@ def read_sections(guide: Path) -> dict[int, list[Block]]:
     }
 
 
+def count_lines(sections: Mapping[int, Sequence[Block]]) -> tuple[int, int, int]:
+    """Return numbers of a guide's files, of lines of code without empty ones, and of commands."""
+    blocks = [block for section in sections.values() for block in section]
+    files = [block.text for block in blocks if block.kind == "py"]
+    lines = sum(len([line for line in text.splitlines()[1:] if line]) for text in files)
+    commands = [line for block in blocks if not block.kind for line in block.text.splitlines()]
+    continued = sum(line.endswith("\\") for line in commands)
+    return len(files), lines, len(commands) - continued
+
+
 class Shell:
     """The shell of a reader: writes the files of the guide into its directory, runs commands."""
 

@@ -22,7 +22,7 @@ from cli.paths import ROOT, CommandError
 from local.stack.stack import Stack
 from plaza_client import Plaza, Webhook
 from tests.e2e.client import read_like_totals, wait_until
-from tests.e2e.guide_shell import Shell, read_sections
+from tests.e2e.guide_shell import Shell, count_lines, read_sections
 
 GUIDE = ROOT / "docs" / "guides" / "adopt.md"
 APP = ROOT / "examples" / "cookbook"
@@ -44,16 +44,6 @@ INSERT INTO fan VALUES ({BOB}, {ANN}, '2024-04-01 08:00:00');
 
 
 SECTIONS = read_sections(GUIDE)
-
-
-def count_lines() -> tuple[int, int, int]:
-    """Return numbers of files, of lines of code without empty ones, and of commands."""
-    blocks = [block for section in SECTIONS.values() for block in section]
-    files = [block.text for block in blocks if block.kind == "py"]
-    lines = sum(len([line for line in text.splitlines()[1:] if line]) for text in files)
-    commands = [line for block in blocks if not block.kind for line in block.text.splitlines()]
-    continued = sum(line.endswith("\\") for line in commands)
-    return len(files), lines, len(commands) - continued
 
 
 @pytest.fixture
@@ -223,7 +213,7 @@ def test_the_cookbook_adopts_plaza_as_the_guide_says(
     # An ID token of the issuer opens a session of the imported user.
     assert f'"user":{{"id":"{ANN}","nickname":"ann"' in shell.follow(7)[-1].replace(" ", "")
 
-    files, lines, commands = count_lines()
+    files, lines, commands = count_lines(SECTIONS)
     assert f"{lines} lines of Python in {files} files and {commands} commands" in GUIDE.read_text()
     with capfd.disabled():
         print(
