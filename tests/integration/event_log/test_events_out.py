@@ -323,6 +323,8 @@ def test_a_head_goes_back_in_a_new_epoch_only(begin: EventOffset) -> None:
     assert mysql_events.store_head(LogHead(head.epoch, 99, 201), minute) == (head.epoch, 101, 201)
     restored = LogHead(head.epoch + 1, 1, 2)
     assert mysql_events.store_head(restored, minute) == restored
+    late = LogHead(head.epoch, 500, 600)  # of a process that read before the restore
+    assert mysql_events.store_head(late, minute) == restored
 
 
 def test_catching_up_keeps_the_age_of_a_cursor(begin: EventOffset) -> None:

@@ -95,7 +95,8 @@ def _wait_at(cursor: Cursor, statement: str) -> bool:
 
 def store_head(head: LogHead, minute: int) -> LogHead:
     """Store the head, which never goes back within an epoch, and the first one of each minute;
-    return it. One transaction of three statements."""
+    return the newest. A head of an older epoch, read before a restore, is left. One transaction of
+    three statements."""
 
     def work(cursor: Cursor) -> LogHead:
         # MySQL assigns from left to right, so the epoch is assigned last.
@@ -104,13 +105,14 @@ def store_head(head: LogHead, minute: int) -> LogHead:
             UPDATE event_head
             SET reaction_seq = IF(%s > epoch, %s, GREATEST(reaction_seq, %s)),
                 event_seq = IF(%s > epoch, %s, GREATEST(event_seq, %s)),
-                epoch = GREATEST(epoch, %s)
+                epoch = %s
             WHERE id = 1
+              AND epoch <= %s
             """,
             (
                 *(head.epoch, head.reaction_seq, head.reaction_seq),
                 *(head.epoch, head.event_seq, head.event_seq),
-                head.epoch,
+                *(head.epoch, head.epoch),
             ),
         )
         cursor.execute("SELECT epoch, reaction_seq, event_seq FROM event_head WHERE id = 1")
