@@ -9,3 +9,9 @@ from cli.paths import add_layer_to_path
 
 add_layer_to_path()
 os.environ.setdefault("PLAZA_TARGET_TYPES", '{"clip": {"create": "first_reaction"}}')
+
+NAMES = (
+    "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
+    "shops", "scripts", "reconcile", "reaction-log", "cold-start", "layer", "field", "hot-keys",
+    "powertools", "migrations", "page-reads", "pages", "attacks", "event-log",
+)  # fmt: skip

@@ -12,17 +12,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import stack, storage
+from bench import NAMES, stack, storage
 from bench.figures import Figure, format_number
 from bench.harness import Harness, start_harness
 from cli.output import wide_console
 from cli.paths import CommandError
 
-NAMES = (
-    "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
-    "shops", "scripts", "reconcile", "reaction-log", "cold-start", "layer", "field", "hot-keys",
-    "powertools", "migrations", "page-reads", "pages", "attacks", "event-log",
-)  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
     name: importlib.import_module(f"bench.{name.replace('-', '_')}").measure for name in NAMES
 }
