@@ -48,6 +48,7 @@ from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
+from plaza.live import MAX_TARGETS
 from plaza.operations import queue_admin
 from plaza.recommendations import post_rankings
 from plaza.shops.jobs import run_jobs
@@ -156,7 +157,7 @@ CASES: dict[str, Case] = {
     "GET /targets/{target_type}/{target_id}/reactions/{kind}/me": Case(
         "reactions", {}, {"target_type": "post", "target_id": POST + 1, "kind": "like"}
     ),
-    "GET /totals": Case("totals", {"of": ",".join(f"post:{n}" for n in _POST_IDS[:50])}),
+    "GET /totals": Case("totals", {"of": ",".join(f"post:{n}" for n in _POST_IDS[:MAX_TARGETS])}),
     "GET /users": Case("users", {"ids": ",".join(str(AUTHOR + n) for n in range(1, 101))}),
     "GET /users/me": Case("users"),
     "GET /users/me/notifications/unread": Case("users"),
