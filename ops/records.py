@@ -43,11 +43,12 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions.schemas import OwnTarget
 from plaza.targets import Existence, external_targets
 from plaza.targets import mysql_store as target_store
-from plaza.targets.external_targets import Created, ExternalTarget
+from plaza.targets.external_targets import Created
 from plaza.targets.types import EXTERNAL, number_of
-from plaza.users import import_users, named_users
+from plaza.users import import_users, owned_targets
 from plaza.users.identities import check_identity
 from plaza.users.mysql_imports import ImportedUser
+from plaza.users.owned_targets import OwnedTarget
 from plaza.users.schemas import ProfileUpdateRequest
 
 LINES_PER_BATCH = 500
@@ -380,24 +381,14 @@ def _name_target(target: _Target) -> list[str]:
 
 
 def _store_targets(targets: Sequence[_Target]) -> Mapping[int, str]:
-    owners = named_users.find_or_create_all(
-        {target.declared.owner for target in targets if target.declared.owner is not None}
+    results = owned_targets.create_all(
+        [OwnedTarget(d.type, d.id, d.owner, d.url) for d in (of.declared for of in targets)]
     )
-    refused = {
+    return {
         target.id: f"user {target.declared.owner} does not exist"
-        for target in targets
-        if target.declared.owner is not None and target.declared.owner not in owners
-    }
-    known = [target for target in targets if target.id not in refused]
-    results = external_targets.create_all(
-        [
-            ExternalTarget(d.type, d.id, None if d.owner is None else owners[d.owner], d.url)
-            for d in (target.declared for target in known)
-        ]
-    )
-    return refused | {
-        target.id: f"{target.declared.id}: {result.value}"
-        for target, result in zip(known, results, strict=True)
+        if result is Created.UNKNOWN_OWNER
+        else f"{target.declared.id}: {result.value}"
+        for target, result in zip(targets, results, strict=True)
         if result is not Created.LIVE
     }
 

@@ -1,4 +1,4 @@
-"""An app with articles of its own. It knows nothing of Plaza, and has nobody's likes."""
+"""An app with articles of its own. It knows nothing of Plaza, and counts no likes."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -45,7 +45,7 @@ from plaza.reactions.kinds import CONTENT_TYPES, KindName
 from plaza.reactions.model import ReactedTarget, Reactor, TargetDeleted
 from plaza.switches import Switch
 from plaza.targets import TargetHidden, external_targets
-from plaza.targets.external_targets import Created, ExternalTarget, NumberTaken, OwnerFixed
+from plaza.targets.external_targets import Created, NumberTaken, OwnerFixed
 from plaza.targets.target_ids import TargetId, TypeName, parse_id
 from plaza.targets.types import EXTERNAL
 
@@ -55,13 +55,17 @@ if TYPE_CHECKING:
     from plaza.reach import schemas as reach_schemas
     from plaza.reactions import react
     from plaza.reactions import schemas as reaction_schemas
-    from plaza.users import named_users
+    from plaza.users import owned_targets
+    from plaza.users.owned_targets import OwnedTarget
 else:  # reads need no commands, and a request without parameters no pydantic
     commands = LazyModule("plaza.content.commands")
     http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
     reach_schemas = LazyModule("plaza.reach.schemas")
-    react, named_users = LazyModule("plaza.reactions.react"), LazyModule("plaza.users.named_users")
-    reaction_schemas = LazyModule("plaza.reactions.schemas")
+    react, reaction_schemas = (
+        LazyModule("plaza.reactions.react"),
+        LazyModule("plaza.reactions.schemas"),
+    )
+    owned_targets = LazyModule("plaza.users.owned_targets")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
 
@@ -420,8 +424,8 @@ def set_target(
     none. The owner never changes. For servers.
     """
     _find_external(target_type, target_id)
-    named = reaction_schemas.OwnTarget(type=target_type, id=target_id, **request.model_dump())
-    [result] = _create_targets([named])
+    declared = owned_targets.OwnedTarget(target_type, target_id, request.owner, request.url)
+    [result] = _create_targets([declared])
     match result:
         case Created.DELETED:
             raise TargetDeleted(f"{target_type.capitalize()} {target_id} was deleted.")
@@ -429,7 +433,7 @@ def set_target(
             raise OwnerFixed(f"{target_type.capitalize()} {target_id} has another owner, or none.")
         case Created.NUMBER_TAKEN:
             raise NumberTaken(f"{target_id} has the number of another {target_type}.")
-        case "unknown-owner":
+        case Created.UNKNOWN_OWNER:
             raise BadInput("owner", "names no user", code="unknown-id")
     return reaction_schemas.CreatedTarget(type=target_type, id=target_id, result="live")
 
@@ -463,15 +467,12 @@ def create_targets(request: reaction_schemas.TargetsRequest) -> reaction_schemas
 
     Idempotent: a repeat replaces their URLs. Each has a result of its own. For servers.
     """
-    results = _create_targets(request.targets)
+    declared = [owned_targets.OwnedTarget(t.type, t.id, t.owner, t.url) for t in request.targets]
+    results = _create_targets(declared)
     return reaction_schemas.CreatedTargets(
         items=[
-            reaction_schemas.CreatedTarget(
-                type=named.type,
-                id=named.id,
-                result=result.value if isinstance(result, Created) else result,
-            )
-            for named, result in zip(request.targets, results, strict=True)
+            reaction_schemas.CreatedTarget(type=of.type, id=of.external_id, result=result.value)
+            for of, result in zip(declared, results, strict=True)
         ]
     )
 
@@ -494,26 +495,10 @@ def _find_external(target_type: str, target_id: str) -> Target:
     return Target(target_type, parse_id(target_type, target_id))
 
 
-def _create_targets(
-    named: Sequence[reaction_schemas.OwnTarget],
-) -> list[Created | Literal["unknown-owner"]]:
+def _create_targets(declared: Sequence[OwnedTarget]) -> list[Created]:
     """Create targets for a server, for ten tokens each; return what became of each."""
-    app.charge(external_targets.TOKENS_PER_CREATION * len(named) - 1)
-    owners = named_users.find_or_create_all({of.owner for of in named if of.owner is not None})
-    known = [of for of in named if of.owner is None or of.owner in owners]
-    created = iter(
-        external_targets.create_all(
-            [
-                ExternalTarget(
-                    of.type, of.id, None if of.owner is None else owners[of.owner], of.url
-                )
-                for of in known
-            ]
-        )
-    )
-    return [
-        next(created) if of.owner is None or of.owner in owners else "unknown-owner" for of in named
-    ]
+    app.charge(external_targets.TOKENS_PER_CREATION * len(declared) - 1)
+    return owned_targets.create_all(declared)
 
 
 def _create_content(draft: Draft, key: str | None) -> ContentView:

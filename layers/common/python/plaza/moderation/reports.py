@@ -35,9 +35,8 @@ from plaza.targets.types import EXTERNAL
 
 def create(draft: ReportDraft, shown_id: str, attempt: IdempotentRequest | None = None) -> Report:
     """Store a report, or return the one that ``attempt``'s key already created; ``shown_id``: of
-    its target, as views have it. Raises
-    TargetMissing, TargetDeleted, AlreadyReported, KeyReused, MysqlDown; BadInput for what is the
-    reporter's own."""
+    the target, as views have it. Raises TargetMissing, TargetDeleted, AlreadyReported, KeyReused,
+    MysqlDown; BadInput for what is the reporter's own."""
     if attempt and (created := idempotency.find(draft.reporter_id, attempt)):
         return _read_created(*created)
     if draft.target.type not in EXTERNAL:
@@ -99,7 +98,8 @@ def _name_all(reports: Sequence[Report]) -> list[Report]:
 
 
 def read_own(report_id: int, reporter_id: int) -> Report:
-    """Return a report of the reporter. One statement. Raises ReportMissing, MysqlDown."""
+    """Return a report of the reporter. One statement, two for a target of the app. Raises
+    ReportMissing, MysqlDown."""
     report = mysql_store.read(report_id)
     if report is None or report.reporter_id != reporter_id:
         raise ReportMissing(f"Report {report_id} does not exist.")

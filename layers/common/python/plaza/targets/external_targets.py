@@ -13,7 +13,7 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Conflict
 from plaza.targets import announce, lookup, markers, mysql_external, mysql_store, redis_store
 from plaza.targets.model import Existence, Mark
-from plaza.targets.mysql_external import StoredTarget
+from plaza.targets.mysql_external import StoredTarget, read_all
 from plaza.targets.types import EXTERNAL, TypedId, number_of
 
 __all__ = [
@@ -73,6 +73,7 @@ class Created(Enum):
     DELETED = "deleted"  # a deleted target is not made again
     OWNER_FIXED = "owner-fixed"  # it has another owner, or none
     NUMBER_TAKEN = "number-taken"  # by another id of the same number
+    UNKNOWN_OWNER = "unknown-owner"  # no user has the id that was named
 
 
 def create_all(declared: Sequence[ExternalTarget]) -> list[Created]:
@@ -117,12 +118,6 @@ def find(target: TypedId, external_id: str, charge: Callable[[], None] | None = 
     return mark.existence
 
 
-def read_all(targets: Collection[TypedId]) -> dict[TypedId, StoredTarget]:
-    """Return the ``targets`` that were created. One statement, none without any. Raises
-    MysqlDown."""
-    return mysql_external.read_all(targets)
-
-
 def erase_owner(cursor: Cursor, user_id: int, limit: int) -> list[TypedId]:
     """Take the owner from up to ``limit`` targets of a user, and return them. Transactions that
     count reactions for the owner ended before, or read that there is none. Two statements."""
@@ -138,7 +133,7 @@ def delete(target: TypedId, external_id: str) -> Existence:
     announced = announce.announce_write(*target)
     was = Existence.LIVE
     if not mysql_external.mark_deleted(target, external_id):
-        stored = mysql_external.read_all([target]).get(target)
+        stored = read_all([target]).get(target)
         if stored is None or stored.external_id != external_id:
             return Existence.MISSING
         was = Existence.DELETED
@@ -153,7 +148,7 @@ def delete(target: TypedId, external_id: str) -> Existence:
 def refresh(targets: Collection[TypedId]) -> dict[TypedId, int]:
     """Mark ``targets`` as MySQL has them now; return the owners of deleted ones. One statement and
     one round trip. Raises MysqlDown, RedisDown."""
-    stored = mysql_external.read_all(targets)
+    stored = read_all(targets)
     deleted = {target: row.owner_id for target, row in stored.items() if row.is_deleted}
     if deleted:
         markers.mark_deleted([*deleted])

@@ -46,7 +46,8 @@ def create_all(cursor: Cursor, rows: Collection[Row]) -> dict[TypedId, StoredTar
 
 
 def read_all(targets: Collection[TypedId]) -> dict[TypedId, StoredTarget]:
-    """Return the ``targets`` that were created. One statement. Raises MysqlDown."""
+    """Return the ``targets`` that were created. One statement, none without any. Raises
+    MysqlDown."""
     return _read_rows(mysql.fetch_all(_select(targets))) if targets else {}
 
 

@@ -14,7 +14,7 @@ from plaza.targets.target_ids import TargetId, TypeName, parse_id, parse_referen
 from plaza.targets.types import TYPES as ALL_TYPES
 from plaza.targets.types import TypedId
 
-REFERENCE = "^[a-z][a-z0-9_]{0,14}:[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
+REFERENCE = f"{TypeName.PATTERN.removesuffix('$')}:{TargetId.PATTERN.removeprefix('^')}"
 """The form of a type and an id, ``<type>:<id>``."""
 
 TypeText = Annotated[
