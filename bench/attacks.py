@@ -20,12 +20,12 @@ from bench.harness import Harness
 from bench.large_data import POST, READER, WRITER, fill
 from bench.pages import CASES, build_event
 from local.stack.functions import CONTEXT, load_function, make_api_event
-from plaza.auth.caller_identity import bucket_of_user
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.limits import anonymous_bucket
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.process import clear_caches
+from plaza.people.auth.caller_identity import bucket_of_user
 
 SECONDS = 10
 TURNS = 3

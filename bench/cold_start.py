@@ -24,10 +24,10 @@ from bench.harness import Harness
 from bench.layer import build_layer
 from cli.paths import LAMBDA_PYTHON, ROOT, CommandError
 from local.stack.functions import make_record
-from plaza.auth import new_session
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
 from plaza.infra.redis import redis
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.people.auth import new_session
 
 RUNS = 9
 SHOWN = 8

@@ -22,18 +22,27 @@ from bench.workers import play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from local.stack.functions import CONTEXT
-from plaza import counters
+from plaza.core import counters
+from plaza.core.reactions import (
+    FOLLOW,
+    LIKE,
+    Kind,
+    Target,
+    hydration,
+    mysql_rows,
+    persist,
+    redis_gate,
+)
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
+from plaza.core.switches import Switches
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import save_rate
 from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Busy
 from plaza.infra.runtime.process import paused_collection
-from plaza.reactions import FOLLOW, LIKE, Kind, Target, hydration, mysql_rows, persist, redis_gate
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
-from plaza.switches import Switches
-from plaza.unread import mysql_store as unread_rows
+from plaza.notifications.unread import mysql_store as unread_rows
 
 BATCH = persist.EVENTS_PER_TRANSACTION
 BATCHES_AT_ONCE = REACTIONS.batch_size // BATCH  # that a consumer gets in a batch of the queue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cli.paths import ROOT
 from local.load.interactions import FILES, build_requests
-from plaza.reactions import KINDS, LIKE, Kind
+from plaza.core.reactions import KINDS, LIKE, Kind
 
 Reaction = tuple[Kind, int, int]
 """A kind, a post, an actor."""

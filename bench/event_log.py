@@ -12,13 +12,13 @@ from pymysql.cursors import Cursor
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from local.stack.servers import connect_mysql
-from plaza.content import commands
-from plaza.content.model import Draft
-from plaza.event_log import append_events, read_events
-from plaza.event_log.model import EventDraft
-from plaza.event_log.mysql_events import GATE_WAIT_S
+from plaza.core.event_log import append_events, read_events
+from plaza.core.event_log.model import EventDraft
+from plaza.core.event_log.mysql_events import GATE_WAIT_S
+from plaza.core.reactions import Target
 from plaza.infra.mysql import mysql
-from plaza.reactions import Target
+from plaza.social.content import commands
+from plaza.social.content.model import Draft
 
 COMMENTS = 2_000
 WRITERS = 4

@@ -15,13 +15,13 @@ from bench.meters import count_statements, cpu_ms, time_s
 from bench.round_trips import count_round_trips
 from cli.paths import CommandError
 from local.stack.functions import make_api_event
-from plaza.content.queues import FANOUTS, FanOut
-from plaza.feed import fan_out, rebuild, redis_store
-from plaza.feed.model import INBOX, Timeline
-from plaza.feed.settings import feed_settings
 from plaza.infra.queues import sqs
 from plaza.infra.redis import connections, redis
 from plaza.infra.runtime.clock import Deadline
+from plaza.social.content.queues import FANOUTS, FanOut
+from plaza.social.feed import fan_out, rebuild, redis_store
+from plaza.social.feed.model import INBOX, Timeline
+from plaza.social.feed.settings import feed_settings
 
 AUTHOR = 30_000_000
 FOLLOWERS = range(31_000_000, 31_010_000)

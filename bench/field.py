@@ -17,12 +17,12 @@ from bench.harness import Harness, insert_rows
 from bench.workers import Load, Request, build_request, play
 from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
-from plaza.flash_sales import Terms, create_voucher, persist
+from plaza.commerce.flash_sales import Terms, create_voucher, persist
+from plaza.commerce.shops.jobs import run_jobs
+from plaza.commerce.shops.model import FILTER, ShopJobStep
+from plaza.core.reactions.persist import REACTIONS
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import Queue
-from plaza.reactions.persist import REACTIONS
-from plaza.shops.jobs import run_jobs
-from plaza.shops.model import FILTER, ShopJobStep
 
 PAGES, ORDERS, LIKES = 12_000, 8_000, 12_000
 SHOP_PAGES = 2_000

@@ -8,11 +8,11 @@ from bench.figures import Figure, Goal, Peer
 from bench.gate import Run, race, run_script
 from bench.harness import Harness
 from cli.paths import CommandError
-from plaza.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
-from plaza.flash_sales.redis_keys import reserve_keys, state_key
-from plaza.flash_sales.redis_load import begin_loading, open_sale
-from plaza.flash_sales.redis_orders import RESERVE
-from plaza.flash_sales.redis_sales import read_counts
+from plaza.commerce.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
+from plaza.commerce.flash_sales.redis_keys import reserve_keys, state_key
+from plaza.commerce.flash_sales.redis_load import begin_loading, open_sale
+from plaza.commerce.flash_sales.redis_orders import RESERVE
+from plaza.commerce.flash_sales.redis_sales import read_counts
 from plaza.infra.redis import redis
 from plaza.infra.redis.scripts import load_script
 

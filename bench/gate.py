@@ -13,9 +13,7 @@ from bench.harness import Harness
 from bench.meters import redis_cpu_s, time_s
 from cli.paths import CommandError
 from local.stack.servers import require_binary
-from plaza.infra.redis import masters, redis
-from plaza.infra.redis.scripts import Script, load_script
-from plaza.reactions import (
+from plaza.core.reactions import (
     LIKE,
     Target,
     redis_bloom,
@@ -24,7 +22,9 @@ from plaza.reactions import (
     redis_hydration,
     redis_keys,
 )
-from plaza.reactions.model import Commit, Snapshot
+from plaza.core.reactions.model import Commit, Snapshot
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.scripts import Script, load_script
 
 FIVE_CALLS = load_script(Path(__file__).with_name("baselines") / "five_calls.lua")
 CLIENTS = 50

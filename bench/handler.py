@@ -19,16 +19,16 @@ from bench.meters import cpu_ms
 from cli.paths import CommandError
 from local.stack.functions import load_function
 from local.stack.ports import free_port
-from plaza.auth import new_session
-from plaza.auth.caller_identity import identify as read_session
+from plaza.core.reactions import redis_gate, redis_keys
+from plaza.core.reactions.kinds import LIKE
+from plaza.core.reactions.model import ReactionEvent, ReactionKey, Target
+from plaza.core.reactions.queues import REACTIONS
 from plaza.infra.queues import sqs as sqs_client
 from plaza.infra.redis import connections, masters
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
-from plaza.reactions import redis_gate, redis_keys
-from plaza.reactions.kinds import LIKE
-from plaza.reactions.model import ReactionEvent, ReactionKey, Target
-from plaza.reactions.queues import REACTIONS
+from plaza.people.auth import new_session
+from plaza.people.auth.caller_identity import identify as read_session
 
 POSTS = range(1, 101)
 CALLS = 1000

@@ -19,9 +19,9 @@ from cli.paths import CommandError
 from local.stack.functions import make_api_event
 from local.stack.processes import wait_until
 from local.stack.servers import connect_redis, prepare_redis, run_server
+from plaza.core.reactions.persist import REACTIONS
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import HotCache
-from plaza.reactions.persist import REACTIONS
 
 READS = 12_000
 ID = 31_000_001

@@ -20,8 +20,8 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from local.stack import servers
 from local.stack.servers import Server, connect_mysql
-from plaza.reactions import mysql_rows
-from plaza.reactions.model import ReactionEvent, ReactionKey, group_events
+from plaza.core.reactions import mysql_rows
+from plaza.core.reactions.model import ReactionEvent, ReactionKey, group_events
 
 POOL_MB, GROWING_POOL_MB = 16, 1024
 RATIOS = (1, 4, 9, 16)

@@ -41,19 +41,19 @@ from bench.large_data import (
 from bench.meters import Cpu, cpu
 from cli.paths import CommandError
 from local.stack.functions import CONTEXT, make_api_event, make_plain_token
-from plaza.feed import redis_store
+from plaza.commerce.shops.jobs import run_jobs
+from plaza.commerce.shops.model import FILTER, PLACES, ShopJobStep
+from plaza.commerce.shops.queues import SHOPS
+from plaza.core.live import MAX_TARGETS
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
-from plaza.live import MAX_TARGETS
-from plaza.operations import queue_admin
-from plaza.recommendations import post_rankings
-from plaza.shops.jobs import run_jobs
-from plaza.shops.model import FILTER, PLACES, ShopJobStep
-from plaza.shops.queues import SHOPS
+from plaza.operate.operations import queue_admin
+from plaza.social.feed import redis_store
+from plaza.social.recommendations import post_rankings
 
 REPEATS = 10
 MAX_MS = 20.0

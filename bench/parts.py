@@ -11,10 +11,10 @@ from unittest import mock
 
 from pymysql.connections import Connection
 
+from plaza.core.reactions import redis_keys
 from plaza.infra.mysql.driver import SharedTlsConnection as Shared
 from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Call
-from plaza.reactions import redis_keys
 
 _STATEMENT = re.compile(
     r"\s*(\w+)\b.*?\b(?:FROM|INTO|STRAIGHT_JOIN|UPDATE)\s+(?!JSON_TABLE)(\w+)", re.DOTALL

@@ -27,6 +27,8 @@ from bench.harness import Harness
 from bench.meters import cpu_ms
 from cli.paths import LAYER, ROOT
 from local.stack.functions import CONTEXT, make_record
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.requests import Id
 from plaza.infra.http.resolver import PlazaResolver
@@ -39,8 +41,6 @@ from plaza.infra.runtime.observability import (
     metrics,
     record,
 )
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext

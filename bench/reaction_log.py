@@ -10,12 +10,12 @@ from bench.figures import Figure, Peer
 from bench.harness import Harness
 from bench.meters import time_s
 from cli.paths import CommandError
+from plaza.core.reaction_log import Scope, maintenance, mysql_log, recount
+from plaza.core.reaction_log.recount import LatestEvents
 from plaza.infra.aws import objects
 from plaza.infra.aws.objects import ObjectMissing
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import settings
-from plaza.reaction_log import Scope, maintenance, mysql_log, recount
-from plaza.reaction_log.recount import LatestEvents
 
 EVENTS = 300_000
 DAYS_AGO = 10

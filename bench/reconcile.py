@@ -11,14 +11,14 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import time_s
 from cli.paths import CommandError
-from plaza import counters
+from plaza.core import counters
+from plaza.core.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, hydration
+from plaza.core.reactions.queues import BloomBuildStep
+from plaza.core.reactions.rebuild import rebuild
+from plaza.core.reactions.settings import reaction_settings
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target, hydration
-from plaza.reactions.queues import BloomBuildStep
-from plaza.reactions.rebuild import rebuild
-from plaza.reactions.settings import reaction_settings
-from plaza.reconciliation import RunReport, mysql_runs, orchestrator, run_steps
+from plaza.operate.reconciliation import RunReport, mysql_runs, orchestrator, run_steps
 
 MAX_LIKES = 21_000  # of the most popular post; the second has half as many, and so on
 POSTS = 9_000

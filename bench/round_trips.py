@@ -15,7 +15,7 @@ from bench.api import Handler, call, like_event, load_handler, query_event, user
 from bench.figures import Figure, Goal
 from bench.harness import Harness
 from cli.paths import CommandError
-from plaza.auth import caller_identity, new_session
+from plaza.people.auth import caller_identity, new_session
 
 POSTS = range(1001, 1101)
 USER = 7

@@ -20,12 +20,12 @@ from bench.workers import Request, build_request, play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
-from plaza.counters import mysql_shops
+from plaza.commerce.shops import queries
+from plaza.commerce.shops.jobs import run_jobs
+from plaza.commerce.shops.model import FILTER, ShopJobStep
+from plaza.core.counters import mysql_shops
 from plaza.infra.derived.cache import CachedValue
 from plaza.infra.mysql import mysql
-from plaza.shops import queries
-from plaza.shops.jobs import run_jobs
-from plaza.shops.model import FILTER, ShopJobStep
 
 SHOPS = 2_000
 REQUESTS = 12_000

@@ -11,9 +11,9 @@ import json
 import sys
 import time
 
+from plaza.core.reactions import persist
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
 from plaza.infra.runtime.process import paused_collection
-from plaza.reactions import persist
-from plaza.reactions.model import ReactionEvent, ReactionKey
 
 
 def save(first: int, size: int, batches: int, posts: list[int]) -> list[tuple[float, float]]:

@@ -41,9 +41,9 @@ from deploy.parts import (
     read_pairs,
 )
 from deploy.preflight import RESERVE, check_firewall, check_limits, choose_reservation
+from plaza.core.reactions.kinds import CONTENT_TYPES, parse_kinds
+from plaza.core.targets.types import parse_types
 from plaza.infra.runtime.settings import BadSettings
-from plaza.reactions.kinds import CONTENT_TYPES, parse_kinds
-from plaza.targets.types import parse_types
 
 EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
 ONCE = frozenset({"DeletionProtection", "ShiftTraffic"})

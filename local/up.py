@@ -36,7 +36,7 @@ def use_declared(target_types: str, kinds: str) -> None:
     from plaza.infra.runtime.settings import BadSettings
 
     try:
-        from plaza.reactions.kinds import parse_kinds
+        from plaza.core.reactions.kinds import parse_kinds
 
         parse_kinds(kinds)
     except BadSettings as error:

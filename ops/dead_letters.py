@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cli.output import console, new_table
 from ops.environment import use_environment
 from ops.queues import format_dead, read_queues
-from plaza.operations import queue_admin
+from plaza.operate.operations import queue_admin
 
 OPERATOR = "ops"
 

@@ -11,9 +11,9 @@ from rich.text import Text
 from cli.output import console, new_summary
 from cli.paths import CommandError
 from ops.environment import use_environment
-from plaza.reconciliation import RunReport, orchestrator
-from plaza.reconciliation.schemas import ReconciliationResponse
-from plaza.targets import target_ids
+from plaza.core.targets import target_ids
+from plaza.operate.reconciliation import RunReport, orchestrator
+from plaza.operate.reconciliation.schemas import ReconciliationResponse
 
 TIMEOUT_S = 900.0
 REPAIR_TIMEOUT_S = 120.0

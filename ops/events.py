@@ -10,12 +10,12 @@ from datetime import date, timedelta
 
 from cli.paths import CommandError
 from ops.environment import use_environment
-from plaza.event_log import s3_archive
-from plaza.event_log.model import OutgoingEvent, make_reaction_event
-from plaza.event_log.read_events import name_targets
+from plaza.core.event_log import s3_archive
+from plaza.core.event_log.model import OutgoingEvent, make_reaction_event
+from plaza.core.event_log.read_events import name_targets
+from plaza.core.reaction_log import s3_archive as reactions_archive
 from plaza.infra.aws.archive import ArchiveCorrupt
 from plaza.infra.runtime.settings import settings
-from plaza.reaction_log import s3_archive as reactions_archive
 
 
 def main(args: argparse.Namespace) -> int:

@@ -36,17 +36,17 @@ from cli.paths import CommandError
 from ops.environment import use_environment
 from ops.import_progress import SHOWN, Progress, locate, show_some
 from ops.sorted_records import SortedRecords
-from plaza.accounts.mysql_store import find_erased
+from plaza.core.reactions import KINDS, Target, mysql_snapshots, persist
+from plaza.core.reactions.model import ReactionEvent, ReactionKey, require_kind
+from plaza.core.targets import Existence, external_targets, mysql_store
+from plaza.core.targets.external_targets import ExternalTarget
+from plaza.core.targets.target_ids import parse_id
+from plaza.core.targets.types import EXTERNAL, TYPES, TypedId
 from plaza.infra.mysql import sql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import NotFound, Unavailable
-from plaza.reactions import KINDS, Target, mysql_snapshots, persist
-from plaza.reactions.model import ReactionEvent, ReactionKey, require_kind
-from plaza.targets import Existence, external_targets, mysql_store
-from plaza.targets.external_targets import ExternalTarget
-from plaza.targets.target_ids import parse_id
-from plaza.targets.types import EXTERNAL, TYPES, TypedId
+from plaza.operate.accounts.mysql_store import find_erased
 
 LINES_PER_BATCH = 1_000
 TARGETS_PER_READ = 200

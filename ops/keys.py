@@ -7,7 +7,7 @@ from typing import Any
 
 from cli.output import new_table, wide_console
 from ops.environment import use_environment
-from plaza.keyspace import key_scan
+from plaza.operate.keyspace import key_scan
 
 MAX_SCAN_S = 60.0
 

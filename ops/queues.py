@@ -7,7 +7,7 @@ import time
 from cli.output import console, new_table
 from ops.environment import use_environment
 from plaza.infra.queues.queue import QueueDown
-from plaza.operations import QueueState, queue_admin
+from plaza.operate.operations import QueueState, queue_admin
 
 PATIENCE_S = 10.0
 

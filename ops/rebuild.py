@@ -13,12 +13,12 @@ from rich.text import Text
 from cli.output import mark, new_summary, new_table, wide_console
 from cli.paths import CommandError
 from ops.environment import use_environment
+from plaza.core.reaction_log import Scope, recount, s3_archive
+from plaza.core.reaction_log.recount import Contradiction, CounterDifference, Recount
+from plaza.core.reactions import Target
+from plaza.core.targets.target_ids import parse_reference
+from plaza.core.targets.types import TYPES
 from plaza.infra.runtime.errors import NotFound
-from plaza.reaction_log import Scope, recount, s3_archive
-from plaza.reaction_log.recount import Contradiction, CounterDifference, Recount
-from plaza.reactions import Target
-from plaza.targets.target_ids import parse_reference
-from plaza.targets.types import TYPES
 
 SHOWN = 20
 UNKNOWN = "the log has no comments and posts; their authors are read from the content table"

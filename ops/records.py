@@ -33,23 +33,23 @@ from ops.environment import use_environment
 from ops.history import parse_time
 from ops.import_progress import SHOWN, Progress, locate, show_some
 from ops.sorted_records import SortedRecords
-from plaza.accounts.mysql_store import find_erased
-from plaza.content import import_texts
-from plaza.content.mysql_imports import ImportedText
-from plaza.content.schemas import CommentRequest, PostRequest
-from plaza.counters import mysql_store as counter_store
+from plaza.core.counters import mysql_store as counter_store
+from plaza.core.reactions.schemas import OwnTarget
+from plaza.core.targets import Existence, external_targets
+from plaza.core.targets import mysql_store as target_store
+from plaza.core.targets.external_targets import Created
+from plaza.core.targets.types import EXTERNAL, number_of
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions.schemas import OwnTarget
-from plaza.targets import Existence, external_targets
-from plaza.targets import mysql_store as target_store
-from plaza.targets.external_targets import Created
-from plaza.targets.types import EXTERNAL, number_of
-from plaza.users import import_users, owned_targets
-from plaza.users.identities import check_identity
-from plaza.users.mysql_imports import ImportedUser
-from plaza.users.owned_targets import OwnedTarget
-from plaza.users.schemas import ProfileUpdateRequest
+from plaza.operate.accounts.mysql_store import find_erased
+from plaza.people.users import import_users, owned_targets
+from plaza.people.users.identities import check_identity
+from plaza.people.users.mysql_imports import ImportedUser
+from plaza.people.users.owned_targets import OwnedTarget
+from plaza.people.users.schemas import ProfileUpdateRequest
+from plaza.social.content import import_texts
+from plaza.social.content.mysql_imports import ImportedText
+from plaza.social.content.schemas import CommentRequest, PostRequest
 
 LINES_PER_BATCH = 500
 MAX_ID = 2**53

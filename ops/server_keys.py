@@ -6,7 +6,7 @@ import json
 from cli.output import new_table, wide_console
 from ops.dead_letters import OPERATOR
 from ops.environment import use_environment
-from plaza.auth import operate_server_keys
+from plaza.people.auth import operate_server_keys
 
 
 def list_keys(args: argparse.Namespace) -> int:

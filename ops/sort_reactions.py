@@ -4,8 +4,8 @@ import argparse
 import json
 
 from ops.environment import use_environment
+from plaza.core.reactions import sorted_lists
 from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import sorted_lists
 
 _STEP_S = 10.0
 

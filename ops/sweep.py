@@ -5,7 +5,7 @@ import json
 
 from ops.dead_letters import OPERATOR
 from ops.environment import use_environment
-from plaza.operator_commands import sweep_now
+from plaza.operate.operator_commands import sweep_now
 
 
 def main(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from cli.output import console, new_table
 from cli.paths import CommandError
 from ops.environment import use_environment
-from plaza.webhooks import operate_webhooks
+from plaza.integrations.webhooks import operate_webhooks
 
 OPERATOR = "ops"
 

@@ -4,7 +4,7 @@
                                                 before the next year
   python -m tests.clock --at +400               in 400 days
   python -m tests.clock --at "2028-02-29 12:00" from that time on (UTC)
-  python -m tests.clock tests/unit/feed -x      arguments for pytest, instead of all tests
+  python -m tests.clock tests/unit/social/feed -x      arguments for pytest, instead of all tests
 
 tests/support/clock.c moves the clock of pytest and of what it starts: Redis, MariaDB, commands. The
 monotonic clock is not moved. Exit status 1 when a test failed.

@@ -275,7 +275,7 @@ def _session(operation: dict[str, Any]) -> str:
 
 
 def _rate(path: str, method: str, operation: dict[str, Any]) -> str:
-    from plaza.auth.caller_identity import bucket_of_user
+    from plaza.people.auth.caller_identity import bucket_of_user
 
     if not operation["security"]:
         return "Counts as one request of the caller's network."

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions.model import ReactionEvent
+from plaza.core.reactions.model import ReactionEvent
 
 TABLES = ("CREATE TABLE bulk_upsert LIKE reaction",)
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from pymysql.cursors import Cursor
 
-from plaza.reactions.kinds import KINDS
-from plaza.reactions.model import ReactionEvent
+from plaza.core.reactions.kinds import KINDS
+from plaza.core.reactions.model import ReactionEvent
 
 TABLES = (
     "CREATE TABLE exact_upsert LIKE reaction",

@@ -56,7 +56,7 @@ def find_unmeasured() -> list[str]:
 def scripts() -> dict[str, str]:
     plaza = LAYER / "plaza"
     return {
-        f"{file.relative_to(plaza).parts[0]}/{file.stem}": load_script(file).sha
+        f"{file.parent.parent.name}/{file.stem}": load_script(file).sha
         for file in sorted(plaza.rglob("*.lua"))
         if not file.name.endswith(".inc.lua")
     }

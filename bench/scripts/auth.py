@@ -4,8 +4,8 @@ import hashlib
 import time
 
 from bench.scripts.cases import Case, prepare_nothing
-from plaza.auth import redis_challenges, redis_sessions
-from plaza.auth.sessions import Session
+from plaza.people.auth import redis_challenges, redis_sessions
+from plaza.people.auth.sessions import Session
 
 _CHALLENGE = hashlib.sha256(b"challenge").hexdigest()
 _TOKEN = hashlib.sha256(b"token").digest()

@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
-from plaza.checkins import redis_outbox, redis_store
-from plaza.checkins.model import CheckInEvent, DayRange, StoredCheckIns
-from plaza.checkins.mysql_store import MAX_RANGES
+from plaza.commerce.checkins import redis_outbox, redis_store
+from plaza.commerce.checkins.model import CheckInEvent, DayRange, StoredCheckIns
+from plaza.commerce.checkins.mysql_store import MAX_RANGES
 
 DAYS = 366
 _USER = 10**18

@@ -4,11 +4,11 @@ import time
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
-from plaza.counters import redis_store
-from plaza.counters.model import Hold, UserCounter
-from plaza.counters.redis_store import MAX_HOLDS_PER_CALL
-from plaza.follows import FOLLOW_LIMIT
+from plaza.core.counters import redis_store
+from plaza.core.counters.model import Hold, UserCounter
+from plaza.core.counters.redis_store import MAX_HOLDS_PER_CALL
 from plaza.infra.redis import redis
+from plaza.people.follows import FOLLOW_LIMIT
 
 _FIRST = 10**18
 _USERS = 10  # one for each run of a case

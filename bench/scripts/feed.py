@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from plaza import follows
-from plaza.content import ListCursor
-from plaza.feed import redis_store
-from plaza.feed.apply_follows import BACKFILL
-from plaza.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline
-from plaza.feed.redis_store import MAX_CELEBRITIES_PER_CALL, MAX_TIMELINES_PER_CALL, Push
 from plaza.infra.redis import redis
 from plaza.infra.redis.shards import shard_of
+from plaza.people import follows
+from plaza.social.content import ListCursor
+from plaza.social.feed import redis_store
+from plaza.social.feed.apply_follows import BACKFILL
+from plaza.social.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline
+from plaza.social.feed.redis_store import MAX_CELEBRITIES_PER_CALL, MAX_TIMELINES_PER_CALL, Push
 
 FULL = 1_250  # posts in an inbox before it is cut
 PAGE = 101  # a page of 100, and one more to detect another page

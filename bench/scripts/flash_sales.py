@@ -4,13 +4,19 @@ import time
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from plaza.flash_sales import redis_keys, redis_load, redis_orders, redis_sales, redis_waitlist
-from plaza.flash_sales.model import MAX_STOCK, OrderRow, SaleGeneration, Terms, Voucher
-from plaza.flash_sales.recover_orders import ORDERS_PER_VOUCHER
-from plaza.flash_sales.redis_keys import buyers_key, recovery_key
-from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL
-from plaza.flash_sales.redis_waitlist import MAX_LEAVING
-from plaza.flash_sales.settings import sale_settings
+from plaza.commerce.flash_sales import (
+    redis_keys,
+    redis_load,
+    redis_orders,
+    redis_sales,
+    redis_waitlist,
+)
+from plaza.commerce.flash_sales.model import MAX_STOCK, OrderRow, SaleGeneration, Terms, Voucher
+from plaza.commerce.flash_sales.recover_orders import ORDERS_PER_VOUCHER
+from plaza.commerce.flash_sales.redis_keys import buyers_key, recovery_key
+from plaza.commerce.flash_sales.redis_orders import MAX_ORDERS_PER_CALL
+from plaza.commerce.flash_sales.redis_waitlist import MAX_LEAVING
+from plaza.commerce.flash_sales.settings import sale_settings
 from plaza.infra.redis import redis
 
 SALE = SaleGeneration(7, 1, 1)  # all buyers share one bucket

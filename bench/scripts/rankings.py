@@ -2,9 +2,9 @@
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
+from plaza.core.reactions import redis_rankings
+from plaza.core.reactions.model import MAX_RANKED, PostLikes, PostRank
 from plaza.infra.redis import redis
-from plaza.reactions import redis_rankings
-from plaza.reactions.model import MAX_RANKED, PostLikes, PostRank
 
 HEARD = 480_000  # posts with a version, all of them old enough to be dropped
 _FIRST = 10**6

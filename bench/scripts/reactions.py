@@ -8,9 +8,7 @@ from itertools import count, islice
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from cli.paths import CommandError
-from plaza.infra.redis import masters, redis
-from plaza.infra.redis.shards import shard_of
-from plaza.reactions import (
+from plaza.core.reactions import (
     KINDS,
     Target,
     redis_bloom,
@@ -23,17 +21,19 @@ from plaza.reactions import (
     redis_queries,
     redis_user_lists,
 )
-from plaza.reactions.kinds import Kind
-from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget, Reactor, Snapshot
-from plaza.reactions.queries import EARLIEST_LENGTH
-from plaza.reactions.rebuild import PAGE
-from plaza.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET
-from plaza.reactions.redis_hydration import HydrationLease
-from plaza.reactions.redis_keys import keys_of
-from plaza.reactions.sweep import EVENTS_PER_TARGET
-from plaza.reconciliation.comparison import MAX_NEWEST
-from plaza.reconciliation.run_steps import ACTORS_PER_CALL
-from plaza.targets import Visibility
+from plaza.core.reactions.kinds import Kind
+from plaza.core.reactions.model import MAX_ROWS, Commit, ReactedTarget, Reactor, Snapshot
+from plaza.core.reactions.queries import EARLIEST_LENGTH
+from plaza.core.reactions.rebuild import PAGE
+from plaza.core.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET
+from plaza.core.reactions.redis_hydration import HydrationLease
+from plaza.core.reactions.redis_keys import keys_of
+from plaza.core.reactions.sweep import EVENTS_PER_TARGET
+from plaza.core.targets import Visibility
+from plaza.infra.redis import masters, redis
+from plaza.infra.redis.shards import shard_of
+from plaza.operate.reconciliation.comparison import MAX_NEWEST
+from plaza.operate.reconciliation.run_steps import ACTORS_PER_CALL
 
 LIKE: Kind = KINDS["like"]
 MANY = 1_000_000  # reactions of the target

@@ -1,8 +1,8 @@
 """Recommended reviews: lists of full length."""
 
 from bench.scripts.cases import Case
-from plaza.recommendations import LIST_LENGTH, redis_store
-from plaza.recommendations.model import ReviewList
+from plaza.social.recommendations import LIST_LENGTH, redis_store
+from plaza.social.recommendations.model import ReviewList
 
 SHOP = 7
 

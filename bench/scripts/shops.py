@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
+from plaza.commerce.shops import Area, Place, cells, redis_store
+from plaza.commerce.shops.model import LIST_START, MAX_RADIUS_M, ShopDistance, ShopPlace
 from plaza.infra.redis import redis
-from plaza.shops import Area, Place, cells, redis_store
-from plaza.shops.model import LIST_START, MAX_RADIUS_M, ShopDistance, ShopPlace
 
 SHOPS = 200_000
 CITY = Place(13.4, 52.52)

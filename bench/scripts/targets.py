@@ -1,7 +1,7 @@
 """Markers of targets."""
 
 from bench.scripts.cases import Case, prepare_nothing
-from plaza.targets import markers, redis_store
+from plaza.core.targets import markers, redis_store
 
 CASES = [
     Case(

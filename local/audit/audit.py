@@ -18,8 +18,8 @@ from local.audit.compare import AuditReport, Sums, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.stack import Stack
 from local.stack.status import count_messages
+from plaza.core.reaction_log.s3_archive import ArchiveCorrupt
 from plaza.infra.aws.objects import ObjectsDown
-from plaza.reaction_log.s3_archive import ArchiveCorrupt
 
 SHOWN = 20
 

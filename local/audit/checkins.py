@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import redis
 from pymysql.cursors import Cursor
 
-from plaza.checkins.redis_store import CheckInKeys
+from plaza.commerce.checkins.redis_store import CheckInKeys
 
 _KEY = re.compile(r"\{\d+\}:user:(\d{1,19}):checkins(?::(\d{4}-\d\d)|:outbox)?", re.ASCII)
 _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:checkins:outboxes", re.ASCII)

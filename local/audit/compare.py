@@ -1,6 +1,6 @@
 """The audit report: where Redis, the counters, the rows and the log differ.
 
-from plaza import counters
+from plaza.core import counters
 
 Compares what ``local.audit.stores`` has read, without the product's code. Reactions are compared
 exactly while the system is busy, too: a target in Redis is MySQL's state at one version of its
@@ -19,10 +19,10 @@ from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
 from local.audit.unread import UnreadCount
 from local.audit.vouchers import find_oversold, find_wrong_sales
-from plaza.counters import COMMENT, USER_COUNTER, ShopCounter, UserCounter
-from plaza.counters.model import USER_COLUMNS
-from plaza.counters.redis_store import HOLD_TTL_MS
-from plaza.reactions import KINDS, Target
+from plaza.core.counters import COMMENT, USER_COUNTER, ShopCounter, UserCounter
+from plaza.core.counters.model import USER_COLUMNS
+from plaza.core.counters.redis_store import HOLD_TTL_MS
+from plaza.core.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
 MAX_FILTER_CHECKS = 10_000  # actors of one target that are checked in its Bloom filter

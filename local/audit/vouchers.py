@@ -8,8 +8,8 @@ import redis
 from pymysql.cursors import Cursor
 
 from local.audit.orders import OrderEntry
-from plaza.flash_sales.model import SaleGeneration
-from plaza.flash_sales.redis_keys import offers_key, state_key, waitlist_key
+from plaza.commerce.flash_sales.model import SaleGeneration
+from plaza.commerce.flash_sales.redis_keys import offers_key, state_key, waitlist_key
 
 _FIELDS = ("generation", "phase", "initial_stock", "counts", "sold", "cancelled")
 

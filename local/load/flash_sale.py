@@ -38,8 +38,8 @@ from local.load.town import make_voucher
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
-from plaza.flash_sales.redis_keys import state_key
-from plaza.flash_sales.redis_sales import parse_counts
+from plaza.commerce.flash_sales.redis_keys import state_key
+from plaza.commerce.flash_sales.redis_sales import parse_counts
 
 MAX_CONCURRENCY = 10_000  # by default: each takes a port and a file of two processes
 FIRST_BUYER = 9_500_001

@@ -29,7 +29,7 @@ from local.load.scenario import (
     rank_ids,
 )
 from local.stack.stack import Stack
-from plaza import counters
+from plaza.core import counters
 from plaza.infra.mysql import mysql
 
 HIGHEST_RATING = 5.0

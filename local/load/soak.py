@@ -40,8 +40,8 @@ from local.stack.functions import CONTEXT, become_function, load_function, make_
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
 
 FIRST_ID = 9_600_001
 PEOPLE = 40

@@ -5,8 +5,8 @@ import re
 
 from cli.paths import CommandError
 from local.stack.stack import Stack, use_stack
-from plaza.auth import sms
-from plaza.auth.phones import parse_phone
+from plaza.people.auth import sms
+from plaza.people.auth.phones import parse_phone
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:

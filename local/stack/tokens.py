@@ -37,7 +37,7 @@ def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> 
     """
     create_users(stack.mysql_url, user_ids, role)
     with use_stack(stack):
-        from plaza.auth import new_session
+        from plaza.people.auth import new_session
 
         return [
             token

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from cli.paths import CommandError
 from local.audit.backlog import shorten_visibility_timeout
 from local.stack.processes import wait_until
-from plaza.auth import operate_server_keys
-from plaza.webhooks import operate_webhooks
+from plaza.integrations.webhooks import operate_webhooks
+from plaza.people.auth import operate_server_keys
 from tests.chaos.harness import Harness
 from tests.chaos.traffic import Orders, Workload
 from tests.chaos.waits import find_audit_problems, wait_until_normal, wait_until_quiet

@@ -21,10 +21,10 @@ from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
-from plaza.auth import session_lookup
-from plaza.checkins import daily_checkin
-from plaza.flash_sales.redis_keys import state_key
-from plaza.reactions import FOLLOW, Target, queries
+from plaza.commerce.checkins import daily_checkin
+from plaza.commerce.flash_sales.redis_keys import state_key
+from plaza.core.reactions import FOLLOW, Target, queries
+from plaza.people.auth import session_lookup
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
 from tests.chaos.returns import Returns

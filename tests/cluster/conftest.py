@@ -23,11 +23,7 @@ from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.cluster import Cluster, connect_node, prepare_cluster
 from local.stack.functions import CONTEXT
 from local.stack.servers import Server, run_server
-from plaza import follows
-from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions import (
+from plaza.core.reactions import (
     COLLECT,
     FOLLOW,
     LIKE,
@@ -38,7 +34,11 @@ from plaza.reactions import (
     redis_keys,
     sweep,
 )
-from plaza.reactions.model import TooManyChanges
+from plaza.core.reactions.model import TooManyChanges
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
+from plaza.people import follows
 from tests.chaos.ledger import Ledger, Request, find_violations
 from tests.support.plaza import World, forget, set_up_for
 

@@ -16,15 +16,15 @@ from redis.cluster import ClusterNode
 from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster, connect_node
 from local.stack.servers import Server
-from plaza.checkins import daily_checkin
-from plaza.checkins.redis_store import CheckInKeys
-from plaza.flash_sales import place_order, recover_orders, redis_keys
+from plaza.commerce.checkins import daily_checkin
+from plaza.commerce.checkins.redis_store import CheckInKeys
+from plaza.commerce.flash_sales import place_order, recover_orders, redis_keys
+from plaza.core.reactions import LIKE, failover_recovery, queries, react, sweep
+from plaza.core.reactions.queues import REACTIONS
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions import LIKE, failover_recovery, queries, react, sweep
-from plaza.reactions.queues import REACTIONS
 from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
     POSTS,

@@ -10,10 +10,10 @@ import pytest
 from local.stack.cluster import Cluster, connect_node
 from local.stack.processes import wait_until
 from local.stack.servers import Server
+from plaza.core.reactions import LIKE, queries, react
+from plaza.core.reactions.hot_totals import hot_totals
 from plaza.infra.redis import redis, replicas
 from plaza.infra.redis.hot_keys import sampler
-from plaza.reactions import LIKE, queries, react
-from plaza.reactions.hot_totals import hot_totals
 from tests.cluster.conftest import POSTS
 from tests.support.plaza import World, forget
 

@@ -11,12 +11,12 @@ from redis.exceptions import ResponseError
 from bench.round_trips import count_round_trips
 from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster, connect_node
+from plaza.core.reactions import LIKE, Target, queries, react
 from plaza.infra.redis import connections, redis
 from plaza.infra.redis.commands import Call
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.scripts import Script, load_script
 from plaza.infra.redis.shards import SHARDS
-from plaza.reactions import LIKE, Target, queries, react
 from tests.cluster.conftest import POSTS, Traffic, meta_key, migrate
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World

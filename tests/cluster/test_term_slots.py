@@ -10,10 +10,10 @@ import pytest
 from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster
 from local.stack.servers import Server
+from plaza.core.reactions import LIKE, react
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections
-from plaza.reactions import LIKE, react
-from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.cluster.conftest import POSTS, Traffic, meta_key, migrate
 from tests.support.plaza import World
 from tests.support.reaction_process import ReactionProcess, Shown, read, run_process, run_sweeper

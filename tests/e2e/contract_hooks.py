@@ -23,13 +23,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from local.stack.stack import Stack, use_stack
 from local.stack.tokens import create_users, open_sessions
-from plaza.auth.phones import PHONE_PATTERN
-from plaza.flash_sales.schemas import RequestedTime
+from plaza.commerce.flash_sales.schemas import RequestedTime
+from plaza.core.targets.schemas import REFERENCE
+from plaza.core.targets.target_ids import TargetId, TypeName
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import ID_PATTERN, MAX_ID
 from plaza.infra.http.texts import LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
-from plaza.targets.schemas import REFERENCE
-from plaza.targets.target_ids import TargetId, TypeName
+from plaza.people.auth.phones import PHONE_PATTERN
 from tests.e2e.client import Client
 from tests.e2e.fuzz_ids import ADMIN, BYSTANDERS, OWN
 from tests.support.routes import contract
@@ -109,8 +109,8 @@ def _open_session(user_id: int, role: str) -> str:
 def _make_key() -> str:
     """Return a key of a server with all scopes, in place of keys of earlier runs."""
     with use_stack(_stack()):
-        from plaza.auth import operate_server_keys as keys
-        from plaza.auth.server_keys import MAX_REQUESTS_PER_S, SCOPES
+        from plaza.people.auth import operate_server_keys as keys
+        from plaza.people.auth.server_keys import MAX_REQUESTS_PER_S, SCOPES
 
         for made in keys.list_server_keys():
             if made["name"] == KEY_NAME and made["ended_at"] is None:

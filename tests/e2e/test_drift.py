@@ -11,8 +11,8 @@ import redis
 
 from cli.paths import ROOT
 from local.stack.stack import Stack
-from plaza.reactions import LIKE, Target
-from plaza.reactions.redis_keys import keys_of
+from plaza.core.reactions import LIKE, Target
+from plaza.core.reactions.redis_keys import keys_of
 from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_runner import AUTHOR
 

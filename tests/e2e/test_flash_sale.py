@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from local.stack.stack import Stack
-from plaza.flash_sales.redis_keys import state_key
-from plaza.flash_sales.redis_sales import parse_counts
+from plaza.commerce.flash_sales.redis_keys import state_key
+from plaza.commerce.flash_sales.redis_sales import parse_counts
 from tests.e2e.client import Client, Reply, problem, wait_until
 
 ADMIN = 5_910_001

@@ -12,8 +12,8 @@ from typing import Any
 
 from cli.paths import ROOT
 from local.stack.stack import Stack
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
 from tests.e2e.client import Client, problem, wait_until
 
 ADMIN, ADA = 5_200_001, 5_200_002

@@ -25,10 +25,10 @@ from cli.paths import ROOT
 from local.stack.parts import describe_environment
 from local.stack.servers import Server, connect_mysql
 from local.stack.stack import Stack
-from plaza.flash_sales.redis_keys import state_key
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
-from plaza.reactions.redis_rankings import built_at_key
+from plaza.commerce.flash_sales.redis_keys import state_key
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
+from plaza.core.reactions.redis_rankings import built_at_key
 from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_runner import DEMO_POST
 from tests.support.depth import choose

@@ -15,8 +15,8 @@ from playwright.sync_api import Locator, Page, Request, Route, expect
 from local.audit.backlog import wait_until_quiet
 from local.load.town import make_voucher
 from local.stack.stack import Stack
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
 from tests.e2e.browser import AppPage, confirm, find_wide, has_any, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp

@@ -30,8 +30,7 @@ from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.deployment import ON_ONE_MACHINE, list_queues
 from local.stack.functions import CONTEXT, load_function
 from local.stack.servers import connect_mysql
-from plaza.auth import new_session
-from plaza.auth.caller_identity import identify
+from plaza.core.reaction_log import model
 from plaza.infra.http.callers import Caller
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.driver import Packet, SharedTlsConnection
@@ -39,7 +38,8 @@ from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.process import reset_process
-from plaza.reaction_log import model
+from plaza.people.auth import new_session
+from plaza.people.auth.caller_identity import identify
 from tests.faults.aws import PUSH_KEY_ID, Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions

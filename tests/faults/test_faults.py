@@ -58,7 +58,7 @@ def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
 
 def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
     """The harness detects a deletion that Redis never gets because its process was killed."""
-    monkeypatch.setattr("plaza.targets.announce.announce_write", lambda *_: False)
+    monkeypatch.setattr("plaza.core.targets.announce.announce_write", lambda *_: False)
     [case] = [case for case in USE_CASES if case.name == "DELETE /posts/{post_id}"]
     monkeypatch.setattr(player, "_references", {})
     killed = [t for t in player.triples(case) if t.fault.mode == "killed"]

@@ -18,11 +18,11 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from plaza.auth import operate_passkeys, operate_server_keys
-from plaza.auth.sessions import hash_token, name_session
-from plaza.auth.sms import read_echo
-from plaza.targets import external_targets
-from plaza.targets.external_targets import ExternalTarget
+from plaza.core.targets import external_targets
+from plaza.core.targets.external_targets import ExternalTarget
+from plaza.people.auth import operate_passkeys, operate_server_keys
+from plaza.people.auth.sessions import hash_token, name_session
+from plaza.people.auth.sms import read_echo
 from tests.faults.aws import QueuedMessage
 from tests.faults.harness import (
     Answer,

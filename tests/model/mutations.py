@@ -9,11 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from greenlet import getcurrent, greenlet
 
-from plaza.follows import FollowLimit, follow_user
-from plaza.infra.mysql import mysql
-from plaza.infra.redis import terms
-from plaza.infra.runtime.clock import Deadline
-from plaza.reactions import (
+from plaza.core.reactions import (
     FOLLOW,
     Target,
     acknowledgement,
@@ -31,8 +27,12 @@ from plaza.reactions import (
     redis_queries,
     term_guard,
 )
-from plaza.reactions.at import parse_order
-from plaza.reactions.model import Outcome
+from plaza.core.reactions.at import parse_order
+from plaza.core.reactions.model import Outcome
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import terms
+from plaza.infra.runtime.clock import Deadline
+from plaza.people.follows import FollowLimit, follow_user
 from tests.model.masters import Masters
 from tests.model.reactions_model import HOUR_US, rewrite
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from plaza.core.reactions import Kind, Target, redis_keys
+from plaza.core.reactions import at as order_tokens
+from plaza.core.reactions.model import Count
 from plaza.infra.redis import connections
-from plaza.reactions import Kind, Target, redis_keys
-from plaza.reactions import at as order_tokens
-from plaza.reactions.model import Count
 from tests.model.replica import read_rows_at
 
 Pair = tuple[Kind, Target]

@@ -16,21 +16,9 @@ import redis as redis_py
 from greenlet import getcurrent, greenlet
 
 from local.audit.stores import unpack_meta
-from plaza import counters, follows
-from plaza.counters import UserCounter, mysql_store, redis_store
-from plaza.follows import FollowLimit, follow_user
-from plaza.infra.derived import projections
-from plaza.infra.mysql import mysql
-from plaza.infra.queues import sqs
-from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis import cluster, connections, masters, redis, terms
-from plaza.infra.redis.commands import bind
-from plaza.infra.redis.errors import RedisDown
-from plaza.infra.redis.scripts import Script
-from plaza.infra.runtime import settings, switch_state
-from plaza.infra.runtime.errors import Unavailable
-from plaza.infra.runtime.switch_state import BaseSwitches
-from plaza.reactions import (
+from plaza.core import counters
+from plaza.core.counters import UserCounter, mysql_store, redis_store
+from plaza.core.reactions import (
     COLLECT,
     FOLLOW,
     LIKE,
@@ -56,14 +44,27 @@ from plaza.reactions import (
     redis_queries,
     sweep,
 )
-from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
-from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
-from plaza.switches import Switches
-from plaza.switches import refresh as switches_refresh
-from plaza.unread import list_groups, mark_read
-from plaza.unread import mysql_lists as unread_mysql
-from plaza.unread import queries as unread_queries
-from plaza.unread import redis_store as unread_redis
+from plaza.core.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
+from plaza.core.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
+from plaza.core.switches import Switches
+from plaza.core.switches import refresh as switches_refresh
+from plaza.infra.derived import projections
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import cluster, connections, masters, redis, terms
+from plaza.infra.redis.commands import bind
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.scripts import Script
+from plaza.infra.runtime import settings, switch_state
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.switch_state import BaseSwitches
+from plaza.notifications.unread import list_groups, mark_read
+from plaza.notifications.unread import mysql_lists as unread_mysql
+from plaza.notifications.unread import queries as unread_queries
+from plaza.notifications.unread import redis_store as unread_redis
+from plaza.people import follows
+from plaza.people.follows import FollowLimit, follow_user
 from tests.model.masters import TERM_AGE_S, Masters, hook_masters
 from tests.model.order import Screens, find_read_totals
 from tests.model.replica import check_replica

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from local.audit.stores import TargetState, unpack_meta
+from plaza.core.reactions import Kind, Target, redis_keys
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, masters
-from plaza.reactions import Kind, Target, redis_keys
 
 
 class RowAt(NamedTuple):

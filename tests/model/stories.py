@@ -13,12 +13,9 @@ from itertools import count
 import pytest
 from greenlet import GreenletExit, greenlet
 
-from plaza import counters
-from plaza.counters import redis_store
-from plaza.follows import FollowLimit, follow_user
-from plaza.infra.mysql import mysql
-from plaza.infra.redis import redis
-from plaza.reactions import (
+from plaza.core import counters
+from plaza.core.counters import redis_store
+from plaza.core.reactions import (
     FOLLOW,
     LIKE,
     Target,
@@ -33,8 +30,11 @@ from plaza.reactions import (
     redis_keys,
     sweep,
 )
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS, REBUILDS
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS, REBUILDS
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.people.follows import FollowLimit, follow_user
 from tests.model.masters import TERM_AGE_S, Masters
 from tests.model.reactions_model import (
     ACTORS,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from plaza.checkins import (
+from plaza.commerce.checkins import (
     CheckInEvent,
     daily_checkin,
     mysql_store,
@@ -21,15 +21,15 @@ from plaza.checkins import (
     redis_store,
     sweep,
 )
-from plaza.checkins.model import CheckInsKeepChanging, month_of
-from plaza.checkins.queues import CHECKINS
-from plaza.checkins.redis_store import CheckInKeys
+from plaza.commerce.checkins.model import CheckInsKeepChanging, month_of
+from plaza.commerce.checkins.queues import CHECKINS
+from plaza.commerce.checkins.redis_store import CheckInKeys
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.users import cards, profiles
-from tests.integration.checkins.test_checkins import Clock
+from plaza.people.users import cards, profiles
+from tests.integration.commerce.checkins.test_checkins import Clock
 from tests.support.depth import read_count
 from tests.support.failures import failing
 from tests.support.keyspace import find_keys

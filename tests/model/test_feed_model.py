@@ -17,20 +17,20 @@ from dataclasses import dataclass, field
 import pytest
 
 from local.stack.queue_registry import load_queues
-from plaza.content import ListCursor, publish
-from plaza.content import commands as content_commands
-from plaza.content.model import Text
-from plaza.feed import apply_follows, fan_out, older_posts, redis_store
-from plaza.feed import queries as feed_queries
-from plaza.feed.model import Timeline
-from plaza.feed.settings import feed_settings
+from plaza.core.reactions import FOLLOW, Target, react, sweep
+from plaza.core.targets import announce
+from plaza.core.targets import queues as targets_queues
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import PlazaError, Unavailable
 from plaza.infra.runtime.process import clear_caches
-from plaza.reactions import FOLLOW, Target, react, sweep
-from plaza.targets import announce
-from plaza.targets import queues as targets_queues
+from plaza.social.content import ListCursor, publish
+from plaza.social.content import commands as content_commands
+from plaza.social.content.model import Text
+from plaza.social.feed import apply_follows, fan_out, older_posts, redis_store
+from plaza.social.feed import queries as feed_queries
+from plaza.social.feed.model import Timeline
+from plaza.social.feed.settings import feed_settings
 from tests.model.reactions_model import shorten_gaps
 from tests.model.scheduler import Scheduler
 from tests.support.depth import read_count

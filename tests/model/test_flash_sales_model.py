@@ -23,7 +23,7 @@ import pytest
 import redis as redis_py
 from greenlet import getcurrent
 
-from plaza.flash_sales import (
+from plaza.commerce.flash_sales import (
     CANCELLED,
     FAILED,
     PENDING,
@@ -50,15 +50,15 @@ from plaza.flash_sales import (
     voucher_lookup,
     waitlist,
 )
-from plaza.flash_sales.model import (
+from plaza.commerce.flash_sales.model import (
     NotCancellable,
     NotWaiting,
     OrderMissing,
     SaleGeneration,
     SoldOut,
 )
-from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
-from plaza.flash_sales.settings import sale_settings
+from plaza.commerce.flash_sales.queues import ORDERS, ORDERS_DLQ
+from plaza.commerce.flash_sales.settings import sale_settings
 from plaza.infra.derived import ids
 from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.mysql import mysql

@@ -17,13 +17,13 @@ from pymysql.cursors import Cursor
 from local.audit import stores
 from local.audit.compare import compare
 from local.audit.stores import read_mysql_state, read_redis_state
-from plaza import counters
+from plaza.core import counters
+from plaza.core.reactions import Kind, Target, redis_keys
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions import Kind, Target, redis_keys
-from plaza.reconciliation import cycles, orchestrator, repair
-from plaza.reconciliation.queues import COMPARISONS, REPAIRS
+from plaza.operate.reconciliation import cycles, orchestrator, repair
+from plaza.operate.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.order import Pair, Screens
 from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
@@ -207,9 +207,9 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cycles, "MIN_STEPS", 2)
     monkeypatch.setattr(cycles, "_EVENTS_PER_STEP", 3)
     monkeypatch.setattr(cycles, "_DIRTY_PER_STEP", 2)
-    monkeypatch.setattr("plaza.reconciliation.run_steps._ACTORS_PER_STEP", 2)
-    monkeypatch.setattr("plaza.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
-    monkeypatch.setattr("plaza.reconciliation.mysql_counts.MAX_RELATIONS", 2)
+    monkeypatch.setattr("plaza.operate.reconciliation.run_steps._ACTORS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.operate.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.operate.reconciliation.mysql_counts.MAX_RELATIONS", 2)
 
 
 def delete_runs() -> None:

@@ -16,8 +16,8 @@ from tests.support.depth import read_count
 RUNS = read_count("PLAZA_MODEL_RUNS", 100, 900)
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 MAX_RUNS = 60  # that find a missing rule
-# The first seed that finds a rule which few schedules need. tests/integration/unread has directed
-# tests for it and for "announce".
+# The first seed that finds a rule which few schedules need. test_unread_races.py has directed tests
+# for it and for "announce".
 RARE = {"deleted_under_lock": 1127}
 
 

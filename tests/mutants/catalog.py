@@ -15,7 +15,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.mutants.mutant import Mutant
+from tests.mutants.mutant import COMMANDS, Mutant
 from tests.mutants.nearest import OF_FILES, OF_MUTANTS
 
 CHANGES = Path(__file__).parent / "changes"
@@ -37,7 +37,8 @@ def parse(file: Path, text: str) -> Mutant:
     title, *lines = text.removesuffix("\n").split("\n")
     short_name, _, breaks = title.partition(": ")
     stem = file.name.partition(".")[0]
-    name = f"{file.parts[0]}/{stem}".replace("_", "-") + f"/{short_name}"
+    folder = file.parts[0] if file.parts[0] in (*COMMANDS, "infra") else file.parts[1]
+    name = f"{folder}/{stem}".replace("_", "-") + f"/{short_name}"
     old, new, equivalent = (
         "\n".join(line[1:] for line in lines if line.startswith(mark)) for mark in "-+="
     )

@@ -15,21 +15,21 @@ from cli.paths import LAYER, ROOT
 # find nothing.
 CONTEXT_TESTS = {
     "cli": ("tests/unit/ops", "tests/integration/ops"),
-    "counters": ("tests/integration/follows",),
+    "core/counters": ("tests/integration/people/follows",),
 }
 CONTEXT_MODELS = {
-    "accounts": (),
-    "checkins": ("tests/model/test_checkins_model.py",),
+    "operate/accounts": (),
+    "commerce/checkins": ("tests/model/test_checkins_model.py",),
     "cli": (),
-    "content": (),
+    "social/content": (),
     "ops": (),
-    "targets": (),
-    "users": (),
-    "reactions": ("tests/model/test_reactions_model.py",),
-    "counters": ("tests/model/test_reactions_model.py",),
-    "flash_sales": ("tests/model/test_flash_sales_model.py",),
+    "core/targets": (),
+    "people/users": (),
+    "core/reactions": ("tests/model/test_reactions_model.py",),
+    "core/counters": ("tests/model/test_reactions_model.py",),
+    "commerce/flash_sales": ("tests/model/test_flash_sales_model.py",),
     "infra": ("tests/model/test_reactions_model.py",),
-    "auth": (),
+    "people/auth": (),
 }
 
 
@@ -53,7 +53,9 @@ class Mutant(NamedTuple):
 
     @property
     def context(self) -> str:
-        return self.file.partition("/")[0]
+        """The folder of its tests: a command, ``infra``, or a context as ``wing/context``."""
+        first, *parts = self.file.split("/")
+        return first if first in (*COMMANDS, "infra") else f"{first}/{parts[0]}"
 
     def list_stages(self) -> dict[str, Sequence[str]]:
         """Return the tests to play, in stages: the nearest, the context's, its model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-REACTIONS = "tests/integration/reactions"
+REACTIONS = "tests/integration/core/reactions"
 APPLY = f"{REACTIONS}/test_apply.py"
 BLOOM = f"{REACTIONS}/test_bloom.py"
 EARLIEST = f"{REACTIONS}/test_earliest.py"
@@ -23,22 +23,22 @@ REQUEST_ROWS = f"{REACTIONS}/test_request_rows.py"
 SWEEP = f"{REACTIONS}/test_sweep.py"
 TOKENS = f"{REACTIONS}/test_order_tokens.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
-TARGETS = "tests/integration/targets/test_external_targets.py"
-TARGET_ROUTES = "tests/integration/targets/test_target_routes.py"
-MESSAGES = "tests/unit/reactions/test_messages.py"
-DECISION = "tests/unit/reactions/test_decision.py"
-MODEL = "tests/unit/reactions/test_model.py"
-UNREAD_RACES = "tests/integration/unread/test_unread_races.py"
-RANKINGS = "tests/integration/recommendations/test_rankings.py"
-MODERATION = "tests/integration/moderation/test_moderation.py"
-RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
+TARGETS = "tests/integration/core/targets/test_external_targets.py"
+TARGET_ROUTES = "tests/integration/core/targets/test_target_routes.py"
+MESSAGES = "tests/unit/core/reactions/test_messages.py"
+DECISION = "tests/unit/core/reactions/test_decision.py"
+MODEL = "tests/unit/core/reactions/test_model.py"
+UNREAD_RACES = "tests/integration/notifications/unread/test_unread_races.py"
+RANKINGS = "tests/integration/social/recommendations/test_rankings.py"
+MODERATION = "tests/integration/social/moderation/test_moderation.py"
+RECONCILIATION = "tests/integration/operate/reconciliation/test_reconciliation.py"
 
-HOLDS = "tests/integration/counters/test_holds.py"
-FOLLOW_HOLDS = "tests/integration/counters/test_follow_holds.py"
-COUNTERS = "tests/integration/counters/test_counters.py"
-FOLLOWS = "tests/integration/follows/test_follows_persist.py"
+HOLDS = "tests/integration/core/counters/test_holds.py"
+FOLLOW_HOLDS = "tests/integration/core/counters/test_follow_holds.py"
+COUNTERS = "tests/integration/core/counters/test_counters.py"
+FOLLOWS = "tests/integration/people/follows/test_follows_persist.py"
 
-FLASH_SALES = "tests/integration/flash_sales"
+FLASH_SALES = "tests/integration/commerce/flash_sales"
 ARCHIVE = f"{FLASH_SALES}/test_order_archive.py"
 FAILOVERS = f"{FLASH_SALES}/test_sales_after_failovers.py"
 LIFECYCLE = f"{FLASH_SALES}/test_order_lifecycle.py"
@@ -47,21 +47,21 @@ RACES = f"{FLASH_SALES}/test_order_races.py"
 RECOVERY_LIST = f"{FLASH_SALES}/test_recovery_list.py"
 SALES = f"{FLASH_SALES}/test_flash_sales.py"
 WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
-ORDERS = "tests/unit/flash_sales/test_voucher_orders.py"
-ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
+ORDERS = "tests/unit/commerce/flash_sales/test_voucher_orders.py"
+ORDER_RETRIES = "tests/unit/commerce/flash_sales/test_order_retries.py"
 
-ERASURE = "tests/integration/accounts/test_erasure.py"
-CLOSED = "tests/integration/accounts/test_closed_accounts.py"
+ERASURE = "tests/integration/operate/accounts/test_erasure.py"
+CLOSED = "tests/integration/operate/accounts/test_closed_accounts.py"
 STAYS_CLOSED = f"{ERASURE}::test_a_closed_erasure_stays_closed_and_is_looked_at_once_a_day"
 RETURNED = f"{ERASURE}::test_what_returns_after_the_last_pass_is_erased_within_a_day"
-CHECKINS = "tests/integration/checkins/test_checkins.py"
+CHECKINS = "tests/integration/commerce/checkins/test_checkins.py"
 FLIGHTS = [
     f"{CHECKINS}::test_a_flight_over_the_date_line_keeps_the_streak",
     f"{CHECKINS}::test_a_move_to_the_east_restores_no_day_that_was_missed_before",
     f"{CHECKINS}::test_only_the_first_day_after_a_move_to_the_east_keeps_the_streak",
 ]
-CHECKIN_RULES = "tests/unit/checkins/test_checkin_rules.py"
-ZONES = "tests/unit/users/test_zones.py"
+CHECKIN_RULES = "tests/unit/commerce/checkins/test_checkin_rules.py"
+ZONES = "tests/unit/people/users/test_zones.py"
 HISTORY_LINES = "tests/unit/ops/test_history.py"
 HISTORY = "tests/integration/ops/test_history.py"
 RECORDS = "tests/integration/ops/test_records.py"
@@ -79,14 +79,14 @@ TAKEN = f"{RECORDS}::test_an_id_or_a_user_that_is_taken_is_left_out"
 REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
 SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
 LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
-UNREAD = "tests/integration/unread/test_unread.py"
-UNREAD_REPAIR = "tests/integration/unread/test_unread_repair.py"
-EVENTS_OUT = "tests/integration/event_log/test_events_out.py"
-PUSH = "tests/integration/push/test_push.py"
-SCORES = "tests/integration/content/test_shop_scores.py"
+UNREAD = "tests/integration/notifications/unread/test_unread.py"
+UNREAD_REPAIR = "tests/integration/notifications/unread/test_unread_repair.py"
+EVENTS_OUT = "tests/integration/core/event_log/test_events_out.py"
+PUSH = "tests/integration/notifications/push/test_push.py"
+SCORES = "tests/integration/social/content/test_shop_scores.py"
 CLOCK_JUMPS = "tests/integration/infra/test_clock_jumps.py"
-WEBHOOKS = "tests/integration/webhooks/test_webhooks.py"
-AUTH = "tests/integration/auth"
+WEBHOOKS = "tests/integration/integrations/webhooks/test_webhooks.py"
+AUTH = "tests/integration/people/auth"
 PASSKEYS = f"{AUTH}/test_passkeys.py"
 SERVER_KEYS = f"{AUTH}/test_server_keys.py"
 SESSIONS = f"{AUTH}/test_sessions.py"
@@ -141,10 +141,10 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
-    "accounts/mysql_store.py": [STAYS_CLOSED, RETURNED, REIMPORTED],
-    "checkins/daily_checkin.py": FLIGHTS,
+    "operate/accounts/mysql_store.py": [STAYS_CLOSED, RETURNED, REIMPORTED],
+    "commerce/checkins/daily_checkin.py": FLIGHTS,
     "cli/files.py": [HISTORY_LINES, *QUOTES, STORED_ONCE, HOSTILE],
-    "content/import_texts.py": [TAKEN],
+    "social/content/import_texts.py": [TAKEN],
     "ops/history.py": [
         HISTORY_LINES,
         *QUOTES,
@@ -157,62 +157,62 @@ OF_FILES: dict[str, Sequence[str]] = {
     "ops/import_progress.py": [GROWS],
     "ops/records.py": [DOUBLES, HOSTILE, REIMPORTED],
     "ops/sorted_records.py": [SORTED],
-    "users/identities.py": ["tests/unit/users/test_identities.py", SUBJECTS],
-    "users/mysql_imports.py": [TAKEN, LEFT_OUT, REIMPORTED],
-    "users/zones.py": [ZONES, CHECKIN_RULES],
-    "accounts/erase.py": [RETURNED, ERASURE],
-    "accounts/request_erasure.py": [CLOSED],
-    "users/mysql_closed.py": [CLOSED],
-    "auth/mysql_server_keys.py": [SERVER_KEYS],
-    "unread/inspection.py": [UNREAD_REPAIR],
-    "unread/mark_read.py": [UNREAD],
-    "unread/model.py": [UNREAD],
-    "unread/mysql_recount.py": [UNREAD_REPAIR],
-    "unread/redis_store.py": [UNREAD],
-    "checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
-    "checkins/mysql_store.py": [CHECKINS],
-    "auth/id_tokens.py": ["tests/unit/auth/test_id_tokens.py"],
-    "auth/passkey_checks.py": [PASSKEYS],
-    "auth/phone_sign_in.py": [SIGN_IN],
-    "auth/redis_sessions.py": [*SIGNED_SESSIONS, SESSIONS],
-    "auth/server_caller.py": [SERVER_KEYS],
-    "auth/server_keys.py": [SERVER_KEYS],
-    "auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
-    "content/mysql_review_slots.py": [SCORES],
-    "counters/lua/hold.lua": [HOLDS, FOLLOW_HOLDS],
-    "counters/lua/release.lua": [HOLDS, FOLLOW_HOLDS],
-    "counters/lua/cancel_hold.lua": [HOLDS, FOLLOW_HOLDS],
-    "counters/mysql_shops.py": [SCORES],
-    "counters/mysql_store.py": [COUNTERS, PERSIST],
-    "counters/redis_store.py": [
+    "people/users/identities.py": ["tests/unit/people/users/test_identities.py", SUBJECTS],
+    "people/users/mysql_imports.py": [TAKEN, LEFT_OUT, REIMPORTED],
+    "people/users/zones.py": [ZONES, CHECKIN_RULES],
+    "operate/accounts/erase.py": [RETURNED, ERASURE],
+    "operate/accounts/request_erasure.py": [CLOSED],
+    "people/users/mysql_closed.py": [CLOSED],
+    "people/auth/mysql_server_keys.py": [SERVER_KEYS],
+    "notifications/unread/inspection.py": [UNREAD_REPAIR],
+    "notifications/unread/mark_read.py": [UNREAD],
+    "notifications/unread/model.py": [UNREAD],
+    "notifications/unread/mysql_recount.py": [UNREAD_REPAIR],
+    "notifications/unread/redis_store.py": [UNREAD],
+    "commerce/checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
+    "commerce/checkins/mysql_store.py": [CHECKINS],
+    "people/auth/id_tokens.py": ["tests/unit/people/auth/test_id_tokens.py"],
+    "people/auth/passkey_checks.py": [PASSKEYS],
+    "people/auth/phone_sign_in.py": [SIGN_IN],
+    "people/auth/redis_sessions.py": [*SIGNED_SESSIONS, SESSIONS],
+    "people/auth/server_caller.py": [SERVER_KEYS],
+    "people/auth/server_keys.py": [SERVER_KEYS],
+    "people/auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
+    "social/content/mysql_review_slots.py": [SCORES],
+    "core/counters/lua/hold.lua": [HOLDS, FOLLOW_HOLDS],
+    "core/counters/lua/release.lua": [HOLDS, FOLLOW_HOLDS],
+    "core/counters/lua/cancel_hold.lua": [HOLDS, FOLLOW_HOLDS],
+    "core/counters/mysql_shops.py": [SCORES],
+    "core/counters/mysql_store.py": [COUNTERS, PERSIST],
+    "core/counters/redis_store.py": [
         COUNTERS,
         HOLDS,
         FOLLOW_HOLDS,
-        "tests/integration/follows/test_follows.py",
+        "tests/integration/people/follows/test_follows.py",
     ],
-    "event_log/model.py": [EVENTS_OUT],
-    "event_log/mysql_append.py": [EVENTS_OUT],
-    "event_log/mysql_events.py": [EVENTS_OUT],
-    "flash_sales/cancel_order.py": [WAITLIST],
-    "flash_sales/load_sale.py": [WAITLIST],
-    "flash_sales/lua/confirm.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
-    "flash_sales/lua/join.lua": [WAITLIST],
-    "flash_sales/lua/leave.lua": [WAITLIST],
-    "flash_sales/lua/load.lua": [SALES],
-    "flash_sales/lua/offer.inc.lua": [WAITLIST, PHASES, LIFECYCLE],
-    "flash_sales/lua/open.lua": [PHASES, SALES],
-    "flash_sales/lua/overdue.lua": [RECOVERY_LIST],
-    "flash_sales/lua/recover.lua": [RECOVERY_LIST],
-    "flash_sales/lua/term.inc.lua": [PHASES, WAITLIST, FAILOVERS],
-    "flash_sales/lua/release.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
-    "flash_sales/lua/reserve.lua": [SALES, WAITLIST, LIFECYCLE],
-    "flash_sales/lua/withdraw.lua": [PHASES, SALES],
-    "flash_sales/model.py": [ORDERS, SALES],
-    "flash_sales/mysql_archive.py": [ARCHIVE],
-    "flash_sales/mysql_orders.py": [SALES, LIFECYCLE, ARCHIVE],
-    "flash_sales/persist.py": [SALES, RACES, LIFECYCLE],
-    "flash_sales/recover_orders.py": [RECOVERY_LIST, SALES, LIFECYCLE, WAITLIST],
-    "flash_sales/waitlist.py": [WAITLIST],
+    "core/event_log/model.py": [EVENTS_OUT],
+    "core/event_log/mysql_append.py": [EVENTS_OUT],
+    "core/event_log/mysql_events.py": [EVENTS_OUT],
+    "commerce/flash_sales/cancel_order.py": [WAITLIST],
+    "commerce/flash_sales/load_sale.py": [WAITLIST],
+    "commerce/flash_sales/lua/confirm.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
+    "commerce/flash_sales/lua/join.lua": [WAITLIST],
+    "commerce/flash_sales/lua/leave.lua": [WAITLIST],
+    "commerce/flash_sales/lua/load.lua": [SALES],
+    "commerce/flash_sales/lua/offer.inc.lua": [WAITLIST, PHASES, LIFECYCLE],
+    "commerce/flash_sales/lua/open.lua": [PHASES, SALES],
+    "commerce/flash_sales/lua/overdue.lua": [RECOVERY_LIST],
+    "commerce/flash_sales/lua/recover.lua": [RECOVERY_LIST],
+    "commerce/flash_sales/lua/term.inc.lua": [PHASES, WAITLIST, FAILOVERS],
+    "commerce/flash_sales/lua/release.lua": [SALES, LIFECYCLE, RECOVERY_LIST, WAITLIST],
+    "commerce/flash_sales/lua/reserve.lua": [SALES, WAITLIST, LIFECYCLE],
+    "commerce/flash_sales/lua/withdraw.lua": [PHASES, SALES],
+    "commerce/flash_sales/model.py": [ORDERS, SALES],
+    "commerce/flash_sales/mysql_archive.py": [ARCHIVE],
+    "commerce/flash_sales/mysql_orders.py": [SALES, LIFECYCLE, ARCHIVE],
+    "commerce/flash_sales/persist.py": [SALES, RACES, LIFECYCLE],
+    "commerce/flash_sales/recover_orders.py": [RECOVERY_LIST, SALES, LIFECYCLE, WAITLIST],
+    "commerce/flash_sales/waitlist.py": [WAITLIST],
     "infra/derived/outbox.py": [OUTBOX, SWEEP],
     "infra/derived/projections.py": [PROJECTIONS, COUNTERS],
     "infra/queues/processor.py": [QUEUES, REQUEST_IDS],
@@ -222,45 +222,45 @@ OF_FILES: dict[str, Sequence[str]] = {
     "infra/redis/lua/outbox.inc.lua": [SWEEP, RECOVERY],
     "infra/redis/lua/project.lua": [PROJECTIONS, COUNTERS],
     "infra/redis/lua/store_read.lua": [PROJECTIONS, COUNTERS],
-    "reactions/failover_recovery.py": [RECOVERY, TERM_GUARD],
-    "push/announce.py": [PUSH],
-    "push/mysql_store.py": [PUSH],
-    "reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, TERM_GUARD, FOLLOWS, PERSIST],
-    "reactions/notification_moves.py": [DECISION, UNREAD],
-    "reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
-    "reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
-    "reactions/lua/begin_bloom.lua": [BLOOM, GATE],
-    "reactions/lua/cache_earliest.lua": [EARLIEST],
-    "reactions/lua/commits.inc.lua": [APPLY, GATE, BLOOM, HYDRATE, EARLIEST],
-    "reactions/lua/earliest.inc.lua": [EARLIEST],
-    "reactions/lua/evict.lua": [APPLY, HYDRATE],
-    "reactions/lua/fill_bloom.lua": [BLOOM, GATE],
-    "reactions/lua/fill_list.lua": [APPLY, MY_LISTS],
-    "reactions/lua/find_denied.lua": [INSPECTION],
-    "reactions/lua/gate.lua": [GATE, BLOOM, TOKENS],
-    "reactions/lua/hydrate.lua": [HYDRATE, GATE, TOMBSTONE],
-    "reactions/lua/idle.inc.lua": [GATE, APPLY, BLOOM],
-    "reactions/lua/inspect_target.lua": [INSPECTION],
-    "reactions/lua/lease_hydration.lua": [HYDRATE],
-    "reactions/lua/meta.inc.lua": [GATE, APPLY, HYDRATE],
-    "reactions/lua/page.lua": [LIKERS, EARLIEST],
-    "reactions/lua/page_ranking.lua": [RANKINGS],
-    "reactions/lua/project_ranking.lua": [RANKINGS],
-    "reactions/lua/read.lua": [GATE, BLOOM, HYDRATE],
-    "reactions/lua/rebase.lua": [HYDRATE],
-    "reactions/lua/rebuild.inc.lua": [BLOOM, APPLY],
-    "reactions/lua/record_heads.lua": [RECOVERY],
-    "reactions/lua/set_visibility.lua": [TOMBSTONE, MODERATION],
-    "reactions/lua/state.inc.lua": [GATE, BLOOM],
-    "reactions/lua/swap_ranking.lua": [RANKINGS],
-    "reactions/lua/sweep.lua": [SWEEP, RECOVERY],
-    "reactions/lua/tombstone.lua": [TOMBSTONE],
-    "reactions/model.py": [MODEL, PERSIST],
-    "reactions/mysql_failover_progress.py": [RECOVERY],
-    "reactions/mysql_log.py": [*STORED, LOG_BARRIER, TERM_GUARD, RECOVERY],
-    "reactions/mysql_rows.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
-    "reactions/mysql_snapshots.py": [*READ, HYDRATE, PERSIST, RECOVERY],
-    "reactions/persist.py": [
+    "core/reactions/failover_recovery.py": [RECOVERY, TERM_GUARD],
+    "notifications/push/announce.py": [PUSH],
+    "notifications/push/mysql_store.py": [PUSH],
+    "core/reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, TERM_GUARD, FOLLOWS, PERSIST],
+    "core/reactions/notification_moves.py": [DECISION, UNREAD],
+    "core/reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
+    "core/reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
+    "core/reactions/lua/begin_bloom.lua": [BLOOM, GATE],
+    "core/reactions/lua/cache_earliest.lua": [EARLIEST],
+    "core/reactions/lua/commits.inc.lua": [APPLY, GATE, BLOOM, HYDRATE, EARLIEST],
+    "core/reactions/lua/earliest.inc.lua": [EARLIEST],
+    "core/reactions/lua/evict.lua": [APPLY, HYDRATE],
+    "core/reactions/lua/fill_bloom.lua": [BLOOM, GATE],
+    "core/reactions/lua/fill_list.lua": [APPLY, MY_LISTS],
+    "core/reactions/lua/find_denied.lua": [INSPECTION],
+    "core/reactions/lua/gate.lua": [GATE, BLOOM, TOKENS],
+    "core/reactions/lua/hydrate.lua": [HYDRATE, GATE, TOMBSTONE],
+    "core/reactions/lua/idle.inc.lua": [GATE, APPLY, BLOOM],
+    "core/reactions/lua/inspect_target.lua": [INSPECTION],
+    "core/reactions/lua/lease_hydration.lua": [HYDRATE],
+    "core/reactions/lua/meta.inc.lua": [GATE, APPLY, HYDRATE],
+    "core/reactions/lua/page.lua": [LIKERS, EARLIEST],
+    "core/reactions/lua/page_ranking.lua": [RANKINGS],
+    "core/reactions/lua/project_ranking.lua": [RANKINGS],
+    "core/reactions/lua/read.lua": [GATE, BLOOM, HYDRATE],
+    "core/reactions/lua/rebase.lua": [HYDRATE],
+    "core/reactions/lua/rebuild.inc.lua": [BLOOM, APPLY],
+    "core/reactions/lua/record_heads.lua": [RECOVERY],
+    "core/reactions/lua/set_visibility.lua": [TOMBSTONE, MODERATION],
+    "core/reactions/lua/state.inc.lua": [GATE, BLOOM],
+    "core/reactions/lua/swap_ranking.lua": [RANKINGS],
+    "core/reactions/lua/sweep.lua": [SWEEP, RECOVERY],
+    "core/reactions/lua/tombstone.lua": [TOMBSTONE],
+    "core/reactions/model.py": [MODEL, PERSIST],
+    "core/reactions/mysql_failover_progress.py": [RECOVERY],
+    "core/reactions/mysql_log.py": [*STORED, LOG_BARRIER, TERM_GUARD, RECOVERY],
+    "core/reactions/mysql_rows.py": [*STORED, *READ, LIKERS, MY_LISTS, PERSIST, RECOVERY],
+    "core/reactions/mysql_snapshots.py": [*READ, HYDRATE, PERSIST, RECOVERY],
+    "core/reactions/persist.py": [
         DECISION,
         *STORED,
         *ACKNOWLEDGED,
@@ -270,20 +270,20 @@ OF_FILES: dict[str, Sequence[str]] = {
         PERSIST,
         UNREAD,
     ],
-    "reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
-    "reactions/queues.py": [MESSAGES, MODEL],
-    "reactions/erasure.py": [TARGET_ROUTES],
-    "targets/external_targets.py": [TARGETS, TARGET_ROUTES],
-    "targets/target_ids.py": [TARGETS, TARGET_ROUTES],
-    "reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
-    "reactions/redis_commits.py": [APPLY, PERSIST],
-    "reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
-    "reactions/term_guard.py": [TERM_GUARD, PERSIST, RECOVERY],
-    "reactions/sweep.py": [SWEEP, OUTAGES],
-    "users/mysql_users.py": [ERASURE],
-    "webhooks/dispatch_events.py": [WEBHOOKS],
-    "webhooks/model.py": [WEBHOOKS],
-    "webhooks/mysql_webhooks.py": [WEBHOOKS],
+    "core/reactions/queries.py": [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
+    "core/reactions/queues.py": [MESSAGES, MODEL],
+    "core/reactions/erasure.py": [TARGET_ROUTES],
+    "core/targets/external_targets.py": [TARGETS, TARGET_ROUTES],
+    "core/targets/target_ids.py": [TARGETS, TARGET_ROUTES],
+    "core/reactions/react.py": [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
+    "core/reactions/redis_commits.py": [APPLY, PERSIST],
+    "core/reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
+    "core/reactions/term_guard.py": [TERM_GUARD, PERSIST, RECOVERY],
+    "core/reactions/sweep.py": [SWEEP, OUTAGES],
+    "people/users/mysql_users.py": [ERASURE],
+    "integrations/webhooks/dispatch_events.py": [WEBHOOKS],
+    "integrations/webhooks/model.py": [WEBHOOKS],
+    "integrations/webhooks/mysql_webhooks.py": [WEBHOOKS],
 }
 
 OF_MUTANTS: dict[str, Sequence[str]] = {

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza.accounts import erase, mysql_store
-from plaza.accounts.model import SETTLE_S
-from plaza.auth import new_session, session_lookup
-from plaza.checkins import daily_checkin
-from plaza.content import commands
-from plaza.content.model import Draft
-from plaza.feed import queries as feed_queries
-from plaza.flash_sales import mysql_waitlist, place_order
-from plaza.follows import follow_user
-from plaza.idempotency import IdempotentRequest
+from plaza.commerce.checkins import daily_checkin
+from plaza.commerce.flash_sales import mysql_waitlist, place_order
+from plaza.core.idempotency import IdempotentRequest
+from plaza.core.reactions import KINDS, LIKE, Target, kinds, queries, react
 from plaza.infra.mysql import mysql
-from plaza.reactions import KINDS, LIKE, Target, kinds, queries, react
-from plaza.users import profiles, sign_up
+from plaza.operate.accounts import erase, mysql_store
+from plaza.operate.accounts.model import SETTLE_S
+from plaza.people.auth import new_session, session_lookup
+from plaza.people.follows import follow_user
+from plaza.people.users import profiles, sign_up
+from plaza.social.content import commands
+from plaza.social.content.model import Draft
+from plaza.social.feed import queries as feed_queries
 from tests.support.plaza import World
 from tests.support.sales import offer
 from tests.support.stores import add_users

@@ -11,14 +11,14 @@ import pytest
 from moto import mock_aws
 
 from local.stack.servers import connect_mysql
+from plaza.core.reaction_log import model as days
+from plaza.core.reaction_log import mysql_log
+from plaza.core.reactions import COLLECT, FOLLOW, LIKE, Kind, Target
+from plaza.core.reactions import mysql_log as log_writes
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.targets.types import EXTERNAL
 from plaza.infra.aws import objects
 from plaza.infra.mysql import mysql
-from plaza.reaction_log import model as days
-from plaza.reaction_log import mysql_log
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Kind, Target
-from plaza.reactions import mysql_log as log_writes
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.targets.types import EXTERNAL
 from tests.support.plaza import World, forget
 
 BUCKET = "plaza-archive"

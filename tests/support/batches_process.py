@@ -10,13 +10,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from plaza.flash_sales import persist as flash_sales_persist
-from plaza.flash_sales.queues import ORDERS
+from plaza.commerce.flash_sales import persist as flash_sales_persist
+from plaza.commerce.flash_sales.queues import ORDERS
+from plaza.core.reactions import persist as reactions_saving
+from plaza.core.reactions.queues import REACTIONS
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
-from plaza.reactions import persist as reactions_saving
-from plaza.reactions.queues import REACTIONS
 
 WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
     "reactions": (REACTIONS.decode, reactions_saving.save),

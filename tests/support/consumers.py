@@ -10,10 +10,10 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from cli.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
+from plaza.core.reactions import LIKE, Kind, Target
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import REACTIONS
 from plaza.infra.mysql import mysql
-from plaza.reactions import LIKE, Kind, Target
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import REACTIONS
 from tests.support.stores import POST, wait_for
 
 BASE_US = 1_700_000_000_000_000

@@ -16,7 +16,7 @@ from bench.round_trips import count_round_trips
 from local.stack import functions
 from local.stack.functions import CONTEXT
 from local.stack.servers import connect_mysql
-from plaza import counters
+from plaza.core import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.process import clear_caches
 from tests.support.routes import check_documented, match

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
-from plaza.content import ContentView, ListCursor
-from plaza.feed import queries
 from plaza.infra.mysql import mysql
+from plaza.social.content import ContentView, ListCursor
+from plaza.social.feed import queries
 
 BASE_US = 1_790_000_000_000_000
 _AT_ONCE = 5_000

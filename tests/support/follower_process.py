@@ -10,11 +10,11 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 
-from plaza import follows
-from plaza.follows import FollowLimit
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.redis import redis
+from plaza.people import follows
+from plaza.people.follows import FollowLimit
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from plaza.auth.issuers import ISSUER_KEYS, IssuerKeys, select_keys
+from plaza.people.auth.issuers import ISSUER_KEYS, IssuerKeys, select_keys
 from tests.support.http_servers import Quiet, serving
 
 URL, AUDIENCE = "https://id.example.com", "plaza-app"

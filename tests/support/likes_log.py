@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
+from plaza.core.reactions import LIKE, Kind, Target
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
 from plaza.infra.mysql import mysql
-from plaza.reactions import LIKE, Kind, Target
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.recommendations import like_roll_up, mysql_roll_up
+from plaza.social.recommendations import like_roll_up, mysql_roll_up
 
 NOW_US = time.time_ns() // 1000
 HOUR_US = mysql_roll_up.HOUR_US

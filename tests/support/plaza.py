@@ -17,7 +17,12 @@ import pytest
 from aws_lambda_powertools.metrics.provider import cold_start
 
 from local.stack.queue_registry import load_queues
-from plaza import reactions
+from plaza.core import reactions
+from plaza.core.reactions import failover_recovery, queries
+from plaza.core.reactions.model import ReactionEvent
+from plaza.core.reactions.queues import REACTIONS
+from plaza.core.targets import lookup
+from plaza.core.targets.types import EXTERNAL
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.queues import sqs
@@ -29,11 +34,6 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import current_request_id
 from plaza.infra.runtime.process import reset_process
-from plaza.reactions import failover_recovery, queries
-from plaza.reactions.model import ReactionEvent
-from plaza.reactions.queues import REACTIONS
-from plaza.targets import lookup
-from plaza.targets.types import EXTERNAL
 from tests.support.keyspace import find_keys
 from tests.support.servers import IS_CLUSTER
 from tests.support.tables import TABLES
@@ -197,7 +197,7 @@ def set_up_for(
         "PLAZA_MYSQL_URL": mysql_url,
         "PLAZA_MYSQL_PACKETS": "1",
         "PLAZA_REDIS_TIMEOUT_S": str(redis_timeout_s),
-        "PLAZA_AUTH_SECRET_ID": "plaza/auth",
+        "PLAZA_AUTH_SECRET_ID": "plaza/people/auth",
         "PLAZA_SMS_SENDER": "echo",
         "PLAZA_BINLOG": "followed",
         "PLAZA_SMS_COUNTRIES": "*",

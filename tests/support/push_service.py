@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from plaza.push import Subscription
+from plaza.notifications.push import Subscription
 from tests.support.http_servers import Quiet, serving
 
 CONTACT = "mailto:ops@plaza.example"

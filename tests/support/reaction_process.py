@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cli.paths import LAYER, ROOT
+from plaza.core.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep
+from plaza.core.reactions.queues import ACKNOWLEDGEMENTS
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.runtime.errors import Unavailable
-from plaza.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep
-from plaza.reactions.queues import ACKNOWLEDGEMENTS
 from tests.support.plaza import FakeQueues, Sent, read_event
 
 _MARK = "result "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.round_trips import count_round_trips
-from plaza.reconciliation import RunReport, orchestrator
+from plaza.operate.reconciliation import RunReport, orchestrator
 from tests.support.consumers import statements
 from tests.support.plaza import World
 

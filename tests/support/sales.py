@@ -7,7 +7,7 @@ from pathlib import Path
 
 from redis.exceptions import NoScriptError
 
-from plaza.flash_sales import (
+from plaza.commerce.flash_sales import (
     Order,
     OrderEvent,
     Terms,
@@ -18,9 +18,9 @@ from plaza.flash_sales import (
     redis_keys,
     redis_sales,
 )
-from plaza.flash_sales.model import OrderRow, SaleGeneration
-from plaza.flash_sales.queues import ORDERS
-from plaza.flash_sales.redis_sales import SaleCounts
+from plaza.commerce.flash_sales.model import OrderRow, SaleGeneration
+from plaza.commerce.flash_sales.queues import ORDERS
+from plaza.commerce.flash_sales.redis_sales import SaleCounts
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.sql import to_us
 from plaza.infra.redis import connections, redis

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from plaza.commerce.shops import redis_store
+from plaza.commerce.shops.jobs import run_jobs
+from plaza.commerce.shops.model import PLACES, ShopJobStep, ShopRefresh
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.shops import redis_store
-from plaza.shops.jobs import run_jobs
-from plaza.shops.model import PLACES, ShopJobStep, ShopRefresh
 from tests.support.content_api import Reply
 from tests.support.content_api import ask as ask_any
 

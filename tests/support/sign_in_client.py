@@ -11,11 +11,11 @@ from typing import Any
 
 from cli.paths import ROOT
 from local.stack.functions import CONTEXT, load_function
-from plaza.auth import sms
-from plaza.auth.caller_identity import identify
-from plaza.auth.codes import KeyedHasher
-from plaza.auth.hashers import current_hasher
 from plaza.infra.redis import connections, redis
+from plaza.people.auth import sms
+from plaza.people.auth.caller_identity import identify
+from plaza.people.auth.codes import KeyedHasher
+from plaza.people.auth.hashers import current_hasher
 from tests.support.keyspace import find_keys
 from tests.support.routes import match
 

@@ -11,12 +11,12 @@ import io
 import os
 import sys
 
-from plaza.auth import phone_sign_in
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import PlazaError
-from plaza.users.sign_up import sign_up
+from plaza.people.auth import phone_sign_in
+from plaza.people.users.sign_up import sign_up
 
 
 def main() -> None:

@@ -14,12 +14,8 @@ import pytest
 from pymysql.cursors import DictCursor
 
 from local.audit.stores import unpack_meta
-from plaza.counters import UserCounter, redis_store
-from plaza.infra.mysql import mysql
-from plaza.infra.redis import connections, redis
-from plaza.infra.redis.scripts import Script
-from plaza.infra.runtime.settings import settings
-from plaza.reactions import (
+from plaza.core.counters import UserCounter, redis_store
+from plaza.core.reactions import (
     LIKE,
     Kind,
     Target,
@@ -31,10 +27,14 @@ from plaza.reactions import (
     redis_hydration,
     redis_keys,
 )
-from plaza.reactions.model import Commit, Count, Snapshot
-from plaza.reactions.redis_commits import ApplyResult
-from plaza.reactions.redis_gate import GateDecision
-from plaza.reactions.redis_keys import TargetKeys
+from plaza.core.reactions.model import Commit, Count, Snapshot
+from plaza.core.reactions.redis_commits import ApplyResult
+from plaza.core.reactions.redis_gate import GateDecision
+from plaza.core.reactions.redis_keys import TargetKeys
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import connections, redis
+from plaza.infra.redis.scripts import Script
+from plaza.infra.runtime.settings import settings
 from tests.support.keyspace import find_keys
 
 POST = Target("post", 11)

@@ -6,12 +6,12 @@ from contextlib import closing
 from typing import NamedTuple
 
 from local.audit.unread import find_wrong_unread
+from plaza.core.switches import change_switches
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.settings import settings
-from plaza.switches import change_switches
-from plaza.unread import GroupKey, list_groups, mark_read
-from plaza.unread.list_groups import GroupPage
-from plaza.unread.mark_read import Marked
+from plaza.notifications.unread import GroupKey, list_groups, mark_read
+from plaza.notifications.unread.list_groups import GroupPage
+from plaza.notifications.unread.mark_read import Marked
 
 OWNER = 99
 

@@ -63,7 +63,7 @@ def start(folders: list[str]) -> None:
 
 def answer(folder: str, event: dict[str, Any], caller: list[Any] | None) -> Any:
     """Answer a request; ``caller``: the id and the role of a user who needs no session."""
-    from plaza.auth.caller_identity import identify
+    from plaza.people.auth.caller_identity import identify
 
     function, callers = load(folder), import_infra("http.callers")
     function.app.identify = identify if caller is None else lambda *_: callers.Caller(*caller)
@@ -99,7 +99,7 @@ def reset() -> None:
 
 def read_code(phone: str) -> str:
     """Return the sign-in code that was sent to a phone."""
-    from plaza.auth.sms import read_echo
+    from plaza.people.auth.sms import read_echo
 
     return (read_echo(phone) or "")[:6]
 

@@ -6,24 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza import auth
-from plaza.auth import phone_sign_in, session_end
-from plaza.auth.caller_identity import identify
-from plaza.auth.codes import CodeRefused
-from plaza.auth.issuers import IdTokenRefused
-from plaza.auth.passkeys import PasskeyRefused, PasskeysAreOff, TooManyPasskeys
-from plaza.auth.schemas import (
-    CodeRequest,
-    CodeResponse,
-    PasskeyChallengeRequest,
-    PasskeyChallengeResponse,
-    PasskeyId,
-    PasskeyRequest,
-    PasskeyResponse,
-    PhoneRequest,
-    SessionRequest,
-    SessionResponse,
-)
+from plaza.core.reach import visitor_ids
+from plaza.core.reach.schemas import VisitorIdResponse
 from plaza.infra.http.resolver import (
     PlazaResolver,
     find_caller,
@@ -49,17 +33,33 @@ from plaza.infra.runtime.errors import (
 )
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reach import visitor_ids
-from plaza.reach.schemas import VisitorIdResponse
-from plaza.users import sign_up
-from plaza.users.model import PhoneTaken, UserMissing
+from plaza.people import auth
+from plaza.people.auth import phone_sign_in, session_end
+from plaza.people.auth.caller_identity import identify
+from plaza.people.auth.codes import CodeRefused
+from plaza.people.auth.issuers import IdTokenRefused
+from plaza.people.auth.passkeys import PasskeyRefused, PasskeysAreOff, TooManyPasskeys
+from plaza.people.auth.schemas import (
+    CodeRequest,
+    CodeResponse,
+    PasskeyChallengeRequest,
+    PasskeyChallengeResponse,
+    PasskeyId,
+    PasskeyRequest,
+    PasskeyResponse,
+    PhoneRequest,
+    SessionRequest,
+    SessionResponse,
+)
+from plaza.people.users import sign_up
+from plaza.people.users.model import PhoneTaken, UserMissing
 
 if TYPE_CHECKING:
-    from plaza.auth import identity_sign_in, passkey_list, passkey_sign_in
+    from plaza.people.auth import identity_sign_in, passkey_list, passkey_sign_in
 else:  # a sign-in with a phone needs no cryptography
-    identity_sign_in = LazyModule("plaza.auth.identity_sign_in")
-    passkey_list = LazyModule("plaza.auth.passkey_list")
-    passkey_sign_in = LazyModule("plaza.auth.passkey_sign_in")
+    identity_sign_in = LazyModule("plaza.people.auth.identity_sign_in")
+    passkey_list = LazyModule("plaza.people.auth.passkey_list")
+    passkey_sign_in = LazyModule("plaza.people.auth.passkey_sign_in")
 
 # A session that has ended may be ended again: this repeats what failed half way.
 app = PlazaResolver(

@@ -7,12 +7,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
-from plaza.checkins import daily_checkin
-from plaza.checkins.schemas import CheckInsResponse, MonthParam
+from plaza.commerce.checkins import daily_checkin
+from plaza.commerce.checkins.schemas import CheckInsResponse, MonthParam
 from plaza.infra.http.resolver import PlazaResolver, require_caller
 from plaza.infra.http.routes import BEARER, WRITES, Responses
 from plaza.infra.runtime.observability import logger, metrics
+from plaza.people.auth.caller_identity import identify
 
 app = PlazaResolver(identify, tag="check-ins")
 

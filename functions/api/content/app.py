@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
-from plaza.blocks import Blocked
-from plaza.content import ContentView, Draft, ListCursor, queries, reaction_lists
-from plaza.content.encoder import (
-    encode_comment,
-    encode_post,
-    encode_post_details,
-    encode_preview,
-    encode_reacted,
-    encode_review,
-)
-from plaza.content.model import AlreadyReviewed, OrderUnusable
-from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.core.idempotency import IdempotentRequest, KeyReused
+from plaza.core.reach import visitor_ids
+from plaza.core.reactions import COLLECT, KINDS, LIKE, Kind, Target
+from plaza.core.reactions.kinds import CONTENT_TYPES, KindName
+from plaza.core.reactions.model import ReactedTarget, Reactor, TargetDeleted
+from plaza.core.switches import Switch
+from plaza.core.targets import TargetHidden, external_targets
+from plaza.core.targets.external_targets import Created, NumberTaken, OwnerFixed
+from plaza.core.targets.target_ids import TargetId, TypeName, parse_id
+from plaza.core.targets.types import EXTERNAL
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags, tag_version
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
@@ -39,33 +36,39 @@ from plaza.infra.http.routes import (
 from plaza.infra.runtime.errors import BadInput, ChangedMeanwhile, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reach import visitor_ids
-from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target
-from plaza.reactions.kinds import CONTENT_TYPES, KindName
-from plaza.reactions.model import ReactedTarget, Reactor, TargetDeleted
-from plaza.switches import Switch
-from plaza.targets import TargetHidden, external_targets
-from plaza.targets.external_targets import Created, NumberTaken, OwnerFixed
-from plaza.targets.target_ids import TargetId, TypeName, parse_id
-from plaza.targets.types import EXTERNAL
+from plaza.people.auth.caller_identity import identify
+from plaza.people.blocks import Blocked
+from plaza.social.content import ContentView, Draft, ListCursor, queries, reaction_lists
+from plaza.social.content.encoder import (
+    encode_comment,
+    encode_post,
+    encode_post_details,
+    encode_preview,
+    encode_reacted,
+    encode_review,
+)
+from plaza.social.content.model import AlreadyReviewed, OrderUnusable
 
 if TYPE_CHECKING:
-    from plaza.content import commands, schemas
+    from plaza.core.reach import schemas as reach_schemas
+    from plaza.core.reactions import react
+    from plaza.core.reactions import schemas as reaction_schemas
     from plaza.infra.http import schemas as http
-    from plaza.reach import schemas as reach_schemas
-    from plaza.reactions import react
-    from plaza.reactions import schemas as reaction_schemas
-    from plaza.users import owned_targets
-    from plaza.users.owned_targets import OwnedTarget
+    from plaza.people.users import owned_targets
+    from plaza.people.users.owned_targets import OwnedTarget
+    from plaza.social.content import commands, schemas
 else:  # reads need no commands, and a request without parameters no pydantic
-    commands = LazyModule("plaza.content.commands")
-    http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
-    reach_schemas = LazyModule("plaza.reach.schemas")
-    react, reaction_schemas = (
-        LazyModule("plaza.reactions.react"),
-        LazyModule("plaza.reactions.schemas"),
+    commands = LazyModule("plaza.social.content.commands")
+    http, schemas = (
+        LazyModule("plaza.infra.http.schemas"),
+        LazyModule("plaza.social.content.schemas"),
     )
-    owned_targets = LazyModule("plaza.users.owned_targets")
+    reach_schemas = LazyModule("plaza.core.reach.schemas")
+    react, reaction_schemas = (
+        LazyModule("plaza.core.reactions.react"),
+        LazyModule("plaza.core.reactions.schemas"),
+    )
+    owned_targets = LazyModule("plaza.people.users.owned_targets")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
 

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
-from plaza.content import ListCursor
-from plaza.content.encoder import encode_preview
-from plaza.content.schemas import PostPreview
-from plaza.feed import queries
 from plaza.infra.http.cursors import BadCursor, unpack_cursor
 from plaza.infra.http.resolver import PlazaResolver, require_caller
 from plaza.infra.http.responses import encode_page
 from plaza.infra.http.routes import BEARER, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.observability import logger, metrics
+from plaza.people.auth.caller_identity import identify
+from plaza.social.content import ListCursor
+from plaza.social.content.encoder import encode_preview
+from plaza.social.content.schemas import PostPreview
+from plaza.social.feed import queries
 
 app = PlazaResolver(identify, tag="feed")
 

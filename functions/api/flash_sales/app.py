@@ -7,13 +7,12 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-import plaza.flash_sales.cancel_order
-import plaza.flash_sales.change_voucher
-import plaza.flash_sales.create_voucher
-import plaza.flash_sales.place_order
-from plaza import flash_sales
-from plaza.auth.caller_identity import identify
-from plaza.flash_sales import (
+import plaza.commerce.flash_sales.cancel_order
+import plaza.commerce.flash_sales.change_voucher
+import plaza.commerce.flash_sales.create_voucher
+import plaza.commerce.flash_sales.place_order
+from plaza.commerce import flash_sales
+from plaza.commerce.flash_sales import (
     PENDING,
     VoucherAvailability,
     backlog,
@@ -24,7 +23,7 @@ from plaza.flash_sales import (
     waitlist,
     withdraw_vouchers,
 )
-from plaza.flash_sales.model import (
+from plaza.commerce.flash_sales.model import (
     NEVER_CLOSES_US,
     AlreadyOrdered,
     AlreadyUsed,
@@ -37,7 +36,7 @@ from plaza.flash_sales.model import (
     WaitlistFull,
     WrongCode,
 )
-from plaza.flash_sales.schemas import (
+from plaza.commerce.flash_sales.schemas import (
     OrderDetails,
     OrderResponse,
     RedeemedOrderResponse,
@@ -52,7 +51,9 @@ from plaza.flash_sales.schemas import (
     VoucherUpdateRequest,
     WaitlistResponse,
 )
-from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.commerce.shops import access
+from plaza.core.idempotency import IdempotentRequest, KeyReused
+from plaza.core.switches import Switch
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
@@ -72,8 +73,7 @@ from plaza.infra.http.schemas import Cursor, IdempotencyKey, Ids, IfMatch, Limit
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.errors import ChangedMeanwhile, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.shops import access
-from plaza.switches import Switch
+from plaza.people.auth.caller_identity import identify
 
 app = PlazaResolver(identify, tag="flash sales")
 
@@ -99,7 +99,7 @@ def create_voucher(
     creator_id = access.require_owner(app, shop_id)
     terms = request.terms(shop_id)
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
-    voucher = plaza.flash_sales.create_voucher.create_voucher(terms, creator_id, attempt)
+    voucher = plaza.commerce.flash_sales.create_voucher.create_voucher(terms, creator_id, attempt)
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
 
 
@@ -152,7 +152,7 @@ def update_voucher(
     changed_id = read_id(voucher_id, "voucher")
     access.require_owner(app, queries.read_shop_id(changed_id))
     return _tagged(
-        plaza.flash_sales.change_voucher.change_voucher(
+        plaza.commerce.flash_sales.change_voucher.change_voucher(
             changed_id, change.changes, read_tags(if_match)
         )
     )
@@ -230,7 +230,7 @@ def place_order(voucher_id: Id) -> tuple[OrderResponse, int, Headers]:
     are also limited by the rate at which they can be stored; beyond it the response is a 429.
     """
     buyer_id = require_caller(app)
-    order, made = plaza.flash_sales.place_order.place_order(
+    order, made = plaza.commerce.flash_sales.place_order.place_order(
         read_id(voucher_id, "voucher"), buyer_id
     )
     return OrderResponse.of(order), 202 if made else 200, _poll_headers(order)
@@ -314,7 +314,7 @@ def cancel_order(order_id: Id) -> OrderResponse:
     """
     buyer_id = require_caller(app)
     return OrderResponse.of(
-        plaza.flash_sales.cancel_order.cancel_order(read_id(order_id, "order"), buyer_id)
+        plaza.commerce.flash_sales.cancel_order.cancel_order(read_id(order_id, "order"), buyer_id)
     )
 
 
@@ -451,7 +451,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _tagged(offer: VoucherAvailability) -> tuple[VoucherResponse, int, Headers]:
-    tag = plaza.flash_sales.change_voucher.tag_of(offer.voucher.terms)
+    tag = plaza.commerce.flash_sales.change_voucher.tag_of(offer.voucher.terms)
     return VoucherResponse.of(offer), 200, {"etag": tag}
 
 

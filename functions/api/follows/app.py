@@ -6,13 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza import follows
-from plaza.auth.caller_identity import identify
-from plaza.blocks import BlockCursor, Blocked, BlockLimit, SelfBlock, queries
-from plaza.blocks.block_user import block, unblock
-from plaza.blocks.schemas import BlockListItem, BlockResponse
-from plaza.follows import FollowCursor, FollowLimit, Person, SelfFollow
-from plaza.follows.schemas import FollowListItem, FollowResponse, SortOrder
+from plaza.core.reactions.model import Outcome
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
@@ -20,7 +14,13 @@ from plaza.infra.http.routes import BEARER, OPTIONAL, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reactions.model import Outcome
+from plaza.people import follows
+from plaza.people.auth.caller_identity import identify
+from plaza.people.blocks import BlockCursor, Blocked, BlockLimit, SelfBlock, queries
+from plaza.people.blocks.block_user import block, unblock
+from plaza.people.blocks.schemas import BlockListItem, BlockResponse
+from plaza.people.follows import FollowCursor, FollowLimit, Person, SelfFollow
+from plaza.people.follows.schemas import FollowListItem, FollowResponse, SortOrder
 
 app = PlazaResolver(identify, tag="follows")
 

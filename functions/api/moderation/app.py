@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
-from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.core.idempotency import IdempotentRequest, KeyReused
+from plaza.core.reactions import Target
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, require_caller
@@ -17,21 +17,21 @@ from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.moderation import reports
-from plaza.moderation.model import AlreadyReported, ReportResolved
-from plaza.moderation.schemas import (
+from plaza.people.auth.caller_identity import identify
+from plaza.social.moderation import reports
+from plaza.social.moderation.model import AlreadyReported, ReportResolved
+from plaza.social.moderation.schemas import (
     HiddenResponse,
     OpenReport,
     OutcomeRequest,
     ReportRequest,
     ReportResponse,
 )
-from plaza.reactions import Target
 
 if TYPE_CHECKING:
-    from plaza.content import commands
+    from plaza.social.content import commands
 else:  # reports hide nothing
-    commands = LazyModule("plaza.content.commands")
+    commands = LazyModule("plaza.social.content.commands")
 
 app = PlazaResolver(identify, tag="moderation")
 

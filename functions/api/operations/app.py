@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth import operate_server_keys
-from plaza.auth.caller_identity import identify
-from plaza.auth.server_key_schemas import (
-    NewServerKeyResponse,
-    ServerKeyId,
-    ServerKeyRequest,
-    ServerKeyResponse,
+from plaza.commerce.changes.gauges import read_binlog_lag
+from plaza.commerce.checkins.gauges import read_checkin_outboxes
+from plaza.core.event_log import read_events
+from plaza.core.event_log.model import EventsGone
+from plaza.core.event_log.schemas import After, EventLimit, EventsResponse, read_offset
+from plaza.core.reach import report
+from plaza.core.reach.schemas import Days, ReachResponse
+from plaza.core.reactions.gauges import read_outboxes
+from plaza.core.switches import SwitchesChanged, change_switches
+from plaza.core.switches.schemas import (
+    LevelRequest,
+    SwitchChangeResponse,
+    SwitchesRequest,
+    SwitchesResponse,
 )
-from plaza.auth.server_keys import TooManyServerKeys
-from plaza.changes.gauges import read_binlog_lag
-from plaza.checkins.gauges import read_checkin_outboxes
-from plaza.event_log import read_events
-from plaza.event_log.model import EventsGone
-from plaza.event_log.schemas import After, EventLimit, EventsResponse, read_offset
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.resolver import PlazaResolver, require_caller
@@ -37,10 +38,10 @@ from plaza.infra.queues import spill
 from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.keyspace import key_scan
-from plaza.keyspace.schemas import KeysResponse
-from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
-from plaza.operations.schemas import (
+from plaza.operate.keyspace import key_scan
+from plaza.operate.keyspace.schemas import KeysResponse
+from plaza.operate.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
+from plaza.operate.operations.schemas import (
     BreakersResponse,
     DeadLetterResponse,
     HealthResponse,
@@ -56,21 +57,20 @@ from plaza.operations.schemas import (
     SweepRequest,
     SweepResponse,
 )
-from plaza.reach import report
-from plaza.reach.schemas import Days, ReachResponse
-from plaza.reactions.gauges import read_outboxes
-from plaza.switches import SwitchesChanged, change_switches
-from plaza.switches.schemas import (
-    LevelRequest,
-    SwitchChangeResponse,
-    SwitchesRequest,
-    SwitchesResponse,
+from plaza.people.auth import operate_server_keys
+from plaza.people.auth.caller_identity import identify
+from plaza.people.auth.server_key_schemas import (
+    NewServerKeyResponse,
+    ServerKeyId,
+    ServerKeyRequest,
+    ServerKeyResponse,
 )
+from plaza.people.auth.server_keys import TooManyServerKeys
 
 if TYPE_CHECKING:
-    from plaza.operator_commands import sweep_now
+    from plaza.operate.operator_commands import sweep_now
 else:  # few requests need it
-    sweep_now = LazyModule("plaza.operator_commands.sweep_now")
+    sweep_now = LazyModule("plaza.operate.operator_commands.sweep_now")
 
 app = PlazaResolver(identify, tag="operations")
 

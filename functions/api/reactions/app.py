@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
+from plaza.core.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
+from plaza.core.reactions.kinds import CONTENT_TYPES, KindName, kinds_of
+from plaza.core.reactions.model import KindClosed, Outcome
+from plaza.core.targets import TargetHidden, external_targets
+from plaza.core.targets.external_targets import NumberTaken
+from plaza.core.targets.target_ids import TargetId, TypeName, parse_id
+from plaza.core.targets.types import EXTERNAL
 from plaza.infra.http.requests import Id, read_id  # noqa: F401
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
@@ -23,21 +29,18 @@ from plaza.infra.http.routes import (
 from plaza.infra.runtime.errors import Conflict, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reactions import COLLECT, KINDS, LIKE, Kind, Target, queries, react
-from plaza.reactions.kinds import CONTENT_TYPES, KindName, kinds_of
-from plaza.reactions.model import KindClosed, Outcome
-from plaza.targets import TargetHidden, external_targets
-from plaza.targets.external_targets import NumberTaken
-from plaza.targets.target_ids import TargetId, TypeName, parse_id
-from plaza.targets.types import EXTERNAL
+from plaza.people.auth.caller_identity import identify
 
 if TYPE_CHECKING:
-    from plaza.follows import follow_user
+    from plaza.core.reactions import schemas
     from plaza.infra.http import schemas as http
-    from plaza.reactions import schemas
+    from plaza.people.follows import follow_user
 else:  # a like needs no pydantic
-    http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
-    follow_user = LazyModule("plaza.follows.follow_user")
+    http, schemas = (
+        LazyModule("plaza.infra.http.schemas"),
+        LazyModule("plaza.core.reactions.schemas"),
+    )
+    follow_user = LazyModule("plaza.people.follows.follow_user")
 
 app = PlazaResolver(identify, tag="reactions")
 

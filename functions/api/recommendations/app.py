@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
-from plaza.content.encoder import encode_ranked, encode_review
-from plaza.content.schemas import Review
+from plaza.core.reactions.model import PostRank
 from plaza.infra.http.cursors import BadCursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller
@@ -17,10 +15,12 @@ from plaza.infra.http.routes import MODERATOR, OPTIONAL, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound, SwitchedOff
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reactions.model import PostRank
-from plaza.recommendations import post_rankings, recommend
-from plaza.recommendations.model import RecommendedCursor
-from plaza.recommendations.schemas import InWindow, RankedPostResponse, ReviewScoreResponse
+from plaza.people.auth.caller_identity import identify
+from plaza.social.content.encoder import encode_ranked, encode_review
+from plaza.social.content.schemas import Review
+from plaza.social.recommendations import post_rankings, recommend
+from plaza.social.recommendations.model import RecommendedCursor
+from plaza.social.recommendations.schemas import InWindow, RankedPostResponse, ReviewScoreResponse
 
 app = PlazaResolver(identify, tag="recommendations")
 

@@ -7,22 +7,22 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
+from plaza.core.targets import target_ids
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.routes import OPERATOR, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reconciliation import live_audit, orchestrator
-from plaza.reconciliation.model import RunReport
-from plaza.reconciliation.schemas import (
+from plaza.operate.reconciliation import live_audit, orchestrator
+from plaza.operate.reconciliation.model import RunReport
+from plaza.operate.reconciliation.schemas import (
     AuditResponse,
     ReconciliationResponse,
     TargetTexts,
     parse_targets,
 )
-from plaza.targets import target_ids
+from plaza.people.auth.caller_identity import identify
 
 app = PlazaResolver(identify, tag="operations")
 

@@ -6,8 +6,37 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.auth.caller_identity import identify
-from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
+from plaza.commerce.flash_sales.withdraw_vouchers import withdraw_vouchers
+from plaza.commerce.shops import (
+    Area,
+    NearCursor,
+    Place,
+    access,
+    commands,
+    lists,
+    members,
+    nearby,
+    queries,
+    shop_types,
+)
+from plaza.commerce.shops.members import Appointer
+from plaza.commerce.shops.model import LastOwner, TooManyMembers, TypeInUse
+from plaza.commerce.shops.schemas import (
+    MemberRequest,
+    MemberResponse,
+    NamePrefix,
+    NearbyShopResponse,
+    OwnShopResponse,
+    Radius,
+    ShopDetails,
+    ShopRequest,
+    ShopResponse,
+    ShopTypeRequest,
+    ShopTypeResponse,
+    TypeId,
+    X,
+    Y,
+)
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
@@ -25,36 +54,7 @@ from plaza.infra.http.schemas import Cursor, IfMatch, Limit, Page
 from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.runtime.errors import ChangedMeanwhile, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.shops import (
-    Area,
-    NearCursor,
-    Place,
-    access,
-    commands,
-    lists,
-    members,
-    nearby,
-    queries,
-    shop_types,
-)
-from plaza.shops.members import Appointer
-from plaza.shops.model import LastOwner, TooManyMembers, TypeInUse
-from plaza.shops.schemas import (
-    MemberRequest,
-    MemberResponse,
-    NamePrefix,
-    NearbyShopResponse,
-    OwnShopResponse,
-    Radius,
-    ShopDetails,
-    ShopRequest,
-    ShopResponse,
-    ShopTypeRequest,
-    ShopTypeResponse,
-    TypeId,
-    X,
-    Y,
-)
+from plaza.people.auth.caller_identity import identify
 
 app = PlazaResolver(identify, tag="shops")
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
-from plaza.auth.caller_identity import identify
 from plaza.infra.http.requests import JSON, as_get
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.responses import SECURITY_HEADERS, drop_body
 from plaza.infra.http.routes import PUBLIC, BodyOf, Held, Responses
 from plaza.infra.http.schemas import ResponseModel
 from plaza.infra.runtime.observability import logger, metrics, read_request_id
+from plaza.people.auth.caller_identity import identify
 
 # Without its indentation: a load balancer passes 1 MB, each quotation mark counted twice.
 _CONTRACT = "".join(

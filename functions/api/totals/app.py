@@ -6,15 +6,15 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza import live
-from plaza.auth.caller_identity import identify_poll
+from plaza.core import live
+from plaza.core.live.schemas import References, TotalsResponse
+from plaza.core.reactions import Target
+from plaza.core.switches import current as current_switches
+from plaza.core.targets import target_ids
 from plaza.infra.http.resolver import PlazaResolver
 from plaza.infra.http.routes import PUBLIC, BodyOf, Headers, LoggedAt, Responses
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.live.schemas import References, TotalsResponse
-from plaza.reactions import Target
-from plaza.switches import current as current_switches
-from plaza.targets import target_ids
+from plaza.people.auth.caller_identity import identify_poll
 
 LOG_RATE = 0.01  # a screen polls hundreds of times an hour
 _OFF_MAX_AGE_S = 60

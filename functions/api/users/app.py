@@ -7,20 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.accounts import export
-from plaza.accounts.request_erasure import (
-    close_account,
-    close_account_of,
-    read_latest,
-    require_known,
-)
-from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
-from plaza.auth import own_sessions, parse_bearer, session_end
-from plaza.auth.caller_identity import identify
-from plaza.auth.own_sessions import SessionMissing
-from plaza.auth.session_schemas import OwnSessionResponse, SessionId
-from plaza.auth.sessions import hash_token
-from plaza.blocks import queries as block_queries
+from plaza.core.switches import current
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
@@ -39,33 +26,51 @@ from plaza.infra.http.schemas import Cursor, Ids, IfMatch, Limit, Page
 from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, NotFound, Unavailable
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.notifications.model import decode_order
-from plaza.notifications.schemas import (
+from plaza.notifications.notifications.model import decode_order
+from plaza.notifications.notifications.schemas import (
     MarkReadRequest,
     MarkReadResponse,
     NotificationsResponse,
     UnreadResponse,
 )
-from plaza.push import subscriptions
-from plaza.push.model import PushIsOff, SubscriptionMissing, TooManySubscriptions
-from plaza.push.schemas import (
+from plaza.notifications.push import subscriptions
+from plaza.notifications.push.model import PushIsOff, SubscriptionMissing, TooManySubscriptions
+from plaza.notifications.push.schemas import (
     PushPreferencesRequest,
     PushResponse,
     SubscriptionId,
     SubscriptionRequest,
     SubscriptionResponse,
 )
-from plaza.switches import current
-from plaza.unread import GroupCursor, mark_read
-from plaza.unread import queries as unread_queries
-from plaza.users import profiles
-from plaza.users.model import Profile
-from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
+from plaza.notifications.unread import GroupCursor, mark_read
+from plaza.notifications.unread import queries as unread_queries
+from plaza.operate.accounts import export
+from plaza.operate.accounts.request_erasure import (
+    close_account,
+    close_account_of,
+    read_latest,
+    require_known,
+)
+from plaza.operate.accounts.schemas import ErasureResponse, ExportedRowResponse
+from plaza.people.auth import own_sessions, parse_bearer, session_end
+from plaza.people.auth.caller_identity import identify
+from plaza.people.auth.own_sessions import SessionMissing
+from plaza.people.auth.session_schemas import OwnSessionResponse, SessionId
+from plaza.people.auth.sessions import hash_token
+from plaza.people.blocks import queries as block_queries
+from plaza.people.users import profiles
+from plaza.people.users.model import Profile
+from plaza.people.users.schemas import (
+    EndSessionsResponse,
+    OwnProfile,
+    ProfileUpdateRequest,
+    UserProfile,
+)
 
 if TYPE_CHECKING:
-    from plaza.notifications import list_notifications as notifications
+    from plaza.notifications.notifications import list_notifications as notifications
 else:  # profiles and badges read no texts
-    notifications = LazyModule("plaza.notifications.list_notifications")
+    notifications = LazyModule("plaza.notifications.notifications.list_notifications")
 
 app = PlazaResolver(identify, tag="users")
 

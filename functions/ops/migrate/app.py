@@ -4,10 +4,10 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from plaza.core.reactions import declared_kinds
 from plaza.infra.aws import custom_resource
 from plaza.infra.mysql.migrations import apply_migrations
 from plaza.infra.runtime.observability import logger, metrics, record
-from plaza.reactions import declared_kinds
 
 
 @logger.inject_lambda_context

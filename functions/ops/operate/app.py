@@ -6,7 +6,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.operator_commands import commands
+from plaza.operate.operator_commands import commands
 
 
 @logger.inject_lambda_context

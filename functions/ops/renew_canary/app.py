@@ -4,9 +4,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.accounts.canary import CANARY
 from plaza.infra.mysql.secret_rotation import rotate
 from plaza.infra.runtime.observability import logger, metrics
+from plaza.operate.accounts.canary import CANARY
 
 
 @logger.inject_lambda_context

@@ -1,5 +1,5 @@
 """Acknowledge stored reactions again whose first acknowledgement failed."""
 
-from plaza.reactions.persist import ACKNOWLEDGEMENTS, acknowledge_again
+from plaza.core.reactions.persist import ACKNOWLEDGEMENTS, acknowledge_again
 
 handler = ACKNOWLEDGEMENTS.processor(acknowledge_again).lambda_handler()

@@ -1,5 +1,5 @@
 """Add posts of newly followed authors to inboxes; remove posts of unfollowed ones."""
 
-from plaza.feed.apply_follows import FOLLOWS, apply_follow_changes
+from plaza.social.feed.apply_follows import FOLLOWS, apply_follow_changes
 
 handler = FOLLOWS.processor(apply_follow_changes).lambda_handler()

@@ -1,5 +1,5 @@
 """Push posts to the inboxes of followers, one page of followers a message."""
 
-from plaza.feed.fan_out import FANOUTS, fan_out
+from plaza.social.feed.fan_out import FANOUTS, fan_out
 
 handler = FANOUTS.processor(fan_out).lambda_handler()

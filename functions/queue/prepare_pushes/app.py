@@ -1,5 +1,5 @@
 """Compose push messages, and queue one for each browser."""
 
-from plaza.notifications.prepare_pushes import PUSHES, prepare
+from plaza.notifications.notifications.prepare_pushes import PUSHES, prepare
 
 handler = PUSHES.processor(prepare).lambda_handler()

@@ -1,5 +1,5 @@
 """Project shops from MySQL to Redis: some of them, or all, one step a message."""
 
-from plaza.shops.jobs import SHOPS, run_jobs
+from plaza.commerce.shops.jobs import SHOPS, run_jobs
 
 handler = SHOPS.processor(run_jobs).lambda_handler()

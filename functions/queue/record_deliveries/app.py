@@ -1,5 +1,5 @@
 """Move the offsets of webhooks to what they received."""
 
-from plaza.webhooks.record_deliveries import DELIVERIES, record_deliveries
+from plaza.integrations.webhooks.record_deliveries import DELIVERIES, record_deliveries
 
 handler = DELIVERIES.processor(record_deliveries).lambda_handler()

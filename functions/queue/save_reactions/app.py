@@ -1,5 +1,5 @@
 """Store reaction events in MySQL: log, rows and counters."""
 
-from plaza.reactions.persist import REACTIONS, save
+from plaza.core.reactions.persist import REACTIONS, save
 
 handler = REACTIONS.processor(save).lambda_handler()

@@ -1,5 +1,5 @@
 """Send events to webhooks, outside of the VPC."""
 
-from plaza.webhooks.send_events import WEBHOOKS, send_events
+from plaza.integrations.webhooks.send_events import WEBHOOKS, send_events
 
 handler = WEBHOOKS.processor(send_events).lambda_handler()

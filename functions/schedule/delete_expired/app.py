@@ -1,13 +1,13 @@
 """Delete expired rows, every hour."""
 
-from plaza import idempotency
-from plaza.auth import expired_sessions
-from plaza.event_log import read_events
+from plaza.core import idempotency
+from plaza.core.event_log import read_events
 from plaza.infra.jobs.expiry import delete_in_steps
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.runtime.observability import record
-from plaza.operations import gauges
-from plaza.unread import purge
+from plaza.notifications.unread import purge
+from plaza.operate.operations import gauges
+from plaza.people.auth import expired_sessions
 
 _DELETES = {
     "session": expired_sessions.delete_expired,

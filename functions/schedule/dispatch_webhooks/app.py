@@ -1,7 +1,7 @@
 """Queue events that webhooks have not received, every few seconds of each minute."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.webhooks.dispatch_events import dispatch_webhooks
+from plaza.integrations.webhooks.dispatch_events import dispatch_webhooks
 
 
 @scheduled("dispatch_webhooks")

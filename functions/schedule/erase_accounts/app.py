@@ -1,7 +1,7 @@
 """Erase the accounts whose users asked for it, every minute."""
 
-from plaza.accounts.erase import run_passes
 from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.operate.accounts.erase import run_passes
 
 
 @scheduled("erase_accounts")

@@ -1,6 +1,6 @@
 """Compare finished sales, Redis with MySQL, and remove them from Redis, every minute."""
 
-from plaza.flash_sales.finalize_vouchers import finalize_vouchers
+from plaza.commerce.flash_sales.finalize_vouchers import finalize_vouchers
 from plaza.infra.jobs.scheduled_jobs import scheduled
 
 

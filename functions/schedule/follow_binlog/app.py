@@ -1,6 +1,6 @@
 """Project changes that bypassed the API, read from the binlog of MySQL, to Redis."""
 
-from plaza.changes.follow_binlog import run_follower
+from plaza.commerce.changes.follow_binlog import run_follower
 from plaza.infra.jobs.scheduled_jobs import scheduled
 
 

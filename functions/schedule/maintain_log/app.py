@@ -1,11 +1,11 @@
 """Add partitions for the coming days to the reaction log; archive closed days, events and orders in
 S3."""
 
-from plaza.event_log.archive_events import archive_events
-from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
+from plaza.commerce.flash_sales.archive_orders import MIN_ORDERS, archive_orders
+from plaza.core.event_log.archive_events import archive_events
+from plaza.core.reaction_log.maintenance import MAX_MOVED, maintain_log
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.reaction_log.maintenance import MAX_MOVED, maintain_log
 
 
 @scheduled("maintain_log")

@@ -1,7 +1,7 @@
 """Send posts to the fan-out queue that SQS refused, every minute."""
 
-from plaza.content.publish import publish_unsent
 from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.social.content.publish import publish_unsent
 
 
 @scheduled("publish_unsent")

@@ -1,7 +1,7 @@
 """Start a reconciliation run every night, or continue one that has not ended."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.reconciliation.orchestrator import start
+from plaza.operate.reconciliation.orchestrator import start
 
 
 @scheduled("reconcile")

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from plaza.flash_sales.filter_build import build_filter
-from plaza.flash_sales.recover_orders import recover_orders
+from plaza.commerce.flash_sales.filter_build import build_filter
+from plaza.commerce.flash_sales.recover_orders import recover_orders
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
 

@@ -1,7 +1,7 @@
 """Read the keys of the issuers of ID tokens, every five minutes, outside of the VPC."""
 
-from plaza.auth.refresh_issuers import refresh_issuers
 from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.people.auth.refresh_issuers import refresh_issuers
 
 
 @scheduled("refresh_issuers", is_in_network=False)

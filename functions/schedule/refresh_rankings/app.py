@@ -1,7 +1,7 @@
 """Bring the rankings of posts to the counts in MySQL."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.recommendations.post_rankings import refresh_rankings
+from plaza.social.recommendations.post_rankings import refresh_rankings
 
 
 @scheduled("refresh_rankings")

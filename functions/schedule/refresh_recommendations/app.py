@@ -1,7 +1,7 @@
 """Request new recommendations for shops whose reviews got likes."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.recommendations.recommend import refresh_recommendations
+from plaza.social.recommendations.recommend import refresh_recommendations
 
 
 @scheduled("refresh_recommendations")

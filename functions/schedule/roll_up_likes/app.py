@@ -1,7 +1,7 @@
 """Roll likes up to likes of reviews and hours of posts, in the order of the log."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.recommendations.like_roll_up import roll_up_likes
+from plaza.social.recommendations.like_roll_up import roll_up_likes
 
 
 @scheduled("roll_up_likes")

@@ -1,16 +1,16 @@
 """Sample the gauges of all contexts for plots, every minute."""
 
-from plaza.changes.gauges import read_binlog_lag
-from plaza.checkins.gauges import read_checkin_outboxes
-from plaza.flash_sales.gauges import read_orders
+from plaza.commerce.changes.gauges import read_binlog_lag
+from plaza.commerce.checkins.gauges import read_checkin_outboxes
+from plaza.commerce.flash_sales.gauges import read_orders
+from plaza.core.live.polls import read_screens
+from plaza.core.reactions.gauges import read_outboxes, read_saved
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.queues import spill
-from plaza.live.polls import read_screens
-from plaza.operations import gauges
-from plaza.operations.queue_admin import read_depth_gauges
-from plaza.reactions.gauges import read_outboxes, read_saved
-from plaza.reconciliation.cycles import read_progress
-from plaza.reconciliation.gauges import audit_active, read_newest_run
+from plaza.operate.operations import gauges
+from plaza.operate.operations.queue_admin import read_depth_gauges
+from plaza.operate.reconciliation.cycles import read_progress
+from plaza.operate.reconciliation.gauges import audit_active, read_newest_run
 
 _METERS = (
     read_depth_gauges,

@@ -1,7 +1,7 @@
 """Scan Redis for large and hot keys, every five minutes."""
 
 from plaza.infra.jobs.scheduled_jobs import scheduled
-from plaza.keyspace.key_scan import scan_keys
+from plaza.operate.keyspace.key_scan import scan_keys
 
 
 @scheduled("scan_keys")

@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from plaza.checkins.sweep import sweep_checkins
+from plaza.commerce.checkins.sweep import sweep_checkins
+from plaza.core.reactions.failover_recovery import acknowledge_after_failover
+from plaza.core.reactions.sweep import sweep_outbox
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.reactions.failover_recovery import acknowledge_after_failover
-from plaza.reactions.sweep import sweep_outbox
-from plaza.warm_up.start_warm_up import start_after_change
+from plaza.operate.warm_up.start_warm_up import start_after_change
 
 
 @scheduled("sweep_outbox")

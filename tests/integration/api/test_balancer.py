@@ -10,8 +10,8 @@ import pytest
 
 from cli.paths import ROOT
 from local.stack.gateway import Request
+from plaza.core.reactions import Target
 from plaza.infra.runtime.process import reset_process
-from plaza.reactions import Target
 from tests.support.balancer import make_balancer_event
 from tests.support.functions import handler
 from tests.support.plaza import World

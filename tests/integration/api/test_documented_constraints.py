@@ -17,10 +17,10 @@ import jsonschema_rs
 import pytest
 
 from cli.paths import CONTRACT, ROOT
+from plaza.core.reactions.model import Target
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.routes import SERVER
-from plaza.reactions.model import Target
 from tests.integration.api import test_balancer
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import Reply, ask
@@ -226,7 +226,7 @@ OVERRIDES = {
 @pytest.fixture
 def send(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reply]:
     """Sends a request of an admin. Every shop type exists: whether one does is no constraint."""
-    monkeypatch.setattr("plaza.shops.commands._require_type", lambda *_: None)
+    monkeypatch.setattr("plaza.commerce.shops.commands._require_type", lambda *_: None)
 
     def do(route: Route, query: str = "", body: Any = None, key: str | None = None) -> Reply:
         path = re.sub(r"\{queue\}", "reactions", route.path)

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.auth import caller_identity, new_session, session_end, session_lookup
-from plaza.auth.redis_sessions import session_key
-from plaza.auth.sessions import Method, Opening, hash_token, make_token
+from plaza.core.reactions.model import Target
 from plaza.infra.http import routes
 from plaza.infra.http.limits import anonymous_bucket
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
-from plaza.reactions.model import Target
-from tests.integration.auth.test_rate_limits import empty
+from plaza.people.auth import caller_identity, new_session, session_end, session_lookup
+from plaza.people.auth.redis_sessions import session_key
+from plaza.people.auth.sessions import Method, Opening, hash_token, make_token
+from tests.integration.people.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
 from tests.support.routes import contract, fill_path

@@ -12,8 +12,8 @@ from cli.paths import LAYER, ROOT
 from local.stack.deployment import list_queues
 from local.stack.functions import make_api_event
 from local.stack.ports import free_port
-from plaza.auth import new_session
-from plaza.reactions import Target
+from plaza.core.reactions import Target
+from plaza.people.auth import new_session
 from tests.support.plaza import World
 
 # Powertools imports the bare package botocore, 0.3 ms, to name itself in user agents.

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
+from plaza.core.reactions import COLLECT, LIKE, Target, react
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
 from tests.support.plaza import World

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from plaza.auth import new_session
-from plaza.auth.operate_server_keys import make_server_key
-from plaza.reactions import Target
+from plaza.core.reactions import Target
+from plaza.people.auth import new_session
+from plaza.people.auth.operate_server_keys import make_server_key
 from tests.support.functions import event, handler
 from tests.support.plaza import World
 from tests.support.sign_in_client import send

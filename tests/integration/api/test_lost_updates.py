@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.auth import new_session
+from plaza.commerce.shops import members
+from plaza.commerce.shops.members import Appointer
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.process import clear_caches
-from plaza.shops import members
-from plaza.shops.members import Appointer
+from plaza.people.auth import new_session
 from tests.support import sales
 from tests.support.plaza import World
 from tests.support.shop_api import NOODLES, add_types

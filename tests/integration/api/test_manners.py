@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from local.stack.gateway import Request
-from plaza.auth import new_session
-from plaza.auth.caller_identity import bucket_of_user
-from plaza.auth.operate_server_keys import make_server_key
+from plaza.core.reactions import Target
 from plaza.infra.http.limits import anonymous_bucket
 from plaza.infra.http.routes import SERVER
-from plaza.reactions import Target
+from plaza.people.auth import new_session
+from plaza.people.auth.caller_identity import bucket_of_user
+from plaza.people.auth.operate_server_keys import make_server_key
 from tests.integration.api.test_every_route import BY_ROLE, LIMITED, ROUTES, Route
-from tests.integration.auth.test_rate_limits import empty
-from tests.integration.auth.test_sessions import set_role
 from tests.integration.conftest import Away
+from tests.integration.people.auth.test_rate_limits import empty
+from tests.integration.people.auth.test_sessions import set_role
 from tests.support.balancer import make_balancer_event
 from tests.support.functions import event, handler
 from tests.support.plaza import World

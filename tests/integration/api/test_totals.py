@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.auth.new_session import open_session
+from plaza.core.live import MAX_TARGETS
+from plaza.core.live.polls import MAX_SCREENS, STORE_S, count_poll, read_screens
+from plaza.core.live.read_totals import MAX_LOADED
+from plaza.core.reactions import COLLECT, FOLLOW, LIKE, Target, hydration, kinds, queries, react
+from plaza.core.switches import redis_store
+from plaza.core.switches.model import Switches
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.process import clear_caches
-from plaza.live import MAX_TARGETS
-from plaza.live.polls import MAX_SCREENS, STORE_S, count_poll, read_screens
-from plaza.live.read_totals import MAX_LOADED
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, hydration, kinds, queries, react
-from plaza.switches import redis_store
-from plaza.switches.model import Switches
+from plaza.people.auth.new_session import open_session
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.failures import failing
@@ -219,7 +219,7 @@ def test_a_hot_poll_costs_one_round_trip_and_no_statement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a post that this process keeps in memory: its rate limit is in Redis."""
-    monkeypatch.setattr("plaza.live.polls.STORE_S", 3_600)
+    monkeypatch.setattr("plaza.core.live.polls.STORE_S", 3_600)
     for _ in range(100):
         poll("post:11")
     before = statements()

@@ -9,12 +9,18 @@ from typing import Any
 
 import pytest
 
-from plaza.content import mysql_store as content_mysql
-from plaza.content import queries
-from plaza.content import redis_store as content_redis
-from plaza.flash_sales import filter_build, mysql_vouchers, place_order, recover_orders, redis_keys
-from plaza.flash_sales.model import NotReady, VoucherMissing
-from plaza.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.commerce.flash_sales import (
+    filter_build,
+    mysql_vouchers,
+    place_order,
+    recover_orders,
+    redis_keys,
+)
+from plaza.commerce.flash_sales.model import NotReady, VoucherMissing
+from plaza.commerce.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.commerce.shops.model import FILTER, ShopJobStep
+from plaza.core.reactions import Target
+from plaza.core.targets import lookup
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
@@ -22,9 +28,9 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
 from plaza.infra.runtime.settings import settings
-from plaza.reactions import Target
-from plaza.shops.model import FILTER, ShopJobStep
-from plaza.targets import lookup
+from plaza.social.content import mysql_store as content_mysql
+from plaza.social.content import queries
+from plaza.social.content import redis_store as content_redis
 from tests.support import sales
 from tests.support.content_api import (
     REVIEW,
@@ -107,7 +113,7 @@ def test_lookups_of_unknown_vouchers_are_limited_by_the_budget(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
-    monkeypatch.setattr("plaza.flash_sales.voucher_lookup._lookup_budget", bucket)
+    monkeypatch.setattr("plaza.commerce.flash_sales.voucher_lookup._lookup_budget", bucket)
     with counting_work() as work:
         for voucher_id in range(1, 101):
             with pytest.raises((VoucherMissing, NotReady)):
@@ -161,7 +167,7 @@ def test_the_recovery_adds_a_voucher_after_its_creator_crashed(plaza: World) -> 
 def test_a_long_build_continues_in_the_next_run(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.flash_sales.filter_build._PAGE", 2)
+    monkeypatch.setattr("plaza.commerce.flash_sales.filter_build._PAGE", 2)
     vouchers = [sales.offer().id for _ in range(5)]
     redis.execute("DEL", *VOUCHER_IDS.keys)
     assert [filter_build.build_filter(max_s=0) for _ in range(4)] == [2, 2, 1, 0]
@@ -172,7 +178,7 @@ def test_a_long_build_continues_in_the_next_run(
 def test_a_voucher_is_found_after_a_lookup_of_its_id_before_its_creation(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.flash_sales.create_voucher.ids.new_id", lambda: 4711)
+    monkeypatch.setattr("plaza.commerce.flash_sales.create_voucher.ids.new_id", lambda: 4711)
     with pytest.raises(VoucherMissing):
         place_order.place_order(4711, 7)
     clear_caches()
@@ -220,7 +226,7 @@ def test_lookups_of_unknown_content_are_limited_by_the_budget(
 def no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queries, "_list_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
     vouchers = TokenBucket(0.0001, 5, clock=lambda: 0.0)
-    monkeypatch.setattr("plaza.flash_sales.queries._list_budget", vouchers)
+    monkeypatch.setattr("plaza.commerce.flash_sales.queries._list_budget", vouchers)
 
 
 @pytest.mark.parametrize("what", ["reviews", "vouchers"])

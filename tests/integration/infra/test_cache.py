@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from plaza.content import mysql_store, queries
-from plaza.content.model import StoredText, Text
+from plaza.core.reactions import Target
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import (
     NEVER_STALE,
@@ -28,7 +27,8 @@ from plaza.infra.redis import locks, redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import TEXT
-from plaza.reactions import Target
+from plaza.social.content import mysql_store, queries
+from plaza.social.content.model import StoredText, Text
 from tests.integration.conftest import Away
 from tests.support.failures import failing
 from tests.support.plaza import World

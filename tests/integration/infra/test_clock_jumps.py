@@ -10,9 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza.event_log import read_events
-from plaza.event_log.model import LogHead
-from plaza.flash_sales import (
+from plaza.commerce.flash_sales import (
     place_order,
     redis_keys,
     redis_load,
@@ -20,7 +18,9 @@ from plaza.flash_sales import (
     redis_sales,
     redis_waitlist,
 )
-from plaza.flash_sales.model import OFFER_US, OrderRateExceeded, SaleGeneration
+from plaza.commerce.flash_sales.model import OFFER_US, OrderRateExceeded, SaleGeneration
+from plaza.core.event_log import read_events
+from plaza.core.event_log.model import LogHead
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Bucket, Window
 from plaza.infra.mysql import mysql
@@ -28,8 +28,8 @@ from plaza.infra.queues import save_rate
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Busy
-from plaza.push import mysql_store as push_store
-from plaza.webhooks import mysql_webhooks
+from plaza.integrations.webhooks import mysql_webhooks
+from plaza.notifications.push import mysql_store as push_store
 from tests.support import sales
 from tests.support.plaza import World
 

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from plaza.changes import follow_binlog, offset
+from plaza.commerce.changes import follow_binlog, offset
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.runtime.settings import settings
-from plaza.operator_commands import Refused, commands, mysql_server
+from plaza.operate.operator_commands import Refused, commands, mysql_server
 from tests.support.plaza import World, forget
 
 LOGINS = {

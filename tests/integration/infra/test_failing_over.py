@@ -12,13 +12,13 @@ import redis as redis_py
 from pymysql.cursors import Cursor
 
 from local.stack.servers import Server, prepare_redis, run_server
+from plaza.core.reactions import LIKE, queries, react
+from plaza.core.reactions.model import Count, ReactionUndecided
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import connections, redis, terms
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
-from plaza.reactions import LIKE, queries, react
-from plaza.reactions.model import Count, ReactionUndecided
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
 from tests.support.stores import POST, meta, outbox, read_counts, recent

@@ -10,10 +10,10 @@ import pytest
 from redis._parsers.hiredis import _HiredisParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from plaza.flash_sales import redis_load
+from plaza.commerce.flash_sales import redis_load
 from plaza.infra.derived import cache
 from plaza.infra.redis import locks, redis
-from plaza.recommendations import redis_store as recommendations_store
+from plaza.social.recommendations import redis_store as recommendations_store
 from tests.support.plaza import World
 
 KEY = "{1}:thing"

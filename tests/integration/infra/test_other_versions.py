@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from plaza import counters
-from plaza.auth import session_lookup
-from plaza.blocks import block_user
-from plaza.blocks import queries as block_queries
-from plaza.flash_sales import queries as sale_queries
+from plaza.commerce.flash_sales import queries as sale_queries
+from plaza.commerce.shops import queries as shop_queries
+from plaza.core import counters
+from plaza.core.switches import redis_store, refresh
+from plaza.core.switches.model import SWITCHES, Switches
 from plaza.infra.derived import cache
 from plaza.infra.jobs import scheduled_jobs
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches, reset_process
-from plaza.keyspace import key_scan
-from plaza.shops import queries as shop_queries
-from plaza.switches import redis_store, refresh
-from plaza.switches.model import SWITCHES, Switches
-from plaza.users import cards, profiles
+from plaza.operate.keyspace import key_scan
+from plaza.people.auth import session_lookup
+from plaza.people.blocks import block_user
+from plaza.people.blocks import queries as block_queries
+from plaza.people.users import cards, profiles
 from tests.support.content_api import ask, comment, post
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World

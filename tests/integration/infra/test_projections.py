@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from plaza import counters
-from plaza.counters import UserCounter, redis_store
+from plaza.core import counters
+from plaza.core.counters import UserCounter, redis_store
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import FENCE_TTL_S, TTL_S, Projection, key_of
 from plaza.infra.mysql import mysql

@@ -12,11 +12,11 @@ import pytest
 from bench.round_trips import count_round_trips
 from local.stack.processes import wait_until
 from local.stack.servers import Server, connect_redis, prepare_redis, run_server
+from plaza.core.reactions import LIKE, queries, react, redis_queries
+from plaza.core.reactions.hot_totals import hot_totals
 from plaza.infra.redis import connections, redis, replicas
 from plaza.infra.redis.hot_keys import sampler
 from plaza.infra.runtime import clock
-from plaza.reactions import LIKE, queries, react, redis_queries
-from plaza.reactions.hot_totals import hot_totals
 from tests.support.plaza import World, forget
 from tests.support.servers import IS_CLUSTER, read_redis_access
 from tests.support.stores import POST

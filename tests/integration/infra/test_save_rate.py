@@ -7,17 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.checkins import persist as checkins_persist
-from plaza.checkins.model import CheckInEvent
-from plaza.flash_sales import OrderEvent
-from plaza.flash_sales import persist as flash_sales_persist
+from plaza.commerce.checkins import persist as checkins_persist
+from plaza.commerce.checkins.model import CheckInEvent
+from plaza.commerce.flash_sales import OrderEvent
+from plaza.commerce.flash_sales import persist as flash_sales_persist
+from plaza.core.reactions import persist
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import save_rate
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Busy
 from plaza.infra.runtime.settings import BadSettings
-from plaza.reactions import persist
 from tests.integration.conftest import Away
 from tests.support.consumers import make_event
 from tests.support.plaza import World

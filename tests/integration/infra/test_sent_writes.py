@@ -11,7 +11,7 @@ from pymysql.cursors import Cursor
 from pymysql.err import IntegrityError, OperationalError
 
 from local.stack.servers import connect_mysql
-from plaza import counters
+from plaza.core import counters
 from plaza.infra.mysql import driver, mysql
 from plaza.infra.mysql.driver import SharedTlsConnection
 from plaza.infra.mysql.mysql import MysqlDown

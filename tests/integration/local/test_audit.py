@@ -10,16 +10,12 @@ import redis.client
 
 from local.audit import backlog
 from local.audit.compare import AuditReport
-from plaza import counters
-from plaza.checkins import daily_checkin
-from plaza.checkins.redis_store import CheckInKeys
-from plaza.flash_sales import place_order, recover_orders, redis_orders, redis_sales
-from plaza.infra.mysql import mysql
-from plaza.infra.queues.spill import spill
-from plaza.infra.redis import connections
-from plaza.infra.redis import redis as plaza_redis
-from plaza.reaction_log import recount
-from plaza.reactions import (
+from plaza.commerce.checkins import daily_checkin
+from plaza.commerce.checkins.redis_store import CheckInKeys
+from plaza.commerce.flash_sales import place_order, recover_orders, redis_orders, redis_sales
+from plaza.core import counters
+from plaza.core.reaction_log import recount
+from plaza.core.reactions import (
     COLLECT,
     FOLLOW,
     LIKE,
@@ -30,13 +26,17 @@ from plaza.reactions import (
     redis_hydration,
     redis_keys,
 )
-from plaza.reactions.hydration import hydrate
-from plaza.reactions.model import ReactionEvent, ReactionKey
-from plaza.reactions.queues import BloomBuildStep
-from plaza.reactions.react import react
-from plaza.reactions.redis_keys import TargetKeys
-from plaza.recommendations import like_roll_up
-from plaza.reconciliation import orchestrator
+from plaza.core.reactions.hydration import hydrate
+from plaza.core.reactions.model import ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import BloomBuildStep
+from plaza.core.reactions.react import react
+from plaza.core.reactions.redis_keys import TargetKeys
+from plaza.infra.mysql import mysql
+from plaza.infra.queues.spill import spill
+from plaza.infra.redis import connections
+from plaza.infra.redis import redis as plaza_redis
+from plaza.operate.reconciliation import orchestrator
+from plaza.social.recommendations import like_roll_up
 from tests.support import stores
 from tests.support.audits import Audit
 from tests.support.keyspace import find_keys

@@ -21,9 +21,9 @@ from local.load.interactions import (
 )
 from local.load.requests import Reaction
 from local.load.scenario import compare_states
-from plaza import follows
+from plaza.core.reactions import COLLECT, KINDS, LIKE, Target, react
 from plaza.infra.mysql import mysql
-from plaza.reactions import COLLECT, KINDS, LIKE, Target, react
+from plaza.people import follows
 from tests.support.content_api import ask as ask_function
 from tests.support.plaza import World
 from tests.support.unread import OWNER, turn_on

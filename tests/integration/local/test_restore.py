@@ -22,27 +22,27 @@ from cli.paths import ROOT, TEMPLATE
 from deploy.deploy import Loader
 from deploy.parts import DATA
 from local.stack.servers import Server, run_server
-from plaza.accounts.request_erasure import erase_now
-from plaza.auth import new_session, session_end, session_lookup
-from plaza.changes import follow_binlog
-from plaza.checkins import daily_checkin
-from plaza.content import commands
-from plaza.content.model import Draft
-from plaza.flash_sales import SUCCESS, place_order
-from plaza.flash_sales.queries import read_order
-from plaza.follows import follow_user
+from plaza.commerce.changes import follow_binlog
+from plaza.commerce.checkins import daily_checkin
+from plaza.commerce.flash_sales import SUCCESS, place_order
+from plaza.commerce.flash_sales.queries import read_order
+from plaza.core.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
+from plaza.core.reactions.sweep import sweep_outbox
+from plaza.core.switches import change_switches, refresh
+from plaza.core.switches.model import level_of
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import Login
 from plaza.infra.derived.outbox import MAX_WAIT_US
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.operator_commands import Refused
-from plaza.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
-from plaza.reactions.sweep import sweep_outbox
-from plaza.switches import change_switches, refresh
-from plaza.switches.model import level_of
-from plaza.users import profiles
+from plaza.operate.accounts.request_erasure import erase_now
+from plaza.operate.operator_commands import Refused
+from plaza.people.auth import new_session, session_end, session_lookup
+from plaza.people.follows import follow_user
+from plaza.people.users import profiles
+from plaza.social.content import commands
+from plaza.social.content.model import Draft
 from tests.support import sales
 from tests.support.audits import Audit
 from tests.support.functions import event, handler

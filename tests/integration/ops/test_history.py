@@ -15,13 +15,13 @@ from cli.paths import LAYER, ROOT, CommandError
 from ops import history
 from ops.history import ImportReport, Layout, import_file
 from ops.import_progress import SHOWN, Progress
-from plaza.accounts.request_erasure import erase_now
+from plaza.core.reactions import LIKE, Target, acknowledgement, hydration, persist, react
+from plaza.core.reactions.model import Count, ReactionEvent
+from plaza.core.reactions.sweep import sweep_outbox
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.reactions import LIKE, Target, acknowledgement, hydration, persist, react
-from plaza.reactions.model import Count, ReactionEvent
-from plaza.reactions.sweep import sweep_outbox
+from plaza.operate.accounts.request_erasure import erase_now
 from tests.support.audits import Audit
 from tests.support.consumers import statements
 from tests.support.failures import Killed, failing

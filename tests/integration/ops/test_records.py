@@ -12,12 +12,12 @@ import pytest
 from cli.paths import CommandError
 from ops import history, records, sorted_records
 from ops.records import RecordReport, import_records
-from plaza.accounts.request_erasure import erase_now
-from plaza.content import import_texts
-from plaza.event_log import mysql_events, read_events
-from plaza.event_log.model import EventOffset
+from plaza.core.event_log import mysql_events, read_events
+from plaza.core.event_log.model import EventOffset
 from plaza.infra.mysql import mysql
-from plaza.users import sign_up
+from plaza.operate.accounts.request_erasure import erase_now
+from plaza.people.users import sign_up
+from plaza.social.content import import_texts
 from tests.support.audits import Audit
 from tests.support.content_api import ask, comment, post
 from tests.support.failures import Killed

@@ -10,8 +10,8 @@ import pytest
 
 from ops import sort_reactions
 from ops.__main__ import build_parser
+from plaza.core.reactions import sorted_lists
 from plaza.infra.mysql import mysql
-from plaza.reactions import sorted_lists
 from tests.support.plaza import World
 from tests.support.stores import POST, insert_rows
 

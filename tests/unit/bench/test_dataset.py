@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bench import dataset
-from plaza.reactions import LIKE
+from plaza.core.reactions import LIKE
 
 
 def test_reactions_that_the_file_lacks_are_made_up(

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from plaza.auth.settings import AuthSettings, auth_settings
-from plaza.feed.settings import FeedSettings, feed_settings
-from plaza.flash_sales.settings import SaleSettings, sale_settings
+from plaza.commerce.flash_sales.settings import SaleSettings, sale_settings
+from plaza.core.reactions.settings import ReactionSettings, reaction_settings
 from plaza.infra.runtime.process import reset_process
 from plaza.infra.runtime.settings import BadSettings, Settings
-from plaza.reactions.settings import ReactionSettings, reaction_settings
-from plaza.recommendations.settings import RankingSettings, ranking_settings
+from plaza.people.auth.settings import AuthSettings, auth_settings
+from plaza.social.feed.settings import FeedSettings, feed_settings
+from plaza.social.recommendations.settings import RankingSettings, ranking_settings
 from tests.unit.infra.test_settings import GOOD, set_only
 from tests.unit.policy.modules import PLAZA, nodes_of
 
@@ -154,12 +154,14 @@ def test_a_setting_of_one_context_is_declared_there() -> None:
     """Infra declares what it reads itself, or what several contexts read."""
     readers = defaultdict[str, set[str]](set)
     for file in PLAZA.rglob("*.py"):
+        parts = file.relative_to(PLAZA).parts
+        context = parts[0] if parts[0] == "infra" else "/".join(parts[:2])
         for node in nodes_of(file):
             match node:
                 case ast.Attribute(value=ast.Call(func=ast.Name(id="settings")), attr=name):
-                    readers[name].add(file.relative_to(PLAZA).parts[0])
+                    readers[name].add(context)
                 case ast.Attribute(value=ast.Name(id="config"), attr=name):
-                    readers[name].add(file.relative_to(PLAZA).parts[0])
+                    readers[name].add(context)
     for field in fields(Settings):
         by = readers[field.name]
         if field.name not in {"environment", "auth_secret_id"}:  # a secret is read by a method

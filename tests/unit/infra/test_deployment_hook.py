@@ -77,7 +77,7 @@ def test_a_version_that_answers_gets_traffic(status: int) -> None:
     [
         ({"statusCode": 500}, "", NAME),
         ({"statusCode": 503}, "", NAME),
-        ({"errorMessage": "No module named 'plaza.feed'"}, "Unhandled", NAME),
+        ({"errorMessage": "No module named 'plaza.social.feed'"}, "Unhandled", NAME),
         ({"statusCode": 200}, "", "plaza-staging-OtherApi-1A2B3C4D5E6F"),
     ],
 )

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaza.core.reactions.model import MAX_ID
+from plaza.core.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import read_id
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.errors import BadInput, NotFound
-from plaza.reactions.model import MAX_ID
-from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from tests.support.batches import consume
+from tests.unit.core.reactions.test_messages import STEP
+from tests.unit.core.reactions.test_model import GOOD, json_values
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
-from tests.unit.reactions.test_messages import STEP
-from tests.unit.reactions.test_model import GOOD, json_values
 
 
 def test_a_step_whose_target_type_is_a_list_is_an_invalid_message() -> None:

@@ -17,6 +17,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 
 from local.stack.functions import CONTEXT, load_open_function
+from plaza.core.switches.model import Switch
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.limits import Bucket
 from plaza.infra.http.requests import ID_PATTERN, Id
@@ -28,7 +29,6 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Forbidden, Gone, SwitchedOff
 from plaza.infra.runtime.switch_state import ANY_WRITE
-from plaza.switches.model import Switch
 
 pytestmark = pytest.mark.usefixtures("configured")
 

@@ -22,7 +22,7 @@ from tests.unit.infra.test_settings import GOOD, set_only
 @pytest.fixture
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """``store(text)``: the secret in Secrets Manager. A process reads it again at once."""
-    set_only(monkeypatch, GOOD | {"PLAZA_AUTH_SECRET_ID": "plaza/auth"})
+    set_only(monkeypatch, GOOD | {"PLAZA_AUTH_SECRET_ID": "plaza/people/auth"})
     monkeypatch.setattr(signatures, "MIN_REFRESH_S", 0)
     reset_process()
     yield lambda text: monkeypatch.setattr(secrets, "_fetch", lambda _: text)

@@ -19,12 +19,12 @@ from local.audit.stores import (
 )
 from local.load.interactions import find_differences
 from local.load.requests import Reaction
-from plaza import counters
-from plaza.counters import COMMENT, TargetCounter, UserCounter
-from plaza.counters.model import USER_COLUMNS
-from plaza.counters.redis_store import comments_key, user_key
-from plaza.reactions import Target
-from plaza.reactions.redis_keys import keys_of
+from plaza.core import counters
+from plaza.core.counters import COMMENT, TargetCounter, UserCounter
+from plaza.core.counters.model import USER_COLUMNS
+from plaza.core.counters.redis_store import comments_key, user_key
+from plaza.core.reactions import Target
+from plaza.core.reactions.redis_keys import keys_of
 
 POST = Target("post", 7)
 AUTHOR = Target("user", 9)

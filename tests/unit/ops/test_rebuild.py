@@ -6,8 +6,8 @@ import pytest
 
 from cli.paths import CommandError
 from ops.rebuild import parse_scope, parse_time
-from plaza.reaction_log import Scope
-from plaza.reactions import Target
+from plaza.core.reaction_log import Scope
+from plaza.core.reactions import Target
 
 
 def test_time_is_parsed_in_any_zone() -> None:

@@ -17,11 +17,13 @@ ROOT = Path(__file__).parents[3]
 LAYER = ROOT / "layers" / "common" / "python"
 PLAZA = LAYER / "plaza"
 FUNCTIONS = ROOT / "functions"
-CONTEXTS = sorted(
-    folder.name
-    for folder in PLAZA.iterdir()
-    if (folder / "__init__.py").exists() and folder.name != "infra"
+WINGS = sorted(
+    file.parent.name for file in PLAZA.glob("*/__init__.py") if file.parent.name != "infra"
 )
+CONTEXTS = sorted(
+    f"{wing}/{file.parent.name}" for wing in WINGS for file in PLAZA.glob(f"{wing}/*/__init__.py")
+)
+"""As ``wing/context``."""
 
 
 def tracked() -> list[Path]:

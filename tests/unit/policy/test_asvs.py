@@ -10,11 +10,11 @@ from typing import NamedTuple
 import pytest
 
 from cli.paths import CONTRACT, ROOT
-from plaza.auth import id_tokens
-from plaza.auth.codes import CODE_TTL_S, MAX_WRONG_TRIES
-from plaza.auth.sessions import MAX_PASSKEY_SESSION_S, MAX_ROLE_AGE_S
 from plaza.infra.http import web_client
 from plaza.infra.mysql.migrations import FOLDER
+from plaza.people.auth import id_tokens
+from plaza.people.auth.codes import CODE_TTL_S, MAX_WRONG_TRIES
+from plaza.people.auth.sessions import MAX_PASSKEY_SESSION_S, MAX_ROLE_AGE_S
 from tests.unit.policy import template
 from tests.unit.policy.modules import PLAZA
 

@@ -11,8 +11,8 @@ from types import ModuleType
 
 from deploy import deploy
 from local.stack import deployment
-from plaza.auth import caller_identity, session_lookup
 from plaza.infra.http import limits
+from plaza.people.auth import caller_identity, session_lookup
 from tests.unit.policy import template
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import FUNCTION, TEMPLATE, resources
@@ -95,7 +95,7 @@ def test_the_countries_of_texts_have_no_default() -> None:
 
 def test_a_function_that_identifies_callers_loads_no_module_that_only_sign_in_needs() -> None:
     app = template.folder_of("ReactionsApi")
-    unwanted = "phonenumbers plaza.users plaza.auth.phone plaza.auth.sms"
+    unwanted = "phonenumbers plaza.people.users plaza.people.auth.phone plaza.people.auth.sms"
     code = (
         "import sys; import app;"
         f"print([m for m in sys.modules if m.startswith({tuple(unwanted.split())})])"

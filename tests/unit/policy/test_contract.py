@@ -312,9 +312,11 @@ def test_an_error_with_a_slug_has_an_example_of_its_own() -> None:
 
 def errors() -> Iterator[type[PlazaError]]:
     """All errors that the API sends."""
-    for path in (LAYER / "plaza").glob("*/*.py"):
+    for path in (LAYER / "plaza").glob("*/*/*.py"):
         if re.search(r"^    slug = ", path.read_text(), re.MULTILINE):
-            importlib.import_module(f"plaza.{path.parent.name}.{path.stem}")
+            importlib.import_module(
+                f"plaza.{path.parent.parent.name}.{path.parent.name}.{path.stem}"
+            )
     results = [PlazaError]
     for error in results:
         results += error.__subclasses__()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plaza.operator_commands import commands
+from plaza.operate.operator_commands import commands
 from tests.faults.expected import EXPECTED
 from tests.faults.harness import consumers, schedules
 from tests.faults.use_cases import COMMANDS, CONSUMERS, ROUTES, SCHEDULES, USE_CASES

@@ -15,7 +15,7 @@ def test_the_page_is_up_to_date() -> None:
 
 def test_a_duration_without_a_row_is_found() -> None:
     page = ROW.sub(lambda row: "" if "HYDRATE_WAIT_S" in row[0] else row[0], PAGE.read_text())
-    with pytest.raises(Unknown, match=r"no row has reactions\.hydration\.HYDRATE_WAIT_S"):
+    with pytest.raises(Unknown, match=r"no row has core\.reactions\.hydration\.HYDRATE_WAIT_S"):
         render(page)
 
 
@@ -26,7 +26,7 @@ def test_a_row_without_a_duration_is_found() -> None:
 
 def test_a_constant_that_moved_is_found_by_its_module() -> None:
     name, duration = find("reactions.store.hydration.HYDRATE_WAIT_S")
-    assert (name, duration) == ("reactions.hydration.HYDRATE_WAIT_S", "0.5 s")
+    assert (name, duration) == ("core.reactions.hydration.HYDRATE_WAIT_S", "0.5 s")
 
 
 def test_a_constant_that_is_gone_is_not_taken_for_another() -> None:

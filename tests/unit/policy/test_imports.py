@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from plaza.reactions import KINDS
+from plaza.core.reactions import KINDS
 from tests.unit.policy.modules import (
     CONTEXTS,
     FUNCTIONS,
@@ -56,6 +57,11 @@ def shown(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
+def context_of(parts: Sequence[str]) -> str:
+    """Return the context of a dotted name of Plaza, as ``wing/context``; infra is one."""
+    return "infra" if parts[1] == "infra" else "/".join(parts[1:3])
+
+
 def exported(context: str) -> set[str]:
     for node in tree_of(PLAZA / context / "__init__.py").body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
@@ -68,7 +74,10 @@ def modules_of(context: str) -> set[str]:
 
 
 def test_contexts_and_handlers_are_found() -> None:
-    assert {"reactions", "targets", "counters", "auth"} <= set(CONTEXTS)
+    assert {"core/reactions", "people/auth", "infra/http"} & set(CONTEXTS) == {
+        "core/reactions",
+        "people/auth",
+    }
     assert HANDLERS
 
 
@@ -136,30 +145,38 @@ def test_infra_imports_no_context(file: Path) -> None:
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
 def test_a_context_imports_public_names_of_others_only(file: Path) -> None:
-    own = file.relative_to(PLAZA).parts[0]
+    own = context_of(["plaza", *file.relative_to(PLAZA).parts])
     for imported in imports_of(file):
         parts = imported.module.split(".")
         if parts[0] != "plaza":
             continue
-        context = parts[1] if len(parts) > 1 else imported.name
+        context = context_of([*parts, imported.name])
         if context in (own, "infra"):
             continue
-        if file.name == "schemas.py" and parts[2:] == ["schemas"]:
+        if file.name == "schemas.py" and parts[3:] == ["schemas"]:
             continue  # a response of one context may contain one of another
-        assert len(parts) <= 3, f"{imported.module} is private to {context}"
-        if len(parts) >= 2:
-            offered = parts[2] if len(parts) == 3 else imported.name
+        assert len(parts) <= 4, f"{imported.module} is private to {context}"
+        if len(parts) >= 3:
+            offered = parts[3] if len(parts) == 4 else imported.name
             assert offered in exported(context), f"{context} does not export {offered}"
         assert not imported.name.startswith("_")
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
 def test_a_context_uses_public_attributes_of_others_only(file: Path) -> None:
-    own = file.relative_to(PLAZA).parts[0]
-    others = {i.name for i in imports_of(file) if i.module == "plaza"} - {own, "infra"}
+    own = context_of(["plaza", *file.relative_to(PLAZA).parts])
+    others = {
+        imported.name: context
+        for imported in imports_of(file)
+        if (context := context_of(["plaza", *imported.module.split(".")[1:], imported.name]))
+        in CONTEXTS
+        and imported.module.count(".") == 1
+        and context != own
+    }
     for node in nodes_of(file):
         match node:
-            case ast.Attribute(value=ast.Name(id=context), attr=name) if context in others:
+            case ast.Attribute(value=ast.Name(id=alias), attr=name) if alias in others:
+                context = others[alias]
                 assert name in exported(context), f"{context} does not export {name}"
                 assert name not in modules_of(context), f"{file} may not have loaded {name}"
 
@@ -182,13 +199,13 @@ def test_a_context_exports_no_store_and_no_type_of_a_store(context: str) -> None
 
 
 def test_reactions_exports_at_most_sixteen_names_besides_its_kinds() -> None:
-    assert len(exported("reactions") - {"KINDS", "kinds", *map(str.upper, KINDS)}) <= 16
+    assert len(exported("core/reactions") - {"KINDS", "kinds", *map(str.upper, KINDS)}) <= 16
 
 
 def test_contexts_have_no_import_cycle() -> None:
     arrows = {
         own: {
-            [*imported.module.split("."), imported.name][1]
+            context_of([*imported.module.split("."), imported.name])
             for file in (PLAZA / own).rglob("*.py")
             for imported in imports_of(file)
             if imported.module.partition(".")[0] == "plaza"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from cli.paths import CONTRACT
-from plaza.reactions import KINDS, Kind
-from plaza.reactions.kinds import BUILT_IN, CONTENT_TYPES
+from plaza.core.reactions import KINDS, Kind
+from plaza.core.reactions.kinds import BUILT_IN, CONTENT_TYPES
 from tests.unit.policy.modules import FUNCTIONS, PLAZA, ROOT, tree_of
 
 DOCUMENT: dict[str, Any] = json.loads(CONTRACT.read_text())
@@ -80,18 +80,18 @@ def test_tests_have_a_kind_of_a_deployment_besides_the_built_in_ones() -> None:
 # ---------------------------------------------------------------- only one place names a kind
 
 NAMING = {
-    "blocks/mysql_store.py": "a block ends follows",
-    "content/encoder.py": "fields of likes and collects by name",
-    "feed/mysql_store.py": "a feed has posts of those whom a user follows",
-    "follows/mysql_store.py": "the context of this kind",
-    "push/model.py": "kinds of notifications",
-    "reactions/kinds.py": "the declaration",
-    "recommendations/mysql_hours.py": "rankings are by likes",
-    "recommendations/mysql_rankings.py": "rankings are by likes",
-    "recommendations/mysql_recommendations.py": "recommendations are by likes",
-    "recommendations/mysql_roll_up.py": "recommendations are by likes",
-    "unread/model.py": "kinds of notifications",
-    "unread/mysql_lists.py": "kinds of notifications",
+    "people/blocks/mysql_store.py": "a block ends follows",
+    "social/content/encoder.py": "fields of likes and collects by name",
+    "social/feed/mysql_store.py": "a feed has posts of those whom a user follows",
+    "people/follows/mysql_store.py": "the context of this kind",
+    "notifications/push/model.py": "kinds of notifications",
+    "core/reactions/kinds.py": "the declaration",
+    "social/recommendations/mysql_hours.py": "rankings are by likes",
+    "social/recommendations/mysql_rankings.py": "rankings are by likes",
+    "social/recommendations/mysql_recommendations.py": "recommendations are by likes",
+    "social/recommendations/mysql_roll_up.py": "recommendations are by likes",
+    "notifications/unread/model.py": "kinds of notifications",
+    "notifications/unread/mysql_lists.py": "kinds of notifications",
     "api/reactions/app.py": "routes of likes and collects by name",
 }
 """Module -> why it names a built-in kind. Examples of the contract, in schemas, name them, too."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from plaza.commerce.shops.redis_store import SearchArguments
 from plaza.infra.redis.script_assembly import find_include
 from plaza.infra.redis.scripts import load_script
-from plaza.shops.redis_store import SearchArguments
 from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
@@ -106,7 +106,9 @@ def test_the_arguments_of_a_header_are_those_of_the_body(file: Path) -> None:
     assert rest == ({numbers[-1]} if named and named[-1][1] else set())
 
 
-@pytest.mark.parametrize(("script", "arguments"), [("shops/lua/search_near.lua", SearchArguments)])
+@pytest.mark.parametrize(
+    ("script", "arguments"), [("commerce/shops/lua/search_near.lua", SearchArguments)]
+)
 def test_arguments_with_names_are_in_the_order_of_the_header(
     script: str, arguments: type[SearchArguments]
 ) -> None:

@@ -28,7 +28,7 @@ MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
 
 
 def name_of(file: Path) -> str:
-    """Return a name such as ``shops/search_near.lua``."""
+    """Return a name such as ``commerce/shops/search_near.lua``."""
     return f"{file.relative_to(PLAZA).parts[0]}/{file.name}"
 
 

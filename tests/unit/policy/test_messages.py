@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 
 from local.stack.queue_registry import load_queues
-from plaza.checkins import CheckInEvent
-from plaza.content.queues import FanOut
-from plaza.feed.model import INBOX, POSTS, Timeline
-from plaza.flash_sales import OrderEvent
+from plaza.commerce.checkins import CheckInEvent
+from plaza.commerce.flash_sales import OrderEvent
+from plaza.commerce.shops.model import ShopJobStep, ShopRefresh
+from plaza.core.reactions import COLLECT, FOLLOW, LIKE, Target
+from plaza.core.reactions.model import Commit, ReactionEvent, ReactionKey
+from plaza.core.reactions.queues import BloomBuildStep, Unacknowledged
+from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.derived.cache import CacheDrops
-from plaza.push import Notice, PushRequest, Subscription
-from plaza.push.model import PushTask
-from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
-from plaza.reactions.model import Commit, ReactionEvent, ReactionKey
-from plaza.reactions.queues import BloomBuildStep, Unacknowledged
-from plaza.recommendations import RebuildLists
-from plaza.reconciliation import ComparePart, RepairFindings
-from plaza.shops.model import ShopJobStep, ShopRefresh
-from plaza.targets.queues import TargetRefresh
-from plaza.warm_up.queues import WarmUpStep
-from plaza.webhooks.model import DeliveryOutcome, SentEvent, WebhookBatch
+from plaza.integrations.webhooks.model import DeliveryOutcome, SentEvent, WebhookBatch
+from plaza.notifications.push import Notice, PushRequest, Subscription
+from plaza.notifications.push.model import PushTask
+from plaza.operate.reconciliation import ComparePart, RepairFindings
+from plaza.operate.warm_up.queues import WarmUpStep
+from plaza.social.content.queues import FanOut
+from plaza.social.feed.model import INBOX, POSTS, Timeline
+from plaza.social.recommendations import RebuildLists
 from tests.unit.policy.template import ROOT
 
 QUEUES = load_queues()

@@ -113,8 +113,8 @@ for function in functions:
         sys.path.insert(0, os.path.join(folder, function))
         import app
         names = [name for name in sys.modules if name.startswith("plaza.")]
-        rooms = [n for n in names if n.startswith("plaza.infra.") and n.count(".") == 2]
-        modules = sorted(set(names) - set(rooms))
+        empty = [n for n in names if n.count(".") == 1 + n.startswith("plaza.infra.")]
+        modules = sorted(set(names) - set(empty))
         print(json.dumps([function, modules]), flush=True)
         os._exit(0)
     assert os.wait()[1] == 0, function

@@ -16,20 +16,21 @@ from tests.mutants.nearest import OF_FILES, OF_MUTANTS
 
 PLAZA = LAYER / "plaza"
 MODULES = (
-    "reactions/acknowledgement.py",
-    "reactions/persist.py", "reactions/mysql_log.py", "reactions/mysql_rows.py",
-    "reactions/mysql_snapshots.py", "reactions/model.py", "reactions/hydration.py",
-    "reactions/react.py", "reactions/queries.py", "reactions/redis_commits.py",
-    "reactions/redis_hydration.py", "reactions/sweep.py", "reactions/queues.py",
-    "reactions/failover_recovery.py", "reactions/mysql_failover_progress.py",
-    "counters/mysql_store.py", "counters/redis_store.py", "flash_sales/persist.py",
-    "flash_sales/model.py", "flash_sales/mysql_orders.py", "flash_sales/recover_orders.py",
+    "core/reactions/acknowledgement.py", "core/reactions/persist.py",
+    "core/reactions/mysql_log.py", "core/reactions/mysql_rows.py",
+    "core/reactions/mysql_snapshots.py", "core/reactions/model.py", "core/reactions/hydration.py",
+    "core/reactions/react.py", "core/reactions/queries.py", "core/reactions/redis_commits.py",
+    "core/reactions/redis_hydration.py", "core/reactions/sweep.py", "core/reactions/queues.py",
+    "core/reactions/failover_recovery.py", "core/reactions/mysql_failover_progress.py",
+    "core/counters/mysql_store.py", "core/counters/redis_store.py",
+    "commerce/flash_sales/persist.py", "commerce/flash_sales/model.py",
+    "commerce/flash_sales/mysql_orders.py", "commerce/flash_sales/recover_orders.py",
     "infra/queues/processor.py", "infra/queues/retries.py", "infra/derived/outbox.py",
     "infra/derived/projections.py",
 )  # fmt: skip
-CONTEXTS_WITH_SCRIPTS = ("reactions", "counters", "flash_sales")
+CONTEXTS_WITH_SCRIPTS = ("core/reactions", "core/counters", "commerce/flash_sales")
 # Pure arithmetic of the counts field, which each mutant of its callers changes, too.
-WITHOUT_RULES = {"flash_sales/lua/counts.inc.lua"}
+WITHOUT_RULES = {"commerce/flash_sales/lua/counts.inc.lua"}
 
 
 @pytest.mark.parametrize("mutant", load_mutants(), ids=lambda mutant: mutant.name)

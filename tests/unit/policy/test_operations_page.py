@@ -13,9 +13,9 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from plaza.operator_commands.commands import list_commands
-from plaza.switches import LEVELS
-from plaza.users.roles import Role
+from plaza.core.switches import LEVELS
+from plaza.operate.operator_commands.commands import list_commands
+from plaza.people.users.roles import Role
 from tests.unit.policy import template
 from tests.unit.policy.modules import ROOT, nodes_of, product_files, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, resources

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from plaza.accounts.sections import SECTIONS
-from plaza.reactions import KINDS
+from plaza.core.reactions import KINDS
+from plaza.operate.accounts.sections import SECTIONS
 from tests.support.tables import (
     AUDITED,
     ERASED,
@@ -166,29 +166,42 @@ _NAMES = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|TABLES)\s+(\w+)")
 def owner_of(file: Path) -> str:
     """Return the context of a file, or its module of infra."""
     parts = file.relative_to(PLAZA).parts
-    return "/".join([*parts[:2], file.stem]) if parts[0] == "infra" else parts[0]
+    if parts[0] == "infra":
+        return "/".join([*parts[:2], file.stem])
+    return parts[1] if len(parts) > 2 else parts[0]
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield (owner, text) of each string of the product, f-strings whole, and of each SQL file."""
-    for file in sorted(PLAZA.glob("*/sql/*.sql")):
-        yield owner_of(file), re.sub("--[^\n]*", "", file.read_text())
-    for file in sorted(PLAZA.rglob("*.py")):
-        for node in nodes_of(file):
-            if isinstance(node, ast.JoinedStr):
-                yield owner_of(file), ast.unparse(node).encode().decode("unicode_escape")
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield owner_of(file), node.value
+    """Yield (owner, text) of each string of the product, and of each SQL file."""
+    for file in sorted([*PLAZA.glob("*/*/sql/*.sql"), *PLAZA.rglob("*.py")]):
+        for text in texts_of(file):
+            yield owner_of(file), text
+
+
+def texts_of(file: Path) -> Iterator[str]:
+    """Yield each string of a module, f-strings whole, or the text of a file of SQL."""
+    if file.suffix == ".sql":
+        yield re.sub("--[^\n]*", "", file.read_text())
+    for node in nodes_of(file) if file.suffix == ".py" else ():
+        if isinstance(node, ast.JoinedStr):
+            yield ast.unparse(node).encode().decode("unicode_escape")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def words_after(text: str, pattern: re.Pattern[str] | None = None) -> Iterator[str]:
+    """Yield the names in a statement where ``pattern`` matches; without one all table names."""
+    for groups in (pattern or _NAMES).findall(text):
+        yield from [groups] if isinstance(groups, str) else groups
 
 
 def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
     """Return owner -> tables of others that its statements name where ``pattern`` matches."""
     results = defaultdict(set)
     for owner, text in texts():
-        for groups in pattern.findall(text):
-            for name in [groups] if isinstance(groups, str) else groups:
-                if name in TABLES and TABLES[name].owner != owner:
-                    results[owner].add(name)
+        for name in words_after(text, pattern):
+            if name in TABLES and TABLES[name].owner != owner:
+                results[owner].add(name)
     return dict(results)
 
 
@@ -206,10 +219,12 @@ def test_the_owner_exports_the_columns_that_are_listed_as_exported() -> None:
     declared = {(section.table, section.user) for section in SECTIONS}
     assert declared == find_users(EXPORTED)
     for context in CONTEXTS:
-        if (PLAZA / context / "export.py").exists() and context != "accounts":
-            own = importlib.import_module(f"plaza.{context}.export").SECTIONS
-            assert {TABLES[section.table].owner for section in own} == {context}
-            assert set(own) <= set(SECTIONS), f"plaza.accounts.sections lacks sections of {context}"
+        if (PLAZA / context / "export.py").exists() and context != "operate/accounts":
+            own = importlib.import_module(f"plaza.{context.replace('/', '.')}.export").SECTIONS
+            assert {TABLES[section.table].owner for section in own} == {context.partition("/")[2]}
+            assert set(own) <= set(SECTIONS), (
+                f"plaza.operate.accounts.sections lacks sections of {context}"
+            )
 
 
 def test_sections_have_names_of_their_own_in_cursors() -> None:
@@ -223,11 +238,11 @@ def test_all_kinds_of_reactions_are_exported_in_both_states() -> None:
 
 
 def test_a_pass_of_an_erasure_calls_the_owner_of_each_erased_column() -> None:
-    imported = imports_of(PLAZA / "accounts" / "erase.py")
-    called = {name for i in imported for name in (i.module, f"plaza.{i.name}")}
+    imported = imports_of(PLAZA / "operate" / "accounts" / "erase.py")
+    called = {part for i in imported for part in (*i.module.split("."), i.name)}
     owners = {TABLES[table].owner for table, _ in find_users(ERASED)}
     # Reactions take the owner of a target away together with what it received.
-    assert {f"plaza.{owner}" for owner in owners - {"targets"}} <= called
+    assert owners - {"targets"} <= called
 
 
 def test_the_audit_reads_the_tables_that_are_listed_as_audited() -> None:
@@ -304,7 +319,7 @@ def keys_built(file: Path) -> set[str]:
                     parts = [template_of(part, names) for part in (of, what)]
                     results.add(":".join(parts))
                 case ast.JoinedStr(values=[ast.Constant(value="{" | "auth{" as tag), *_]):
-                    of_auth = file.is_relative_to(PLAZA / "auth")
+                    of_auth = file.is_relative_to(PLAZA / "people" / "auth")
                     assert (tag == "auth{") == of_auth, "only keys of auth begin so"
                     results.add(template_of(node, names).partition("}:")[2])
     return results - {""}

@@ -71,7 +71,7 @@ def test_a_replaced_name_is_looked_up_in_its_module() -> None:
 
 
 def test_a_function_that_is_imported_by_name_is_found() -> None:
-    module = LAYER / "plaza" / "reactions" / "mysql_rows.py"
-    test = ROOT / "tests" / "integration" / "reactions" / "test_hydrate.py"
+    module = LAYER / "plaza" / "core" / "reactions" / "mysql_rows.py"
+    test = ROOT / "tests" / "integration" / "core" / "reactions" / "test_hydrate.py"
     assert not is_looked_up(module, "read_rows", test)
     assert is_looked_up(module, "read_state", test)

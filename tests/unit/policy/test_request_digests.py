@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from plaza.content.model import Draft
-from plaza.flash_sales import Terms
-from plaza.idempotency import IdempotentRequest
-from plaza.moderation.model import ReportDraft
-from plaza.reactions import Target
+from plaza.commerce.flash_sales import Terms
+from plaza.core.idempotency import IdempotentRequest
+from plaza.core.reactions import Target
+from plaza.social.content.model import Draft
+from plaza.social.moderation.model import ReportDraft
 
 POST = Draft(type="post", author_id=7, body="b", kind="note", title="t", images=("https://a/1",))
 REQUESTS: dict[str, Mapping[str, Any]] = {

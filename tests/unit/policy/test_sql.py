@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from plaza.counters import USER_COLUMNS, UserCounter
+from plaza.core.counters import USER_COLUMNS, UserCounter
+from plaza.core.reactions import KINDS
+from plaza.core.targets.types import EXTERNAL
 from plaza.infra.mysql.sql import load_sql
-from plaza.reactions import KINDS
-from plaza.reconciliation.model import USER_TOTALS
-from plaza.reconciliation.mysql_counts import select_user_counts
-from plaza.targets.types import EXTERNAL
+from plaza.operate.reconciliation.model import USER_TOTALS
+from plaza.operate.reconciliation.mysql_counts import select_user_counts
 from tests.unit.policy.modules import PLAZA, ROOT, product_files
 
 STATEMENT = re.compile(r"""[a-z]*['"]+\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE)\b""")
 PLACEHOLDER = re.compile(r"%\([a-z_]+\)s|\{[a-z_]+\}")
-FILES = sorted(PLAZA.glob("*/sql/*.sql"))
+FILES = sorted(PLAZA.glob("*/*/sql/*.sql"))
 
 
 def shown(file: Path) -> str:

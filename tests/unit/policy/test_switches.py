@@ -8,10 +8,10 @@ import pytest
 
 from cli.paths import CONTRACT
 from local.stack.functions import load_function
-from plaza.auth.caller_identity import FRESH_ROUTES
+from plaza.core.switches.model import Switch
 from plaza.infra.http.routes import Endpoint
 from plaza.infra.runtime.switch_state import ANY_WRITE
-from plaza.switches.model import Switch
+from plaza.people.auth.caller_identity import FRESH_ROUTES
 from tools.contract import API
 
 ROUTES = [

@@ -11,8 +11,8 @@ import pytest
 
 from cli.paths import ALARMS, CONTRACT
 from local.stack.functions import load_function
-from plaza.auth.caller_identity import identify, identify_poll
 from plaza.infra.http.routes import BEARER, BY_ROLE, MEMBER, OPTIONAL, OWNER, PUBLIC
+from plaza.people.auth.caller_identity import identify, identify_poll
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,

@@ -18,20 +18,11 @@ from typing import Any
 import pytest
 
 import plaza
-from plaza.accounts import ExportCursor
-from plaza.auth.issuers import IssuerKeys, PublicKey
-from plaza.auth.sessions import Session
-from plaza.content.model import ListCursor, Text
-from plaza.counters import ShopCounter, UserCounter
-from plaza.event_log.s3_archive import ArchivedEvent
-from plaza.feed.model import FeedEntry, OlderPart
-from plaza.flash_sales.model import ArchivedOrder, Terms, Voucher
-from plaza.infra.jobs.scheduled_jobs import RunEnd
-from plaza.infra.queues.messages import MessageCodec
-from plaza.infra.runtime import codec
-from plaza.infra.runtime.codec import DELETED, Codec
-from plaza.keyspace.key_scan import KeySize, ScanState
-from plaza.reaction_log.model import (
+from plaza.commerce.flash_sales.model import ArchivedOrder, Terms, Voucher
+from plaza.commerce.shops.model import Shop, ShopType
+from plaza.core.counters import ShopCounter, UserCounter
+from plaza.core.event_log.s3_archive import ArchivedEvent
+from plaza.core.reaction_log.model import (
     ArchivePart,
     ArchiveProgress,
     Checksum,
@@ -39,11 +30,20 @@ from plaza.reaction_log.model import (
     Manifest,
     PartitionSums,
 )
-from plaza.shops.model import Shop, ShopType
-from plaza.switches.model import Switches
-from plaza.switches.redis_store import StoredSwitches
-from plaza.users.redis_store import CardValue
-from plaza.users.zones import Zone
+from plaza.core.switches.model import Switches
+from plaza.core.switches.redis_store import StoredSwitches
+from plaza.infra.jobs.scheduled_jobs import RunEnd
+from plaza.infra.queues.messages import MessageCodec
+from plaza.infra.runtime import codec
+from plaza.infra.runtime.codec import DELETED, Codec
+from plaza.operate.accounts import ExportCursor
+from plaza.operate.keyspace.key_scan import KeySize, ScanState
+from plaza.people.auth.issuers import IssuerKeys, PublicKey
+from plaza.people.auth.sessions import Session
+from plaza.people.users.redis_store import CardValue
+from plaza.people.users.zones import Zone
+from plaza.social.content.model import ListCursor, Text
+from plaza.social.feed.model import FeedEntry, OlderPart
 from tests.unit.policy.modules import PLAZA, nodes_of
 from tests.unit.policy.template import ROOT
 
@@ -212,7 +212,7 @@ MAPS = {"gauge_samples", "reason_counts"}
 """Codecs of objects whose fields are data."""
 
 JSON_LOADS = {
-    "feed/mysql_store.py": "a list that the statement has built",
+    "social/feed/mysql_store.py": "a list that the statement has built",
     "infra/http/resolver.py": "a response of this process",
     "infra/http/cursors.py": "a cursor, whose parts are checked",
     "infra/http/arguments.py": "the body of a request",
@@ -221,10 +221,10 @@ JSON_LOADS = {
     "infra/aws/secrets.py": "secrets that operators write, in two formats",
     "infra/aws/aws_json.py": "replies of SQS",
     "infra/aws/deployment_hook.py": "a response of the version that is deployed",
-    "auth/passkeys.py": "what a browser has signed",
-    "accounts/canary.py": "a secret in a format of its own, which a rotation replaces",
+    "people/auth/passkeys.py": "what a browser has signed",
+    "operate/accounts/canary.py": "a secret in a format of its own, which a rotation replaces",
     "infra/runtime/settings.py": "a parameter of the deployment",
-    "operations/model.py": "a dead letter, shown to operators as it is",
+    "operate/operations/model.py": "a dead letter, shown to operators as it is",
 }
 """Module -> the JSON that it decodes, which no other version of Plaza has written."""
 

@@ -37,11 +37,11 @@ CHANGES = {
     ),
     "settings": (
         "change_settings()",
-        "cache plaza.changes.settings.change_settings: 0 -> 1 values",
+        "cache plaza.commerce.changes.settings.change_settings: 0 -> 1 values",
     ),
     "cache": (
         "queries._shops.put(7, True)",
-        "cache plaza.content.queries._shops: 0 -> 1 values",
+        "cache plaza.social.content.queries._shops: 0 -> 1 values",
     ),
     "value": (
         "breaker_reports._process.get()",
@@ -61,8 +61,8 @@ RESTORED = {
 HEAD = """
 import locale, logging, os, signal, sys, time
 import pytest
-from plaza.changes.settings import change_settings
-from plaza.content import queries
+from plaza.commerce.changes.settings import change_settings
+from plaza.social.content import queries
 from plaza.infra.queues import sqs
 from plaza.infra.redis import breaker_reports
 from plaza.infra.runtime import clock

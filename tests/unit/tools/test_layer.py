@@ -57,7 +57,7 @@ def test_extensions_need_no_newer_libc_than_lambda_has(built: Path) -> None:
 
 @pytest.mark.deep
 def test_bytecode_is_unchecked_and_names_no_directory_of_the_build(built: Path) -> None:
-    for file in ("plaza/reactions/react.py", "redis/client.py"):
+    for file in ("plaza/core/reactions/react.py", "redis/client.py"):
         bytecode = Path(cache_from_source(str(built / file))).read_bytes()
         assert int.from_bytes(bytecode[4:8], "little") == UNCHECKED
         assert f"/opt/python/{file}".encode() in bytecode

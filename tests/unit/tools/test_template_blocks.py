@@ -140,7 +140,7 @@ def test_the_queues_are_found_in_what_a_call_calls(
     load_queues()
     app = tmp_path / "app.py"
     app.write_text(
-        "from plaza.reactions import react\n"
+        "from plaza.core.reactions import react\n"
         "def handler(event, context):\n    return react.react(event)\n"
     )
     assert read_queue_use(app).sent == {"reactions", "rebuilds"}

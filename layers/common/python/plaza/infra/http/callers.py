@@ -1,6 +1,6 @@
 """The caller of a request, and how a function identifies it.
 
-``plaza.auth`` has the implementation; each API function passes it to ``http.Api``.
+``plaza.people.auth`` has the implementation; each API function passes it to ``http.Api``.
 """
 
 from __future__ import annotations

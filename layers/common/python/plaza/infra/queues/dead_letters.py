@@ -2,7 +2,7 @@
 
 A message that cannot be decoded is moved there at once, a failed one after its last attempt
 (infra.queues.processor), and SQS moves one whose consumers crashed. An operator redrives them
-(plaza.operations).
+(plaza.operate.operations).
 """
 
 from __future__ import annotations

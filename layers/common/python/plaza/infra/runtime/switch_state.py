@@ -1,8 +1,8 @@
 """The switches that this process follows: what operators switch off without a deploy.
 
-``plaza.switches`` declares and stores them, and refreshes the copy of each process; this module has
-the copy and what reads it for all contexts: routes, rate limits and logs. A process without a copy
-has all switches normal.
+``plaza.core.switches`` declares and stores them, and refreshes the copy of each process; this
+module has the copy and what reads it for all contexts: routes, rate limits and logs. A process
+without a copy has all switches normal.
 """
 
 from __future__ import annotations

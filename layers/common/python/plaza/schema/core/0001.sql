@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS reaction (
 );
 
 -- targets: an object of the app, of a type of TargetTypes. Plaza has no copy of it. `id` is the number of `external_id`,
--- see plaza/targets/types.py. The owner never changes.
+-- see plaza/core/targets/types.py. The owner never changes.
 CREATE TABLE IF NOT EXISTS external_target (
   type        VARCHAR(16)   CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   id          BIGINT        NOT NULL,

@@ -1,5 +1,0 @@
-"""The offset in the binlog, and the logs that MySQL has, for an operator."""
-
-from plaza.changes.mysql_store import forget_offsets, list_logs, list_offsets
-
-__all__ = ["forget_offsets", "list_logs", "list_offsets"]

@@ -1,6 +1,0 @@
-"""Slots of reviews beside the reviews, for the reconciliation."""
-
-from plaza.content.mysql_review_slots import find_wrong as find_wrong_slots
-from plaza.content.mysql_review_slots import repair as repair_slots
-
-__all__ = ["find_wrong_slots", "repair_slots"]

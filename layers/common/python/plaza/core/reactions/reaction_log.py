@@ -1,0 +1,18 @@
+"""The end of the reaction log, for its incremental readers, and its hottest targets; the epoch of
+its versions, which an operator raises after MySQL was restored to an earlier moment."""
+
+from plaza.core.reactions.mysql_log import (
+    find_log_page_end,
+    raise_epoch,
+    read_hottest_targets,
+    read_log_head,
+    wait_for_log_writers,
+)
+
+__all__ = [
+    "find_log_page_end",
+    "raise_epoch",
+    "read_hottest_targets",
+    "read_log_head",
+    "wait_for_log_writers",
+]

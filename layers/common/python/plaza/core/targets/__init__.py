@@ -1,0 +1,22 @@
+"""Targets of reactions: posts, comments, reviews and users; their existence and their owners.
+
+Existence is looked up in this process's cache, then in a marker in Redis, then in MySQL. Other
+contexts use ``lookup``, ``external_targets``, ``target_ids``, ``types``, ``markers`` after a
+creation or deletion, ``announce`` before a write, and ``queues``.
+"""
+
+from plaza.core.targets.model import Existence, TargetHidden, Visibility
+
+__all__ = [
+    "Existence",
+    "TargetHidden",
+    "Visibility",
+    "announce",
+    "export",
+    "external_targets",
+    "lookup",
+    "markers",
+    "queues",
+    "target_ids",
+    "types",
+]

@@ -1,0 +1,105 @@
+"""Targets in MySQL. Each function runs one statement at most; without a cursor it raises
+MysqlDown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Literal, NamedTuple
+
+from plaza.core.targets.model import Existence, Mark, Visibility
+from plaza.core.targets.types import TYPES, TargetType
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+
+
+class _Selects(NamedTuple):
+    """SELECTs of the targets of a type, which begin with its name; ``{ids}`` are their ids.
+
+    ``existing``: id, whether it was deleted, and the external id, "" for a target of Plaza.
+    ``owners``: ids and owners, packed; "": targets are their own owners. ``hidden``: id, version
+    and owner of the hidden ones; "": none is.
+    """
+
+    existing: str
+    owners: str = ""
+    hidden: str = ""
+
+
+def _make_selects(declared: TargetType) -> _Selects:
+    name = declared.name
+    if name == "user":
+        return _Selects("SELECT 'user', id, 0, '' FROM user WHERE id IN ({ids})")
+    if declared.external:
+        rows = f"FROM external_target WHERE type = '{name}' AND id IN ({{ids}})"
+        # Shared until the commit: an erasure of the owner waits for what counts for the owner.
+        owned = f"{rows} AND owner_id IS NOT NULL LOCK IN SHARE MODE"
+        return _Selects(
+            f"SELECT type, id, deleted_at IS NOT NULL, external_id {rows}",
+            f"(SELECT '{name}', {sql.concat_rows('id', 'owner_id')} {owned})",
+        )
+    rows = f"FROM content WHERE content_type = '{name}' AND content_id IN ({{ids}})"
+    return _Selects(
+        f"SELECT content_type, content_id, deleted_at IS NOT NULL, '' {rows}",
+        f"SELECT '{name}', {sql.concat_rows('content_id', 'author_id')} {rows}",
+        f"SELECT content_type, content_id, version, author_id {rows} AND hidden_at IS NOT NULL",
+    )
+
+
+_SELECTS = {name: _make_selects(declared) for name, declared in TYPES.items()}
+
+
+def read_existence(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Mark]:
+    """Return the existence of each of ``targets``."""
+    marks = dict.fromkeys(targets, Mark(Existence.MISSING))
+    for target_type, target_id, is_deleted, external_id in _fetch("existing", targets):
+        mark = Mark(Existence.DELETED) if is_deleted else Mark(Existence.LIVE, external_id)
+        marks[target_type, target_id] = mark
+    return marks
+
+
+def read_hidden(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
+    """Return the targets that are hidden."""
+    rows = _fetch("hidden", set(targets))
+    return {(of, target_id): Visibility(*visibility) for of, target_id, *visibility in rows}
+
+
+def read_owners(cursor: Cursor, targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the owner of each of ``targets``: the author, or the user itself."""
+    [rows] = mysql.read_all(cursor, [select_owners(targets)])
+    return owners_of(targets, rows)
+
+
+def select_owners(targets: Collection[tuple[str, int]]) -> str:
+    """Return the SELECT of the owners of ``targets``, for ``owners_of``."""
+    return _select("owners", set(targets)) or "SELECT NULL, NULL FROM DUAL WHERE FALSE"
+
+
+def owners_of(
+    targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
+) -> dict[tuple[str, int], int]:
+    """Return the owner of each of ``targets`` from the rows of ``select_owners``."""
+    return {target: target[1] for target in targets if not _SELECTS[target[0]].owners} | {
+        (target_type, target_id): owner
+        for target_type, packed in rows
+        for target_id, owner in sql.split_rows(packed)
+    }
+
+
+def _fetch(
+    what: Literal["existing", "hidden"], targets: Collection[tuple[str, int]]
+) -> Iterable[mysql.Row]:
+    select = _select(what, targets)
+    return mysql.fetch_all(select) if select else ()
+
+
+def _select(
+    what: Literal["existing", "owners", "hidden"], targets: Collection[tuple[str, int]]
+) -> str:
+    """Return the SELECTs of the types of ``targets`` as one, "" without any."""
+    return " UNION ALL ".join(
+        [
+            select.format(ids=ids)
+            for target_type, ids in sql.render_ids_by_type(targets).items()
+            if (select := getattr(_SELECTS[target_type], what))
+        ]
+    )

@@ -1,0 +1,33 @@
+"""Push messages: what users receive, their browsers, and the two queues to the push services.
+
+Owns the tables push_subscription, push_recipient and notification_preference. Contexts call
+``announce`` after a commit that notified an unread counter or decided something; ``notifications``
+consumes PUSHES and composes. ``send_requests`` runs outside of the VPC. See docs/notifications.md.
+"""
+
+from plaza.notifications.push.model import (
+    KINDS,
+    Notice,
+    PushRequest,
+    PushTask,
+    Recipient,
+    Subscription,
+    topic_of,
+)
+
+__all__ = [
+    "KINDS",
+    "Notice",
+    "PushRequest",
+    "PushTask",
+    "Recipient",
+    "Subscription",
+    "announce",
+    "erasure",
+    "export",
+    "prepared",
+    "queues",
+    "send_requests",
+    "subscriptions",
+    "topic_of",
+]

@@ -1,0 +1,229 @@
+"""Schemas of the API: users and profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+
+from plaza.core.reactions import FOLLOW
+from plaza.core.reactions.schemas import Reactions, ReactionTotal
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line, trim
+from plaza.people.users.model import Card, Profile
+from plaza.people.users.zones import DEFAULT, check_zone
+
+
+def _check_zone(name: str) -> str:
+    try:
+        return check_zone(name)
+    except ValueError as error:
+        raise FieldError("not-listed", str(error)) from None
+
+
+Nickname = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=40,
+        description=f"{LINE_RULE} Spaces and invisible characters around it are removed.",
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    BeforeValidator(trim),
+    AfterValidator(check_line),
+]
+AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="An https URL.")]
+TimeZone = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$",
+        description=(
+            "Name of a zone in the IANA time zone database, such as `Europe/Berlin`. It decides "
+            "which day it is for check-ins."
+        ),
+        json_schema_extra={"format": "time-zone"},
+    ),
+    AfterValidator(_check_zone),
+]
+
+_TOTALS_EXAMPLE: dict[str, Any] = {
+    "followers": 42,
+    "followers_at": ORDER_EXAMPLE,
+    "following": 17,
+    "posts": 5,
+    "likes_received": 310,
+    "collects_received": 28,
+}
+
+
+class UserCard(ResponseModel):
+    """The name and the avatar of a user, as lists show them."""
+
+    id: str
+    nickname: str
+    avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
+
+    @classmethod
+    def of(cls, card: Card) -> UserCard:
+        """Returns ``card`` as the API sends it."""
+        return cls(id=str(card.id), nickname=card.nickname, avatar=card.avatar)
+
+    @classmethod
+    def unknown(cls, user_id: int) -> UserCard:
+        """Returns the card of an id that no user has."""
+        return cls.of(Card.unknown(user_id))
+
+
+class UserViewerState(ResponseModel):
+    """What the caller did to a user."""
+
+    following: Annotated[bool, Field(description="Whether the caller follows the user.")]
+
+
+class ProfileViewerState(UserViewerState):
+    """What the caller did to the user of a profile."""
+
+    blocked: Annotated[
+        bool | None,
+        Field(description="Whether the caller blocks the user; null while it cannot be read."),
+    ]
+
+
+class UserProfile(ResponseModel):
+    """The public profile of a user."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "31",
+                    "nickname": "grace",
+                    "avatar": "https://images.example/31.jpg",
+                    **_TOTALS_EXAMPLE,
+                    "mine": {"following": True, "blocked": False},
+                    "reactions": {"follow": {"total": 42, "at": ORDER_EXAMPLE, "mine": True}},
+                    "exact": True,
+                }
+            ]
+        }
+    )
+
+    id: str
+    nickname: str
+    avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
+    followers: Annotated[int, Field(description="Users who follow this user.")]
+    followers_at: OrderToken
+    following: Annotated[int, Field(description="Users whom this user follows.")]
+    posts: Annotated[int, Field(description="Posts of the user that are not deleted.")]
+    likes_received: Annotated[int, Field(description="Likes of the user's content.")]
+    collects_received: Annotated[int, Field(description="Collects of the user's posts.")]
+    mine: Annotated[
+        ProfileViewerState | None,
+        Field(description="The caller's state; null without a session and for the caller."),
+    ]
+    reactions: Reactions
+    exact: Annotated[
+        bool,
+        Field(
+            description=(
+                "False while Redis is unavailable: `followers` may be a second or two behind."
+            )
+        ),
+    ]
+
+    @classmethod
+    def of(cls, profile: Profile, blocked: Collection[int] | None = None) -> UserProfile:
+        """Returns ``profile`` as the API sends it to a caller who blocks ``blocked``; None: not
+        known."""
+        card, totals, following = profile.card, profile.totals, profile.following
+        return cls(
+            id=str(card.id),
+            nickname=card.nickname,
+            avatar=card.avatar,
+            followers=profile.followers,
+            followers_at=profile.followers_at,
+            following=totals.following_total,
+            posts=totals.posts_total,
+            likes_received=totals.likes_received_total,
+            collects_received=totals.collects_received_total,
+            mine=None
+            if following is None
+            else ProfileViewerState(
+                following=following, blocked=None if blocked is None else card.id in blocked
+            ),
+            reactions={
+                FOLLOW.name: ReactionTotal(
+                    total=profile.followers, at=profile.followers_at, mine=following
+                )
+            },
+            exact=profile.exact,
+        )
+
+
+class OwnProfile(UserProfile):
+    """The caller's own profile."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "7",
+                    "nickname": "ada",
+                    "avatar": None,
+                    **_TOTALS_EXAMPLE,
+                    "mine": None,
+                    "reactions": {"follow": {"total": 42, "at": ORDER_EXAMPLE, "mine": None}},
+                    "exact": True,
+                    "time_zone": "Europe/Berlin",
+                }
+            ]
+        }
+    )
+
+    time_zone: Annotated[str, Field(description="Name of a zone in the IANA database.")]
+
+    @classmethod
+    def of(cls, profile: Profile, blocked: Collection[int] | None = None) -> OwnProfile:
+        """Returns ``profile`` as the API sends it to its user."""
+        public = UserProfile.of(profile, blocked).model_dump()
+        return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
+
+
+class ProfileUpdateRequest(RequestModel):
+    """The fields of the profile to change: at least one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "examples": [{"nickname": "ada", "time_zone": "Europe/Berlin"}],
+        }
+    )
+
+    # A field that is not sent is not in ``changes``; its default is never used.
+    nickname: Nickname = Field(default_factory=str)
+    avatar: Annotated[AvatarUrl | None, Field(description="Null removes the avatar.")] = Field(
+        default_factory=lambda: None
+    )
+    time_zone: TimeZone = Field(default_factory=str)
+
+    @model_validator(mode="after")
+    def _require_a_field(self) -> ProfileUpdateRequest:
+        if not self.model_fields_set:
+            raise FieldError("missing", "send nickname, avatar or time_zone")
+        return self
+
+    @property
+    def changes(self) -> dict[str, str | None]:
+        """The fields that were sent, by column of the user."""
+        return self.model_dump(exclude_unset=True)
+
+
+class EndSessionsResponse(ResponseModel):
+    """The result of ending a user's sessions."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ended": 2}]})
+
+    ended: Annotated[int, Field(description="Number of sessions that were ended.")]

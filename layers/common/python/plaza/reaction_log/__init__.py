@@ -1,8 +1,0 @@
-"""Reaction log: its partitions by day, their archive in S3, and recounts of counters from both."""
-
-from plaza.reaction_log.model import CounterKey, Scope
-
-__all__ = [
-    "CounterKey",
-    "Scope",
-]
