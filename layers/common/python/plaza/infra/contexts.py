@@ -1,0 +1,76 @@
+"""Contexts of a deployment: each one declares what it offers once, in the manifest of its wing.
+
+``plaza/<wing>/manifest.py`` has a tuple ``CONTEXTS``. It imports this module only, and names
+everything else as text below the wing, ``"shops.export:SECTIONS"``, so that a function loads what
+it uses. Functions that serve several contexts iterate over ``list_contexts``; none of them knows a
+context by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+WINGS = ("core", "people", "operate", "notifications", "social", "commerce", "integrations")
+"""From the ground up."""
+
+OPTIONAL = ("notifications", "social", "commerce", "integrations")
+WINGS_OFF = "PLAZA_WINGS_OFF"
+"""Variable with the names of the optional wings that a deployment leaves out, after commas."""
+
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a context offers to functions that serve several contexts. All values are names."""
+
+    name: str
+    export: str | None = None
+    erase: str | None = None
+    compare: Names = ()
+    sweeps: Names = ()
+    expires: Names = ()
+    maintains: Names = ()
+    warm: Names = ()
+    gauges: Names = ()
+    commands: str | None = None
+    types: Names = ()
+    participates: str | None = None
+
+
+@cache
+def list_wings() -> tuple[str, ...]:
+    """Return the wings of this deployment, from the ground up."""
+    off = os.environ.get(WINGS_OFF, "").split(",")
+    return tuple(wing for wing in WINGS if wing not in OPTIONAL or wing not in off)
+
+
+@cache
+def list_contexts() -> tuple[tuple[str, Context], ...]:
+    """Return (wing, context) of all contexts of this deployment, wing by wing. Loads their
+    manifests."""
+    return tuple(
+        (wing, context)
+        for wing in list_wings()
+        for context in import_module(f"plaza.{wing}.manifest").CONTEXTS
+    )
+
+
+def load(wing: str, name: str) -> Any:
+    """Import what a manifest of ``wing`` names: ``module`` or ``module:attribute``."""
+    module, _, attribute = name.partition(":")
+    loaded = import_module(f"plaza.{wing}.{module}")
+    return getattr(loaded, attribute) if attribute else loaded
+
+
+def offers(relation: str) -> Iterator[tuple[str, Any]]:
+    """Yield (name of the context, what it offers as ``relation``), such as ``"gauges"``."""
+    for wing, context in list_contexts():
+        names: Names | str | None = getattr(context, relation)
+        for name in (names,) if isinstance(names, str) else names or ():
+            yield context.name, load(wing, name)

@@ -1,0 +1,10 @@
+"""The contexts of the wing ``social``: posts, comments, reviews, feeds and rankings."""
+
+from plaza.infra.contexts import Context
+
+CONTEXTS = (
+    Context(name="content"),
+    Context(name="feed"),
+    Context(name="moderation"),
+    Context(name="recommendations"),
+)

@@ -1,0 +1,152 @@
+"""Wings: which others each may know, and manifests that name only what exists.
+
+An arrow is an import, or a table that a statement names. No context is named here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from functools import cache
+
+import pytest
+
+from plaza.infra.contexts import WINGS, Context, list_contexts, load
+from tests.support.tables import TABLES
+from tests.unit.policy.modules import CONTEXTS, LAYER, PLAZA
+from tests.unit.policy.test_owned_data import texts_of, words_after
+from tests.unit.policy.test_rooms import MODULES, imported_by
+
+MAY_KNOW = {
+    "core": set[str](),
+    "people": {"core"},
+    "operate": {"core", "people"},
+    "notifications": {"core", "people"},
+    "social": {"core", "people"},
+    "commerce": {"core", "people"},
+    "integrations": {"core"},
+}
+# Files that know another wing until manifests and participants replace it.
+UNTIL_NOW = {
+    ("commerce/flash_sales/outcomes.py", "notifications"),
+    ("core/counters/mysql_shops.py", "social"),
+    ("core/reaction_log/mysql_log.py", "social"),
+    ("core/reaction_log/mysql_totals.py", "social"),
+    ("core/reactions/acknowledgement.py", "notifications"),
+    ("core/reactions/mysql_failover_progress.py", "social"),
+    ("core/reactions/notification_moves.py", "notifications"),
+    ("core/reactions/persist.py", "notifications"),
+    ("core/reactions/sweep.py", "notifications"),
+    ("core/targets/mysql_store.py", "people"),
+    ("core/targets/mysql_store.py", "social"),
+    ("notifications/notifications/list_notifications.py", "social"),
+    ("notifications/notifications/prepare_pushes.py", "commerce"),
+    ("notifications/notifications/prepare_pushes.py", "social"),
+    ("notifications/notifications/subjects.py", "social"),
+    ("notifications/unread/mysql_recount.py", "social"),
+    ("notifications/unread/mysql_store.py", "social"),
+    ("operate/accounts/canary.py", "social"),
+    ("operate/accounts/erase.py", "commerce"),
+    ("operate/accounts/erase.py", "notifications"),
+    ("operate/accounts/erase.py", "social"),
+    ("operate/accounts/mysql_store.py", "commerce"),
+    ("operate/accounts/mysql_store.py", "social"),
+    ("operate/accounts/sections.py", "commerce"),
+    ("operate/accounts/sections.py", "notifications"),
+    ("operate/accounts/sections.py", "social"),
+    ("operate/operator_commands/commands.py", "commerce"),
+    ("operate/operator_commands/commands.py", "integrations"),
+    ("operate/operator_commands/commands.py", "social"),
+    ("operate/operator_commands/sweep_now.py", "commerce"),
+    ("operate/reconciliation/derived_lists.py", "commerce"),
+    ("operate/reconciliation/derived_lists.py", "notifications"),
+    ("operate/reconciliation/derived_lists.py", "social"),
+    ("operate/reconciliation/mysql_counts.py", "social"),
+    ("operate/reconciliation/repair.py", "notifications"),
+    ("operate/reconciliation/repair.py", "social"),
+    ("operate/reconciliation/run_steps.py", "commerce"),
+    ("operate/reconciliation/run_steps.py", "notifications"),
+    ("operate/reconciliation/run_steps.py", "social"),
+    ("operate/reconciliation/sql/count_users.sql", "social"),
+    ("operate/warm_up/warm_stores.py", "commerce"),
+    ("operate/warm_up/warm_stores.py", "social"),
+    ("people/blocks/block_user.py", "notifications"),
+    ("people/users/mysql_closed.py", "operate"),
+    ("people/users/mysql_imports.py", "operate"),
+    ("social/content/commands.py", "commerce"),
+    ("social/content/commands.py", "notifications"),
+    ("social/content/mysql_store.py", "commerce"),
+    ("social/content/queries.py", "commerce"),
+    ("social/content/refresh.py", "notifications"),
+    ("social/moderation/reports.py", "notifications"),
+}
+MAX_MODULES = 10  # that reading all manifests loads
+RELATIONS = [field.name for field in fields(Context) if field.name != "name"]
+
+
+@cache
+def arrows() -> set[tuple[str, str]]:
+    """Return (file, wing that it knows besides its own)."""
+    wing_of = {name: wing for wing, _, name in (context.partition("/") for context in CONTEXTS)}
+    results = set()
+    for file in sorted(PLAZA.rglob("*.*")):
+        own = file.relative_to(PLAZA).parts[0]
+        if own not in WINGS:
+            continue
+        known = set()
+        if file.suffix == ".py":
+            known = {MODULES[name].relative_to(PLAZA).parts[0] for name in imported_by(file)}
+        for text in texts_of(file):
+            owners = {TABLES[name].owner for name in words_after(text) if name in TABLES}
+            known |= {wing_of.get(owner, own) for owner in owners}
+        results |= {(str(file.relative_to(PLAZA)), wing) for wing in known & {*WINGS} - {own}}
+    return results
+
+
+def test_a_wing_knows_the_wings_below_it() -> None:
+    above = {(file, wing) for file, wing in arrows() if wing not in MAY_KNOW[file.split("/")[0]]}
+    assert above == UNTIL_NOW
+
+
+def test_the_wings_have_no_circle() -> None:
+    order = list(MAY_KNOW)
+    assert set(order) == set(WINGS)
+    for wing, known in MAY_KNOW.items():
+        assert known <= set(order[: order.index(wing)])
+
+
+def test_every_context_is_in_the_manifest_of_its_wing() -> None:
+    declared = [f"{wing}/{context.name}" for wing, context in list_contexts()]
+    assert sorted(declared) == CONTEXTS
+
+
+@pytest.mark.parametrize("wing", WINGS)
+def test_the_package_of_a_wing_is_empty(wing: str) -> None:
+    """So that a function loads no more of it than it uses."""
+    assert (PLAZA / wing / "__init__.py").read_text() == ""
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_what_a_manifest_names_exists(relation: str) -> None:
+    for wing, context in list_contexts():
+        names = getattr(context, relation)
+        for name in (names,) if isinstance(names, str) else names or ():
+            assert name.partition(".")[0] == context.name, f"{name} is of another context"
+            assert load(wing, name) is not None
+
+
+def test_reading_all_manifests_loads_few_modules() -> None:
+    code = (
+        "import sys, json; before = set(sys.modules);"
+        "from plaza.infra.contexts import list_contexts; list_contexts();"
+        "print(json.dumps([m for m in set(sys.modules) - before if m.startswith('plaza.')"
+        " and m.count('.') > 1]))"
+    )
+    env = os.environ | {"PYTHONPATH": str(LAYER)}
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert len(json.loads(completed.stdout)) <= MAX_MODULES
