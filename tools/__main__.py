@@ -48,7 +48,6 @@ def build_parser() -> argparse.ArgumentParser:
         "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
     )
 
-    add("how-long", "how_long", "fill in the durations of docs/how-long.md")
 
     add("roles", "roles", "print the routes by the roles that may call them")
 

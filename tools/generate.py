@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cli.paths import ROOT, CommandError
 
-_COMMANDS = ("contract", "template", "samples", "alarms", "balancer", "how-long")
+_COMMANDS = ("contract", "template", "samples", "alarms", "balancer")
 _NPM = ("contract:client", "build:app", "build:console")
 _WRITTEN = (
     "functions/api/system/openapi.json",
