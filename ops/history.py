@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +34,7 @@ from cli.output import new_summary, print_report, require_positive, show_progres
 from cli.paths import CommandError
 from ops.environment import use_environment
 from ops.import_progress import SHOWN, Progress, locate, show_some
+from ops.import_times import parse_time
 from ops.sorted_records import SortedRecords
 from plaza.core.reactions import KINDS, Target, mysql_snapshots, persist
 from plaza.core.reactions.model import ReactionEvent, ReactionKey, require_kind
@@ -42,7 +42,6 @@ from plaza.core.targets import Existence, external_targets, mysql_store
 from plaza.core.targets.external_targets import ExternalTarget
 from plaza.core.targets.target_ids import parse_id
 from plaza.core.targets.types import EXTERNAL, TYPES, TypedId
-from plaza.infra.mysql import sql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import NotFound, Unavailable
@@ -51,7 +50,6 @@ from plaza.operate.accounts.mysql_store import find_erased
 LINES_PER_BATCH = 1_000
 TARGETS_PER_READ = 200
 _STATES = {"1": True, "true": True, "0": False, "false": False}
-_UNIX_TIME = re.compile(r"(\d{1,11})(?:\.(\d{1,6}))?", re.ASCII)
 _TSV_ESCAPE = re.compile(r"\\([0nt\\])")
 _ESCAPED = {"0": "\0", "n": "\n", "t": "\t", "\\": "\\"}
 
@@ -97,28 +95,6 @@ class Layout:
             return parse_id(self.target, text)
         except NotFound as error:
             raise ValueError(f"{self.id_column}: {error}") from None
-
-
-def parse_time(column: str, text: str, now_us: int) -> int:
-    """Return microseconds since 1970; a time without an offset is UTC. Raises ValueError, also for
-    a time after ``now_us``: what users do now has no later one, and lists and cursors order by it.
-    """
-    if match := _UNIX_TIME.fullmatch(text):
-        at_us = int(match[1]) * 1_000_000 + int((match[2] or "").ljust(6, "0"))
-    else:
-        try:
-            at = datetime.fromisoformat(text)
-            at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-        except (ValueError, OverflowError):
-            raise ValueError(
-                f"{column} is {text[:40]!r}, not a time like 2026-11-22T12:00:00Z or 1795348800"
-            ) from None
-        at_us = sql.to_us(at)
-    if at_us <= 0:
-        raise ValueError(f"{column} is {text[:40]!r}, not after 1970")
-    if at_us > now_us:
-        raise ValueError(f"{column} is {text[:40]!r}, in the future")
-    return at_us
 
 
 class Table:

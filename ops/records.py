@@ -30,8 +30,8 @@ from cli.files import Line, read_lines
 from cli.output import new_summary, print_report, show_progress
 from cli.paths import CommandError
 from ops.environment import use_environment
-from ops.history import parse_time
 from ops.import_progress import SHOWN, Progress, locate, show_some
+from ops.import_times import parse_time
 from ops.sorted_records import SortedRecords
 from plaza.core.counters import mysql_store as counter_store
 from plaza.core.reactions.schemas import OwnTarget

@@ -21,7 +21,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     add("template", "template.blocks", "write what follows from the code into template.yaml")
 
-    sub = add("alarms", "alarms", "generate alarms.json from alarms.yaml")
+    sub = add("alarms", "runbooks", "generate alarms.json from alarms.yaml")
     add_flag(sub, "--expand", "print template.yaml with its alarms instead")
 
     sub = add("balancer", "balancer", "generate deploy/balancer-rules.json from the routes")
@@ -47,7 +47,6 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
     )
-
 
     add("roles", "roles", "print the routes by the roles that may call them")
 

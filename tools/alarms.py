@@ -5,17 +5,15 @@
 prints the template with its alarms inserted.
 """
 
-import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import yaml
 
 from cli.includes import insert_included
-from cli.paths import ALARMS, ROOT, TEMPLATE
+from cli.paths import ROOT, TEMPLATE
 from tools.template.functions import DECLARED as FUNCTIONS
 from tools.template.functions import list_functions
 from tools.template.text import load
@@ -45,17 +43,6 @@ _OF_BALANCER = {  # metric of API Gateway -> metrics of a load balancer, whose s
     "Count": ("RequestCount",),
     "Latency": ("TargetResponseTime",),
 }
-
-
-def main(args: argparse.Namespace) -> None:
-    if args.expand:
-        sys.stdout.write(expand_template(TEMPLATE.read_text()))
-    else:
-        from tools.runbooks import COVERAGE, INDEX, write_coverage, write_index
-
-        ALARMS.write_text(make_alarms())
-        INDEX.write_text(write_index(INDEX.read_text()))
-        COVERAGE.write_text(write_coverage(COVERAGE.read_text()))
 
 
 class Silence(NamedTuple):

@@ -1,18 +1,21 @@
 """The index of docs/runbooks, and docs/alarms.md: what to look at first, and what has an alarm.
 
-``make generate`` writes them, from alarms.yaml and the alarms of deploy/data.yaml and canary.yaml.
+``python -m tools alarms`` writes them and alarms.json, from alarms.yaml and the alarms of
+deploy/data.yaml and canary.yaml.
 """
 
+import argparse
 import json
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Any
 
 import yaml
 
-from cli.paths import ROOT
-from tools.alarms import DECLARED, RUNBOOKS, make_alarms, read_schedules
+from cli.paths import ALARMS, ROOT, TEMPLATE
+from tools.alarms import DECLARED, RUNBOOKS, expand_template, make_alarms, read_schedules
 from tools.template.text import load
 
 INDEX = ROOT / RUNBOOKS / "README.md"
@@ -20,6 +23,15 @@ COVERAGE = ROOT / "docs" / "alarms.md"
 _STACKS = (ROOT / "deploy" / "data.yaml", ROOT / "deploy" / "canary.yaml")
 _TABLE = r"(?<=<!-- {0}: begin -->\n).*?(?=<!-- {0}: end -->)"
 _RUNBOOK = re.compile(rf" Runbook: {RUNBOOKS}/([a-z-]+)\.md$")
+
+
+def main(args: argparse.Namespace) -> None:
+    if args.expand:
+        sys.stdout.write(expand_template(TEMPLATE.read_text()))
+    else:
+        ALARMS.write_text(make_alarms())
+        INDEX.write_text(write_index(INDEX.read_text()))
+        COVERAGE.write_text(write_coverage(COVERAGE.read_text()))
 
 
 def write_index(page: str) -> str:

@@ -8,7 +8,7 @@ import json
 import secrets
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import jwt
 from cryptography.hazmat.primitives import serialization
@@ -17,16 +17,18 @@ from jwt.algorithms import ECAlgorithm
 
 from local.stack import kept
 
-if TYPE_CHECKING:
-    from local.stack.stack import Stack
-
 AUDIENCE = "plaza-local"
 KEY = "issuer.json"
 CONFIGURATION, KEYS = "/issuer/.well-known/openid-configuration", "/issuer/keys"
 LIFE_S = 600
 
 
-def main(stack: "Stack", args: argparse.Namespace) -> int:
+class _Stack(Protocol):
+    @property
+    def directory(self) -> Path: ...
+
+
+def main(stack: _Stack, args: argparse.Namespace) -> int:
     """Print a token."""
     print(make_id_token(stack.directory, args.subject, args.nonce))
     return 0

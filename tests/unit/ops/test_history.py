@@ -9,7 +9,8 @@ import pytest
 
 from cli.paths import CommandError
 from ops import history
-from ops.history import Batch, Layout, parse_time, read_batches
+from ops.history import Batch, Layout, read_batches
+from ops.import_times import parse_time
 from plaza.infra.runtime import clock
 
 NOON_US = 1_795_348_800_000_000  # 2026-11-22T12:00:00Z
