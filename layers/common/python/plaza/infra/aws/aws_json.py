@@ -26,13 +26,12 @@ from urllib.parse import urlsplit
 
 from plaza.infra.aws import tls
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.json_encoders import make_encoder
 
 CONNECT_TIMEOUT_S = 1.0
 READ_TIMEOUT_S = 2.0
 _RECEIVED_BYTES = 65_536
 _MAX_HEAD_BYTES = 65_536
-_encode = make_encoder(separators=(", ", ": "))  # as botocore does
+_encode = json.JSONEncoder().encode
 
 
 class AwsError(Exception):

@@ -25,7 +25,6 @@ from plaza.infra.runtime.errors import (
     Unauthenticated,
     Unavailable,
 )
-from plaza.infra.runtime.json_encoders import make_encoder
 from plaza.infra.runtime.process import LocalCache
 from plaza.infra.runtime.settings import BadSettings, declare
 
@@ -44,7 +43,7 @@ _LIMITED = HTTPStatus.TOO_MANY_REQUESTS.value
 _GZIP_LEVEL = 1  # higher levels take several times as long for a tenth less
 _GZIP_FORMAT = 31  # of zlib: the largest window, with the header of gzip
 _ZERO_QUALITY = re.compile(r"q=0(\.0*)?")
-_encode = make_encoder()
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 # Public responses, compressed, by tag.
 _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)

@@ -16,6 +16,7 @@ well-formed, else API Gateway's. ``PlazaResolver`` sets it, in a tenth of the ti
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import os
 import re
@@ -31,7 +32,6 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, Metrics, MetricUnit
 
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import PlazaError
-from plaza.infra.runtime.json_encoders import make_encoder
 
 NAMESPACE = "Plaza"
 SERVICE = "plaza"
@@ -51,7 +51,7 @@ _BY_VERSION = "server_errors"
 """Metric that is written for each version of a function, too: a deployment goes back by it."""
 _NOT_WRITTEN = {"function_name", "function_memory_size", "function_arn", "sampling_rate"}
 _UNITS = {"s": MetricUnit.Seconds, "ms": MetricUnit.Milliseconds, "bytes": MetricUnit.Bytes}
-_encode = make_encoder(default=str)
+_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 class LineFormatter(BasePowertoolsFormatter):

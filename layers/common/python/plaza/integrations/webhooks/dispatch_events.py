@@ -7,11 +7,12 @@ stored.
 
 from __future__ import annotations
 
+import json
+
 from plaza.core.event_log import read_events
 from plaza.core.event_log.model import EventOffset, EventsGone, LogHead
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
-from plaza.infra.runtime.json_encoders import make_encoder
 from plaza.infra.runtime.observability import record
 from plaza.integrations.webhooks import mysql_webhooks
 from plaza.integrations.webhooks.model import (
@@ -28,7 +29,7 @@ from plaza.integrations.webhooks.queues import WEBHOOKS
 MAX_RUN_S = 45.0
 STEP_S = 5.0
 _MAX_PASSED_PAGES = 20
-_encode = make_encoder()
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def dispatch_webhooks() -> dict[str, int]:
