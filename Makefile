@@ -97,8 +97,8 @@ test-clock: setup ## run unit and integration tests at other times: in 1 and 45 
 	@.venv/bin/python -m tests.clock $(if $(AT),--at "$(AT)") $(ARGS)
 
 .PHONY: coverage
-coverage: .venv/.ready ## list the lines of the layer that the last `make test` did not run
-	@.venv/bin/python -m tests.support.coverage --missing
+coverage: setup test-setup ## list the lines of the layer that the tests without a stack do not run
+	@.venv/bin/python -m tests --coverage --workers $(or $(WORKERS),2)
 
 .PHONY: check
 check: lint types .venv-tools/.ready ## check format, lint, types, generated files and policy tests

@@ -1,4 +1,5 @@
-"""``python -m tests [--deep]``: the tests of `make test` or `make test-deep`, in two sessions.
+"""``python -m tests [--deep]``: the tests of `make test` or `make test-deep`, in two sessions;
+``--coverage``: the second one alone, with the lines of the layer that it reaches.
 
 The session *stack* plays tests/e2e, which mostly waits; the session *stores* plays all others
 beside it. Progress is printed at once, the output of a session at its end.
@@ -25,13 +26,14 @@ STORES = ("--ignore", "tests/cluster", "--ignore", "tests/e2e")
 NO_TESTS = 5  # exit status of pytest
 
 
-def list_sessions(workers: int, *, is_deep: bool) -> dict[str, list[str]]:
-    """Return name -> command of each session. Only `make test` measures coverage."""
+def list_sessions(workers: int, *, is_deep: bool, measured: bool = False) -> dict[str, list[str]]:
+    """Return name -> command of each session. Measuring takes a third more CPU."""
     marked = ["-m", "deep or sampled" if is_deep else "not deep", "--numprocesses", str(workers)]
-    measured = [] if is_deep else ["-m", "slipcover"]
+    if measured:
+        return {"stores": [sys.executable, "-m", "slipcover", *PYTEST, *marked, *STORES]}
     return {
         "stack": [sys.executable, *PYTEST, *marked, *STACK],
-        "stores": ["nice", "-n", "5", sys.executable, *measured, *PYTEST, *marked, *STORES],
+        "stores": ["nice", "-n", "5", sys.executable, *PYTEST, *marked, *STORES],
     }
 
 
@@ -75,17 +77,18 @@ def run_sessions(sessions: dict[str, list[str]], *, is_deep: bool = False) -> di
 
 
 def main() -> int:
-    """Run the sessions, then report coverage and time. Returns 1 after a failure."""
+    """Run the sessions, then report time, or coverage. Returns 1 after a failure."""
     parser = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
     parser.add_argument("--deep", action="store_true", help="the tests of `make test-deep`")
+    parser.add_argument("--coverage", action="store_true", help="print the lines not reached")
     parser.add_argument("--workers", type=int, default=2, help="processes of each session")
     options = parser.parse_args()
     began_s = time.monotonic()
-    sessions = list_sessions(options.workers, is_deep=options.deep)
+    sessions = list_sessions(options.workers, is_deep=options.deep, measured=options.coverage)
     print(f"tests: {' and '.join(sessions)}, side by side", flush=True)
     results = run_sessions(sessions, is_deep=options.deep)
     failed = [name for name, status in results.items() if status not in (0, NO_TESTS)]
-    if not options.deep and coverage.report() and not failed:
+    if options.coverage and coverage.report(list_missing=True) and not failed:
         failed.append("coverage")
     outcome = f"FAILED: {', '.join(failed)}" if failed else "all passed"
     print(f"tests: {outcome}, {format_s(time.monotonic() - began_s)} after setup", flush=True)

@@ -1,8 +1,7 @@
-"""``python -m tests.support.coverage [--missing]``: the lines of the layer that tests cover."""
+"""The lines of the layer that tests cover, as ``python -m tests --coverage`` measured them."""
 
 from __future__ import annotations
 
-import argparse
 import ast
 import json
 import sys
@@ -16,21 +15,11 @@ RESULT = ROOT / ".coverage.json"  # [tool.slipcover] of pyproject.toml
 MIN_BODY_LINES = 10
 
 
-def main() -> int:
-    """Print the covered share; with ``--missing`` the other lines."""
-    parser = argparse.ArgumentParser(prog="python -m tests.support.coverage", description=__doc__)
-    parser.add_argument(
-        "--missing", action="store_true", help="print the lines that no test covers"
-    )
-    options = parser.parse_args()
-    return report(list_missing=options.missing)
-
-
 def report(*, list_missing: bool = False) -> int:
     """Print the covered share. Return 1 without a result, or with one that leaves out modules that
     ran."""
     if not RESULT.exists():
-        print(f"{RESULT.name} does not exist: run `make test`", file=sys.stderr)
+        print(f"{RESULT.name} does not exist: run `make coverage`", file=sys.stderr)
         return 1
     document = json.loads(RESULT.read_text())
     if list_missing:
@@ -72,7 +61,3 @@ def render_lines(lines: list[int]) -> str:
         run = [line for _, line in group]
         parts.append(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}")
     return ", ".join(parts)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

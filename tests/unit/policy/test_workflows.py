@@ -185,7 +185,6 @@ STARTED_BY_HAND = {
     "audit": "reads a running stack; tests/e2e runs `python -m local audit`",
     "bench": "figures need a quiet machine",
     "clean": "deletes the environments of the run itself",
-    "coverage": "prints what `make test` measured and checked",
     "deploy": "needs an account; tests run `sam deploy` up to the first call",
     "down": "tests/e2e ends its stacks by the same code",
     "events": "tests/e2e/test_events.py runs `python -m tools events`",
