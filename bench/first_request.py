@@ -62,7 +62,7 @@ def with_logins(
     env: Mapping[str, str], redis_url: str, mysql_url: str, secrets_url: str
 ) -> dict[str, str]:
     """Return the environment of a function whose logins are in the Secrets Manager of
-    ``bench.fake_aws`` at ``secrets_url``, and not in the addresses of the stores."""
+    ``local.stack.fake_aws`` at ``secrets_url``, and not in the addresses of the stores."""
     kept = {name: value for name, value in env.items() if not name.startswith("PYTHON")}
     redis, mysql = urlsplit(redis_url), urlsplit(mysql_url)
     users = {"REDIS": redis, "MYSQL": mysql}

@@ -14,9 +14,10 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
 from bench.api import Event, Handler, call, clip_event, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness, serve_module
+from bench.harness import Harness
 from bench.meters import cpu_ms
 from cli.paths import CommandError
+from local.stack.bed import serve_module
 from local.stack.functions import load_function
 from local.stack.ports import free_port
 from plaza.core.reactions import redis_gate, redis_keys

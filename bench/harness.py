@@ -1,28 +1,16 @@
-"""The test bed: a Redis, a MariaDB and a fake AWS of its own, on loopback."""
+"""The test bed of the benches: servers of its own, and data in bulk."""
 
 import contextlib
-import os
-import socket
-import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from cli.paths import ROOT
-from local.stack.deployment import list_queues
-from local.stack.ports import free_port
-from local.stack.processes import Process, start_process, stop_process, wait_until_ready
-from local.stack.servers import run_databases
-from plaza.infra.mysql import migrations, mysql
-from plaza.infra.redis import connections, redis
+from local.stack.bed import run_bed
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
-
-_QUEUES = (
-    "reactions", "rebuilds", "acknowledgements", "fanouts", "follows", "inboxes", "repairs",
-    "shops", "drops", "orders", "checkins", "warm_ups",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,56 +50,8 @@ def insert_rows(into: str, values: Iterable[str]) -> None:
 @contextlib.contextmanager
 def start_harness(quick: bool) -> Iterator[Harness]:
     """Yield a test bed; end and remove all of it afterwards. Raises CommandError."""
-    with contextlib.ExitStack() as ends:
-        directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
-        redis_server, mysql_server = ends.enter_context(run_databases(directory))
-        sqs_port = free_port()
-        ends.enter_context(serve_module(directory, sqs_port, "bench.fake_aws", str(sqs_port)))
-        sqs_url = f"http://127.0.0.1:{sqs_port}"
-        os.environ |= _environment(redis_server.url, mysql_server.url, sqs_url)
-        log = ends.enter_context((directory / "plaza.log").open("w"))
-        ends.enter_context(contextlib.redirect_stdout(log))
-        migrations.apply_migrations()
-        ends.callback(mysql.forget_connection)
-        ends.callback(connections.forget_client)
-        yield Harness(directory, redis_server.port, redis_server.url, mysql_server.url, quick)
-
-
-def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]:
-    return {
-        "AWS_ACCESS_KEY_ID": "bench",
-        "AWS_SECRET_ACCESS_KEY": "bench",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": sqs_url,
-        "PLAZA_AUTH_SECRET_ID": "bench",
-        "PLAZA_ENVIRONMENT": "local",
-        "PLAZA_ORDERS_PER_S": "1000000",  # what comes in at once is to be measured
-        "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine a slow reply is no outage
-        "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
-        "PLAZA_REDIS_URL": redis_url,
-        "PLAZA_MYSQL_URL": mysql_url,
-        "PLAZA_MYSQL_PACKETS": "1",
-        **list_queues({name: f"{sqs_url}/000000000000/{name}" for name in _QUEUES}),
-        "POWERTOOLS_SERVICE_NAME": "plaza",
-    }
-
-
-@contextlib.contextmanager
-def serve_module(
-    directory: Path, port: int, module: str, *args: str, env: Mapping[str, str] | None = None
-) -> Iterator[Process]:
-    """Run ``python -m module`` until the block ends; it must listen on ``port``."""
-    log = directory / f"{module}.log"
-    command = [sys.executable, "-m", module, *args]
-    process = start_process(module, command, log=log, cwd=ROOT, env=env)
-    wait_until_ready(process, lambda: _listens(port), log, 20)
-    try:
-        yield process
-    finally:
-        stop_process(process)
-
-
-def _listens(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
-        return True
-    return False
+    with tempfile.TemporaryDirectory(prefix="plaza-bench-") as name:
+        directory = Path(name)
+        with run_bed(directory) as (redis_server, mysql_server):
+            port, url = redis_server.port, redis_server.url
+            yield Harness(directory, port, url, mysql_server.url, quick)

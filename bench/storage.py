@@ -15,10 +15,11 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness, serve_module
+from bench.harness import Harness
 from cli.paths import ROOT, CommandError
 from local.audit.unread import find_wrong_unread
 from local.load.crowd import WORKERS
+from local.stack.bed import serve_module
 from local.stack.ports import free_port
 from local.stack.servers import connect_mysql
 from plaza.infra.mysql import mysql

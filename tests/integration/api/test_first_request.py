@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from bench.first_request import import_path, run_first_request, with_logins
-from bench.harness import serve_module
 from cli.paths import LAYER, ROOT
+from local.stack.bed import FAKE_AWS, serve_module
 from local.stack.deployment import list_queues
 from local.stack.functions import make_api_event
 from local.stack.ports import free_port
@@ -29,7 +29,7 @@ def test_a_like_that_reads_its_logins_imports_neither_botocore_nor_pydantic(
     event["headers"]["authorization"] = f"Bearer {token}"
     function = ROOT / "functions" / "api" / "reactions"
     port = free_port()
-    with serve_module(tmp_path, port, "bench.fake_aws", str(port)):
+    with serve_module(tmp_path, port, FAKE_AWS, str(port)):
         url = f"http://127.0.0.1:{port}"
         env = with_logins(os.environ, redis_url, mysql_url, url) | {
             "AWS_ENDPOINT_URL_SQS": url,

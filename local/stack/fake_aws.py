@@ -1,4 +1,4 @@
-"""A server that answers as SQS and Secrets Manager do: ``python -m bench.fake_aws PORT``.
+"""A server that answers as SQS and Secrets Manager do: ``python -m local.stack.fake_aws PORT``.
 
 It is a process of its own, so that a client's CPU can be measured. It stores nothing: each queue is
 empty, and the secret ``USER:PASSWORD`` is that login; any other name is a key.
@@ -33,7 +33,8 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 def accept(request: dict[str, Any]) -> dict[str, Any]:
     """Return the reply to a call of SQS."""
-    digest = hashlib.md5(request.get("MessageBody", "").encode()).hexdigest()
+    body = request.get("MessageBody", "").encode()
+    digest = hashlib.md5(body, usedforsecurity=False).hexdigest()
     return {"MD5OfMessageBody": digest, "MessageId": MESSAGE_ID, "Attributes": {}}
 
 
