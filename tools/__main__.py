@@ -63,6 +63,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("pattern", nargs="?", default="*", help="of the samples (default: all)")
     add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
 
+    sub = add("lines", "lines", "print the code lines by folder")
+    sub.add_argument("--against", metavar="COMMIT", help="commit to compare with")
+
     sub = add("lock", "lock", "lock the dependencies of pyproject.toml, with hashes")
     add_flag(sub, "--upgrade", "take the newest versions")
 
