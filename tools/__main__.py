@@ -75,6 +75,11 @@ def build_parser() -> argparse.ArgumentParser:
     sub = add("release", "release", "print the notes of this version from CHANGELOG.md")
     sub.add_argument("tag", nargs="?", help="must be v and the version")
 
+    sub = add("walk", "walk", "print the functions of plaza/ that one request enters")
+    sub.add_argument("method", help="such as PUT")
+    sub.add_argument("path", help="of a sample event, such as /posts/11/likes/me")
+    add_flag(sub, "--cold", "empty Redis before, so that the request loads its target")
+
     add("reproducible", "reproducible", "build twice from nothing and compare all bytes")
     return parser
 
