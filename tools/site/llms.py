@@ -13,7 +13,8 @@ _PARTS = (
     ("API", ("api.md", "problems.md", "live-numbers.md", "notifications.md", "clients.md")),
     ("Reference", ("reference.md", "reference/*.md")),
     ("Operations", ("operations.md", "runbooks/README.md", "working-against-a-stack.md")),
-    ("Optional", ("architecture.md", "limits.md", "scaling.md", "glossary.md", "changelog.md")),
+    ("Concepts", ("map.md", "architecture.md", "ordering.md")),
+    ("Optional", ("limits.md", "scaling.md", "glossary.md", "changelog.md")),
 )
 """Title -> pages. Readers with little room leave out *Optional*."""
 _ALTERNATE = '<link rel="alternate" type="text/markdown" href="{}">'

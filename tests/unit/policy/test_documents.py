@@ -16,7 +16,8 @@ import ops.__main__
 import tools.__main__
 from bench.__main__ import BENCHES, STACK
 from cli.paths import CONTRACT
-from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, tracked
+from tests.unit.policy.modules import ROOT, tracked
+from tests.unit.policy.test_wings import MAY_KNOW
 
 DOCUMENTS = sorted(
     file
@@ -160,20 +161,7 @@ def test_each_number_is_that_of_a_decision_of_the_index_or_explained() -> None:
     assert numbers == [f"{n + 1:04}" for n in range(len(numbers))]
 
 
-# ---------------------------------------------------------------- the picture of the contexts
-
-
-def imports_between_contexts() -> set[tuple[str, str]]:
-    """Return (context, context that it imports), without their wings."""
-    arrows = set()
-    names = {context.partition("/")[2] for context in CONTEXTS}
-    for context in CONTEXTS:
-        for file in (PLAZA / context).rglob("*.py"):
-            for module, name, _ in imports_of(file):
-                parts = [*module.split("."), name]
-                if parts[0] == "plaza" and parts[1] != "infra":
-                    arrows.add((context.partition("/")[2], parts[2]))
-    return {(above, below) for above, below in arrows if below in names and above != below}
+# ---------------------------------------------------------------- the picture of the wings
 
 
 def reduce_transitively(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
@@ -189,17 +177,12 @@ def reduce_transitively(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
     }
 
 
-def test_the_picture_of_the_contexts_has_the_arrows_of_the_imports() -> None:
+def test_the_picture_of_the_wings_has_the_allowed_arrows() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     picture = page.partition('subgraph layer["')[2].partition("    end\n")[0]
-    drawn = set(re.findall(r"^ +(\w+) --> (\w+)$", picture, re.MULTILINE))
-    assert drawn == reduce_transitively(imports_between_contexts())
-
-
-def test_every_context_is_in_the_picture() -> None:
-    picture = (ROOT / "docs" / "architecture.md").read_text().partition("```\n")[0]
-    names = [context.partition("/")[2] for context in CONTEXTS]
-    assert [name for name in names if not re.search(rf"\b{name}\b", picture)] == []
+    drawn = set(re.findall(r"^ +(\w+) --> (\w+)", picture, re.MULTILINE))
+    allowed = {(wing, below) for wing, known in MAY_KNOW.items() for below in {*known, "infra"}}
+    assert drawn == reduce_transitively(allowed)
 
 
 FEATURES = {
