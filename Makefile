@@ -208,7 +208,7 @@ checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all
 	@.venv/bin/python -m tools alarms --expand > .aws-sam/expanded.yaml
 	@.venv/bin/python -m tools balancer --expand > .aws-sam/balancer.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
-	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
+	@.venv-scan/bin/checkov --config-file .ci/checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
 	  deploy/budget.yaml deploy/canary.yaml deploy/data.yaml deploy/edge.yaml deploy/network.yaml \
 	  deploy/second-region.yaml
 

@@ -19,9 +19,9 @@ NAMES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "reporting.md",
+    ".github/SECURITY.md": "reporting.md",
 }
-"""Document of the repository's root -> its page."""
+"""Document outside of docs/ -> its page."""
 
 
 def copy_pages(pages: Path) -> None:

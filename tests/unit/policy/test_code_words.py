@@ -14,7 +14,8 @@ from tests.unit.policy.test_lua import SCRIPTS, code_of, header_of
 
 DOCUMENTS = sorted(
     file
-    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[a-z]*/README.md")]
+    for pattern in ("*.md", ".github/SECURITY.md", "docs/**/*.md", "[a-z]*/README.md")
+    for file in ROOT.glob(pattern)
     if file.name not in ("CHANGELOG.md", "mutants.md")  # the past; generated
 )
 NO_CODE = {"docs", "events", "tests", "bench", "web", "clients"}

@@ -21,7 +21,8 @@ from tests.unit.policy.test_wings import MAY_KNOW
 
 DOCUMENTS = sorted(
     file
-    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
+    for pattern in ("*.md", ".github/SECURITY.md", "docs/**/*.md", "*/README.md")
+    for file in ROOT.glob(pattern)
     if ".venv" not in file.parts
 )
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
