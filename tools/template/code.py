@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cli.paths import LAYER
+from plaza.infra.contexts import list_offers
 from plaza.infra.queues.dead_letters import dlq_of
 from plaza.infra.queues.queue import Queue
 
@@ -82,7 +83,8 @@ def queue_named(file: Path, name: str) -> Queue[Any] | None:
 
 @cache
 def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
-    """Return (file, definition) of each function or class of Plaza that ``within`` names."""
+    """Return (file, definition) of each function or class of Plaza that ``within`` names, and of
+    all that manifests name for ``offers("relation")``."""
     tree = tree_of(file)
     imported = {i.bound: i for i in imports_of(file) if i.module.startswith("plaza")}
     definitions = []
@@ -97,7 +99,50 @@ def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
             )
         elif isinstance(node, ast.Name):
             definitions += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
+        elif relation := _relation_of(node):
+            definitions += list_offered(relation)
     return definitions
+
+
+def _relation_of(node: ast.AST) -> str:
+    """Return the relation of a call ``offers("relation")``, '' for other nodes."""
+    match node:
+        case ast.Call(func=ast.Name(id="offers"), args=[ast.Constant(value=str(relation))]):
+            return relation
+    return ""
+
+
+@cache
+def list_offered(relation: str) -> list[tuple[Path, ast.AST]]:
+    """Return (file, definition) of all that manifests name for a relation; of a module all of it.
+    Raises ValueError for a name without a definition."""
+    definitions = []
+    for wing, _, name in list_offers(relation):
+        module, _, attribute = name.partition(":")
+        file = module_file(f"plaza.{wing}.{module}")
+        own = _definition(file, attribute) or list_constants(file, attribute)
+        if attribute and not own:
+            raise ValueError(f"{name} is not defined in {file}")
+        definitions += own or [(file, tree_of(file))]
+    return definitions
+
+
+def list_constants(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
+    """Return (file, statement) of a constant, and of the constants of its module that it names."""
+    constants = {
+        target.id: node
+        for node in tree_of(file).body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    statements, todo = list[tuple[Path, ast.AST]](), [name]
+    while todo:
+        node = constants.pop(todo.pop(), None)
+        if node is not None:
+            statements.append((file, node))
+            todo += [used.id for used in ast.walk(node) if isinstance(used, ast.Name)]
+    return statements
 
 
 def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:

@@ -14,7 +14,7 @@ from functools import cache
 
 import pytest
 
-from plaza.infra.contexts import WINGS, Context, list_contexts, load
+from plaza.infra.contexts import WINGS, Context, list_contexts, list_offers, load
 from tests.support.tables import TABLES
 from tests.unit.policy.modules import CONTEXTS, LAYER, PLAZA
 from tests.unit.policy.test_owned_data import texts_of, words_after
@@ -131,11 +131,9 @@ def test_the_package_of_a_wing_is_empty(wing: str) -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_what_a_manifest_names_exists(relation: str) -> None:
-    for wing, context in list_contexts():
-        names = getattr(context, relation)
-        for name in (names,) if isinstance(names, str) else names or ():
-            assert name.partition(".")[0] == context.name, f"{name} is of another context"
-            assert load(wing, name) is not None
+    for wing, context, name in list_offers(relation):
+        assert name.partition(":")[0].partition(".")[0] == context, f"{name} is of another context"
+        assert load(wing, name) is not None
 
 
 def test_reading_all_manifests_loads_few_modules() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from cli.paths import ROOT
 from local.stack.queue_registry import load_queues
+from tools.template import code
 from tools.template.code import read_queue_use
 from tools.template.functions import Function, check_declared, make_scheduled
 from tools.template.queues import list_names, name_queue
@@ -144,6 +146,44 @@ def test_the_queues_are_found_in_what_a_call_calls(
         "def handler(event, context):\n    return react.react(event)\n"
     )
     assert read_queue_use(app).sent == {"reactions", "rebuilds"}
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("reactions.react:react", {"reactions", "rebuilds"}),
+        ("reactions.react", {"reactions", "rebuilds"}),
+        ("reactions.queues:REACTIONS", set()),
+    ],
+)
+def test_the_queues_are_found_in_what_manifests_offer(
+    name: str, sent: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_queues()
+    monkeypatch.setattr(code, "list_offers", lambda relation: [("core", relation, name)])
+    app = tmp_path / "app.py"
+    app.write_text(
+        "from plaza.infra.contexts import offers\n"
+        f"def handler(event, context):\n    return list(offers('of {name}'))\n"
+    )
+    assert read_queue_use(app).sent == sent
+
+
+def test_what_a_constant_of_a_manifest_names_is_found(tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text("ONE = len\nBOTH: tuple = (ONE, abs)\nOTHER = max\n")
+    assert [ast.unparse(node) for _, node in code.list_constants(module, "BOTH")] == [
+        "BOTH: tuple = (ONE, abs)",
+        "ONE = len",
+    ]
+
+
+def test_a_name_of_a_manifest_without_a_definition_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(code, "list_offers", lambda _: [("core", "reactions", "reactions.react:x")])
+    with pytest.raises(ValueError, match=r"reactions\.react:x is not defined"):
+        code.list_offered("unknown")
 
 
 def test_a_dlq_with_a_consumer_has_a_dlq_of_its_own() -> None:

@@ -68,9 +68,15 @@ def load(wing: str, name: str) -> Any:
     return getattr(loaded, attribute) if attribute else loaded
 
 
-def offers(relation: str) -> Iterator[tuple[str, Any]]:
-    """Yield (name of the context, what it offers as ``relation``), such as ``"gauges"``."""
+def list_offers(relation: str) -> Iterator[tuple[str, str, str]]:
+    """Yield (wing, context, name of what it offers as ``relation``). Loads manifests only."""
     for wing, context in list_contexts():
         names: Names | str | None = getattr(context, relation)
         for name in (names,) if isinstance(names, str) else names or ():
-            yield context.name, load(wing, name)
+            yield wing, context.name, name
+
+
+def offers(relation: str) -> Iterator[tuple[str, Any]]:
+    """Yield (name of the context, what it offers as ``relation``), such as ``"gauges"``."""
+    for wing, context, name in list_offers(relation):
+        yield context, load(wing, name)
