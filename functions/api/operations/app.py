@@ -6,14 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.commerce.changes.gauges import read_binlog_lag
-from plaza.commerce.checkins.gauges import read_checkin_outboxes
 from plaza.core.event_log import read_events
 from plaza.core.event_log.model import EventsGone
 from plaza.core.event_log.schemas import After, EventLimit, EventsResponse, read_offset
 from plaza.core.reach import report
 from plaza.core.reach.schemas import Days, ReachResponse
-from plaza.core.reactions.gauges import read_outboxes
 from plaza.core.switches import SwitchesChanged, change_switches
 from plaza.core.switches.schemas import (
     LevelRequest,
@@ -34,7 +31,6 @@ from plaza.infra.http.routes import (
 )
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.jobs import health
-from plaza.infra.queues import spill
 from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
@@ -75,9 +71,6 @@ else:  # few requests need it
 app = PlazaResolver(identify, tag="operations")
 
 _CHANGED = Responses("The new switches.", SwitchesChanged)
-
-
-_METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
 
 
 @app.get("/ops/health", security=OPERATOR, responses=Responses("The state of the stores."))
@@ -210,7 +203,7 @@ def get_lag() -> LagResponse:
     Returns what is left to do and how old it is, and the last run of each schedule. What cannot be
     read now is missing or null. For operators.
     """
-    return LagResponse.of(lag.read_lag(_METERS))
+    return LagResponse.of(lag.read_lag())
 
 
 @app.get("/ops/series", security=OPERATOR, responses=Responses("The series."))

@@ -3,13 +3,17 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="reactions"),
+    Context(
+        name="reactions",
+        lag=("reactions.gauges:read_outboxes",),
+        gauges=("reactions.gauges:read_saved",),
+    ),
     Context(name="counters"),
     Context(name="targets"),
     Context(name="reaction_log"),
     Context(name="event_log"),
     Context(name="switches"),
     Context(name="idempotency"),
-    Context(name="live"),
+    Context(name="live", gauges=("live.polls:read_screens",)),
     Context(name="reach"),
 )

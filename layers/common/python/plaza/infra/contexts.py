@@ -37,7 +37,8 @@ class Context:
     expires: Names = ()
     maintains: Names = ()
     warm: Names = ()
-    gauges: Names = ()
+    lag: Names = ()  # meters of what is left to do: read now and sampled
+    gauges: Names = ()  # other meters, which are sampled only
     commands: str | None = None
     types: Names = ()
     participates: str | None = None

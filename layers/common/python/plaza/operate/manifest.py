@@ -3,8 +3,15 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="operations"),
-    Context(name="reconciliation"),
+    Context(name="operations", gauges=("operations.queue_admin:read_depth_gauges",)),
+    Context(
+        name="reconciliation",
+        gauges=(
+            "reconciliation.gauges:audit_active",
+            "reconciliation.gauges:read_newest_run",
+            "reconciliation.cycles:read_progress",
+        ),
+    ),
     Context(name="operator_commands"),
     Context(name="accounts"),
     Context(name="warm_up"),
