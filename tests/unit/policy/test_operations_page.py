@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from plaza.core.switches import LEVELS
+from plaza.infra.contexts import offers
 from plaza.operate.operator_commands.commands import list_commands
 from plaza.people.users.roles import Role
 from tests.unit.policy import template
@@ -111,6 +112,7 @@ WRITTEN: dict[str, set[str]] = {}
 for _file, _call in CALLS:
     for _event in event_of(_call):
         WRITTEN.setdefault(_event, set()).update(metrics_of(_file, _call))
+WRITTEN["expired_deleted"] = {expiry.metric for _, expiry in offers("expires")}
 ALWAYS = {"ColdStart", "cold_start_cpu_ms"}  # of the first request of a process
 
 

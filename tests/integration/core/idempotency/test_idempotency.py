@@ -18,7 +18,7 @@ import pytest
 from cli.paths import ROOT
 from local.stack.servers import connect_mysql
 from plaza.core import idempotency
-from plaza.core.idempotency import IdempotentRequest
+from plaza.core.idempotency import IdempotentRequest, mysql_expiry
 from plaza.core.reactions import LIKE, Target
 from plaza.core.reactions.react import react
 from plaza.infra.mysql import mysql
@@ -159,10 +159,10 @@ def test_a_repeated_comment_is_returned_after_its_post_was_deleted() -> None:
 
 def test_a_key_expires_after_a_day() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
-    idempotency.delete_expired(100)
+    mysql_expiry.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] == first.body["id"]
     mysql.write("UPDATE idempotency_key SET created_at = created_at - INTERVAL 25 HOUR")
-    idempotency.delete_expired(100)
+    mysql_expiry.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] != first.body["id"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.core import idempotency
+from plaza.core.idempotency import mysql_expiry
 from plaza.infra.jobs import expiry
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
@@ -27,11 +27,7 @@ def expire_sessions() -> None:
 
 
 def delete_expired(max_s: float = expiry.MAX_RUN_S) -> dict[str, int]:
-    deletes = {
-        "session": expired_sessions.delete_expired,
-        "idempotency_key": idempotency.delete_expired,
-    }
-    return expiry.delete_in_steps(deletes, max_s)
+    return expiry.delete_in_steps([expired_sessions.EXPIRY, mysql_expiry.EXPIRY], max_s)
 
 
 def add_key(key: int, hours_ago: float) -> None:

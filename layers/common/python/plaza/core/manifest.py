@@ -11,9 +11,9 @@ CONTEXTS = (
     Context(name="counters"),
     Context(name="targets"),
     Context(name="reaction_log"),
-    Context(name="event_log"),
+    Context(name="event_log", expires=("event_log.read_events:EXPIRY",)),
     Context(name="switches"),
-    Context(name="idempotency"),
+    Context(name="idempotency", expires=("idempotency.mysql_expiry:EXPIRY",)),
     Context(name="live", gauges=("live.polls:read_screens",)),
     Context(name="reach"),
 )

@@ -5,5 +5,5 @@ from plaza.infra.contexts import Context
 CONTEXTS = (
     Context(name="notifications"),
     Context(name="push"),
-    Context(name="unread"),
+    Context(name="unread", expires=("unread.purge:EXPIRY",)),
 )

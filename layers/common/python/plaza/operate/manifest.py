@@ -3,7 +3,11 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="operations", gauges=("operations.queue_admin:read_depth_gauges",)),
+    Context(
+        name="operations",
+        expires=("operations.gauges:EXPIRY",),
+        gauges=("operations.queue_admin:read_depth_gauges",),
+    ),
     Context(
         name="reconciliation",
         gauges=(

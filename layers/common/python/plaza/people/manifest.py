@@ -4,7 +4,7 @@ from plaza.infra.contexts import Context
 
 CONTEXTS = (
     Context(name="users"),
-    Context(name="auth"),
+    Context(name="auth", expires=("auth.expired_sessions:EXPIRY",)),
     Context(name="blocks"),
     Context(name="follows"),
 )

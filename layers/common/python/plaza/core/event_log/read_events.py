@@ -20,6 +20,7 @@ from plaza.core.event_log.model import (
 )
 from plaza.core.targets import target_ids
 from plaza.core.targets.types import EXTERNAL
+from plaza.infra.jobs.expiry import Expiry
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 
@@ -86,6 +87,9 @@ def delete_expired(limit: int) -> int:
     """Delete up to ``limit`` offsets that are older than the events. One statement. Raises
     MysqlDown."""
     return mysql_events.delete_offsets(int(clock.now_s()) // 60 - (DAYS_KEPT + 1) * 24 * 60, limit)
+
+
+EXPIRY = Expiry("event_offset", delete_expired)
 
 
 def _find_first_us() -> int:

@@ -47,19 +47,6 @@ def claim(
     )
 
 
-def delete_expired(limit: int) -> int:
-    """Delete up to ``limit`` keys older than 24 hours; return how many. Raises MysqlDown."""
-    return mysql.write(
-        """
-        DELETE FROM idempotency_key
-        WHERE created_at < UTC_TIMESTAMP(6) - INTERVAL 24 HOUR
-        ORDER BY created_at
-        LIMIT %s
-        """,
-        (limit,),
-    )
-
-
 def delete_of_user(user_id: int) -> int:
     """Delete the keys of a user; return how many. One statement. Raises MysqlDown."""
     return mysql.write("DELETE FROM idempotency_key WHERE user_id = %s", (user_id,))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import NamedTuple
 
 from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.runtime import clock
@@ -16,12 +17,23 @@ Delete = Callable[[int], int]
 """Deletes up to the given number of rows, oldest first; returns how many. One statement."""
 
 
-def delete_in_steps(deletes: Mapping[str, Delete], max_s: float = MAX_RUN_S) -> dict[str, int]:
-    """Call each of ``deletes`` until no row is left, for about ``max_s`` seconds in all; each hour
-    another one is first. Returns name -> deleted rows. Raises their first error after all have run.
-    """
+class Expiry(NamedTuple):
+    """How expired rows of ``table`` are deleted."""
+
+    table: str
+    delete: Delete
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric of deleted rows, such as ``sessions_deleted``."""
+        return f"{self.table}s_deleted"
+
+
+def delete_in_steps(expiries: Iterable[Expiry], max_s: float = MAX_RUN_S) -> dict[str, int]:
+    """Delete the expired rows of each table, for about ``max_s`` seconds in all; each hour another
+    table is first. Returns table -> deleted rows. Raises the first error after all have run."""
     deadline = Deadline.in_s(max_s)
-    jobs = {name: partial(_delete, delete, deadline) for name, delete in deletes.items()}
+    jobs = {table: partial(_delete, delete, deadline) for table, delete in expiries}
     return run_jobs(jobs, run=int(clock.now_s() // 3600))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plaza.infra.jobs.expiry import Expiry
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.notifications.unread import mysql_lists, mysql_store
@@ -22,3 +23,6 @@ def delete_expired(limit: int) -> int:
         return mysql_lists.delete_read(cursor, [key for keys in old.values() for key in keys])
 
     return mysql.run_in_transaction(work)
+
+
+EXPIRY = Expiry("notification_group", delete_expired)

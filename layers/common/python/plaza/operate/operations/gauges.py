@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from plaza.infra.jobs.expiry import Expiry
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec, json_codec
 from plaza.infra.runtime.errors import Unavailable
@@ -68,6 +69,9 @@ def delete_expired(limit: int) -> int:
     """Delete up to ``limit`` samples older than a day; return how many. One statement. Raises
     MysqlDown."""
     return mysql_samples.delete_before(_minute_now() - RETAINED_MIN - MAX_GAP_MIN, limit)
+
+
+EXPIRY = Expiry("gauge_sample", delete_expired)
 
 
 def _minute_now() -> int:

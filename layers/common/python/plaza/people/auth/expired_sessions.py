@@ -1,5 +1,6 @@
-"""Delete expired sessions and codes of passkeys; imported by the function delete_expired."""
+"""Delete expired sessions and codes of passkeys."""
 
+from plaza.infra.jobs.expiry import Expiry
 from plaza.people.auth import mysql_passkeys, mysql_store
 
 
@@ -10,3 +11,6 @@ def delete_expired(limit: int) -> int:
     if deleted == limit:
         return deleted
     return deleted + mysql_passkeys.delete_expired_codes(limit - deleted)
+
+
+EXPIRY = Expiry("session", delete_expired)
