@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 
 from ops.dead_letters import OPERATOR
 from ops.environment import use_environment
@@ -10,15 +11,16 @@ from plaza.operate.operator_commands import sweep_now
 
 def main(args: argparse.Namespace) -> int:
     """Sweep until nothing is due. ``--everything`` sends all once more, which never ends."""
-    reactions = checkins = 0
+    total = Counter[str]()
     with use_environment(args):
         while True:
             swept = sweep_now.sweep_now(args.everything, operator_id=OPERATOR)
-            reactions, checkins = reactions + swept.reactions, checkins + swept.checkins
-            if args.everything or not any(swept):
+            total.update(swept)
+            if args.everything or not any(swept.values()):
                 break
     if args.json:
-        print(json.dumps({"reactions": reactions, "checkins": checkins}))
+        print(json.dumps(total))
     else:
-        print(f"{reactions:,} reactions and {checkins:,} check-ins sent again")
+        numbers = " and ".join(f"{number:,} {outbox}" for outbox, number in total.items())
+        print(f"{numbers} sent again")
     return 0

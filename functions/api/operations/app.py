@@ -183,7 +183,7 @@ def sweep_outboxes(request: SweepRequest) -> SweepResponse:
     """
     admin_id = require_caller(app)
     swept = sweep_now.sweep_now(request.everything, operator_id=str(admin_id))
-    return SweepResponse(reactions=swept.reactions, checkins=swept.checkins)
+    return SweepResponse(reactions=swept["reactions"], checkins=swept.get("checkins", 0))
 
 
 @app.get("/ops/breakers", security=OPERATOR, responses=Responses("A report of each dependency."))

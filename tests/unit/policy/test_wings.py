@@ -11,12 +11,21 @@ import subprocess
 import sys
 from dataclasses import fields
 from functools import cache
+from pathlib import Path
 
 import pytest
 
-from plaza.infra.contexts import WINGS, Context, list_contexts, list_offers, load
+from plaza.infra.contexts import (
+    OPTIONAL,
+    WINGS,
+    Context,
+    list_contexts,
+    list_offers,
+    load,
+    offers,
+)
 from tests.support.tables import TABLES
-from tests.unit.policy.modules import CONTEXTS, LAYER, PLAZA
+from tests.unit.policy.modules import CONTEXTS, FUNCTIONS, LAYER, PLAZA
 from tests.unit.policy.test_owned_data import texts_of, words_after
 from tests.unit.policy.test_rooms import MODULES, imported_by
 
@@ -60,7 +69,6 @@ UNTIL_NOW = {
     ("operate/operator_commands/commands.py", "commerce"),
     ("operate/operator_commands/commands.py", "integrations"),
     ("operate/operator_commands/commands.py", "social"),
-    ("operate/operator_commands/sweep_now.py", "commerce"),
     ("operate/reconciliation/derived_lists.py", "commerce"),
     ("operate/reconciliation/derived_lists.py", "notifications"),
     ("operate/reconciliation/derived_lists.py", "social"),
@@ -84,6 +92,9 @@ UNTIL_NOW = {
     ("social/moderation/reports.py", "notifications"),
 }
 MAX_MODULES = 10  # that reading all manifests loads
+MAX_SWEEP_NOW_S = 6  # the API answers within 10 s
+SHARED = [app for app in sorted(FUNCTIONS.glob("*/*/app.py")) if "offers(" in app.read_text()]
+"""Functions that iterate over what contexts offer."""
 RELATIONS = [field.name for field in fields(Context) if field.name != "name"]
 
 
@@ -148,3 +159,19 @@ def test_reading_all_manifests_loads_few_modules() -> None:
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
     assert len(json.loads(completed.stdout)) <= MAX_MODULES
+
+
+@pytest.mark.parametrize("app", SHARED, ids=lambda app: app.parent.name)
+def test_a_function_of_several_contexts_knows_no_optional_wing(app: Path) -> None:
+    known = {MODULES[name].relative_to(PLAZA).parts[0] for name in imported_by(app)}
+    assert known.isdisjoint(OPTIONAL)
+
+
+def test_functions_of_several_contexts_are_found() -> None:
+    assert {"sample_gauges", "sweep_outbox", "delete_expired"} <= {
+        app.parent.name for app in SHARED
+    }
+
+
+def test_an_operator_sweeps_the_outboxes_of_all_contexts_within_a_request() -> None:
+    assert sum(sweep.max_now_s for _, sweep in offers("sweeps")) <= MAX_SWEEP_NOW_S

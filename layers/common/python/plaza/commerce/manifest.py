@@ -4,7 +4,14 @@ from plaza.infra.contexts import Context
 
 CONTEXTS = (
     Context(name="shops"),
-    Context(name="flash_sales", gauges=("flash_sales.gauges:read_orders",)),
-    Context(name="checkins", lag=("checkins.gauges:read_checkin_outboxes",)),
+    Context(
+        name="flash_sales",
+        gauges=("flash_sales.gauges:read_orders",),
+    ),
+    Context(
+        name="checkins",
+        sweeps=("checkins.sweep:SWEEP",),
+        lag=("checkins.gauges:read_checkin_outboxes",),
+    ),
     Context(name="changes", lag=("changes.gauges:read_binlog_lag",)),
 )

@@ -5,13 +5,17 @@ from plaza.infra.contexts import Context
 CONTEXTS = (
     Context(
         name="reactions",
+        sweeps=("reactions.sweep:SWEEP",),
+        recovers=("reactions.failover_recovery:RECOVERY",),
         lag=("reactions.gauges:read_outboxes",),
         gauges=("reactions.gauges:read_saved",),
     ),
     Context(name="counters"),
     Context(name="targets"),
-    Context(name="reaction_log"),
-    Context(name="event_log", expires=("event_log.read_events:EXPIRY",)),
+    Context(
+        name="event_log",
+        expires=("event_log.read_events:EXPIRY",),
+    ),
     Context(name="switches"),
     Context(name="idempotency", expires=("idempotency.mysql_expiry:EXPIRY",)),
     Context(name="live", gauges=("live.polls:read_screens",)),

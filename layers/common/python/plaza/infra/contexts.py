@@ -34,6 +34,7 @@ class Context:
     erase: str | None = None
     compare: Names = ()
     sweeps: Names = ()
+    recovers: Names = ()  # after a failover of Redis
     expires: Names = ()
     maintains: Names = ()
     warm: Names = ()

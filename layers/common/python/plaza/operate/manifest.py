@@ -18,6 +18,6 @@ CONTEXTS = (
     ),
     Context(name="operator_commands"),
     Context(name="accounts"),
-    Context(name="warm_up"),
+    Context(name="warm_up", recovers=("warm_up.start_warm_up:RECOVERY",)),
     Context(name="keyspace"),
 )

@@ -1,7 +1,6 @@
 """Changes to MySQL that bypass the API: read from the binlog and projected to Redis.
 
-Owns the table binlog_offset. Handlers use ``follow_binlog`` and ``gauges``, operators
-``offset``.
+Owns the table binlog_offset. Handlers use ``follow_binlog``, operators ``offset``.
 """
 
-__all__ = ["follow_binlog", "gauges", "offset"]
+__all__ = ["follow_binlog", "offset"]

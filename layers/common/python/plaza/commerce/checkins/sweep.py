@@ -10,6 +10,7 @@ from plaza.commerce.checkins.redis_outbox import SweptUser
 from plaza.commerce.checkins.redis_store import outboxes_key
 from plaza.infra.derived import outbox
 from plaza.infra.derived.outbox import MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.jobs.sweeps import Sweep
 from plaza.infra.runtime.observability import record
 
 MAX_EVENTS = 10_000
@@ -47,3 +48,6 @@ def sweep_checkins(
 
 def _measure_age_s() -> float:
     return outbox.measure(outboxes_key).age_s
+
+
+SWEEP = Sweep("checkins", "checkins_republished", sweep_checkins, max_now_s=2.0)

@@ -1,8 +1,8 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
 Other contexts use ``react`` and ``queries`` for reactions, ``hydration`` for targets in Redis,
-``rankings`` for posts by likes, ``reaction_log`` for the end of the log and the epoch, ``sweep``
-and ``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and
+``rankings`` for posts by likes, ``reaction_log`` for the end of the log and the epoch,
+``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and
 ``export`` for accounts, ``inspection`` to compare Redis with MySQL, ``queues`` for messages,
 ``declared_kinds`` for the kinds that MySQL counts, ``kinds`` and ``model`` for the other types.
 """
@@ -31,5 +31,4 @@ __all__ = [
     "react",
     "reaction_log",
     "sorted_lists",
-    "sweep",
 ]

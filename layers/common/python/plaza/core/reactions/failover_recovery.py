@@ -20,6 +20,7 @@ from hashlib import sha256
 from plaza.core.reactions import mysql_failover_progress, redis_failover_progress, term_guard
 from plaza.core.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
 from plaza.core.reactions.term_guard import Masters
+from plaza.infra.jobs.sweeps import Recovery
 from plaza.infra.redis import masters
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
@@ -83,3 +84,6 @@ def _acknowledge_again(after: int, head: int, deadline: Deadline) -> tuple[int, 
         if deadline.has_passed:
             break
     return queued, recovered_seq
+
+
+RECOVERY = Recovery("acknowledged_again", acknowledge_after_failover)

@@ -20,6 +20,7 @@ from plaza.core.reactions.redis_keys import outboxes_key
 from plaza.core.reactions.redis_outbox import SweptTarget
 from plaza.infra.derived import outbox
 from plaza.infra.derived.outbox import MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.jobs.sweeps import Sweep
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.spill import send_spilled
@@ -86,3 +87,6 @@ def _send_spilled() -> int:
     except MysqlDown as error:
         record("spill_resend_postponed", **error_fields(error))
         return 0
+
+
+SWEEP = Sweep("reactions", "republished", sweep_outbox, max_now_s=4.0)

@@ -344,7 +344,7 @@ def clear_binlog_offset() -> Result:
 @command
 def sweep(*, everything: bool = False) -> Result:
     """Send entries of outboxes again. Everything: also what was sent a moment ago."""
-    return sweep_now.sweep_now(everything, operator_id=OPERATOR)._asdict()
+    return {**sweep_now.sweep_now(everything, operator_id=OPERATOR)}
 
 
 @command

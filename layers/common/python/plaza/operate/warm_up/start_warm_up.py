@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plaza.infra.jobs.sweeps import Recovery
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import masters
 from plaza.infra.runtime import clock
@@ -41,3 +42,6 @@ def start_after_change() -> int:
     started = start_warm_up("deploy" if is_deploy else "failover")
     redis_store.store_known(current)
     return int(started)
+
+
+RECOVERY = Recovery("warm_ups_started", start_after_change)
