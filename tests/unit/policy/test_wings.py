@@ -168,7 +168,7 @@ def test_a_function_of_several_contexts_knows_no_optional_wing(app: Path) -> Non
 
 
 def test_functions_of_several_contexts_are_found() -> None:
-    assert {"sample_gauges", "sweep_outbox", "delete_expired"} <= {
+    assert {"sample_gauges", "sweep_outbox", "delete_expired", "maintain_log"} <= {
         app.parent.name for app in SHARED
     }
 

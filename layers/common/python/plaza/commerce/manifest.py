@@ -6,6 +6,7 @@ CONTEXTS = (
     Context(name="shops"),
     Context(
         name="flash_sales",
+        maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),
     ),
     Context(

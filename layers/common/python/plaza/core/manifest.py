@@ -12,8 +12,10 @@ CONTEXTS = (
     ),
     Context(name="counters"),
     Context(name="targets"),
+    Context(name="reaction_log", maintains="reaction_log.maintenance:run_maintenance"),
     Context(
         name="event_log",
+        maintains="event_log.archive_events:run_archive",
         expires=("event_log.read_events:EXPIRY",),
     ),
     Context(name="switches"),

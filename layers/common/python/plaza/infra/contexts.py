@@ -36,7 +36,7 @@ class Context:
     sweeps: Names = ()
     recovers: Names = ()  # after a failover of Redis
     expires: Names = ()
-    maintains: Names = ()
+    maintains: str | None = None  # takes the event of MaintainLog
     warm: Names = ()
     lag: Names = ()  # meters of what is left to do: read now and sampled
     gauges: Names = ()  # other meters, which are sampled only

@@ -7,7 +7,7 @@ what the object has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
@@ -26,6 +26,12 @@ MAX_RUN_S = 120.0
 ORDERS_PER_OBJECT = 5_000  # a reader of one order loads all of them
 MIN_ORDERS = 1_000  # fewer wait for the first day of a month, so that a month has few objects
 _ORDERS_PER_TRANSACTION = 500
+
+
+def run_archive(event: Mapping[str, object]) -> dict[str, int]:
+    """Archive orders in a run of MaintainLog, at least ``{"min_orders": number}`` of a month;
+    return their number. Raises as ``archive_orders``."""
+    return {"orders_archived": archive_orders(int(str(event.get("min_orders", MIN_ORDERS))))}
 
 
 def archive_orders(min_orders: int = MIN_ORDERS, today: date | None = None) -> int:

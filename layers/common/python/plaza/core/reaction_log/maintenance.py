@@ -7,6 +7,7 @@ dropped under a lock and only if nothing was added since it was archived.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -48,12 +49,15 @@ class MaintenanceResult:
     unsplit: int = 0
     behind: int = 0
 
-    def to_dict(self) -> dict[str, int]:
-        return asdict(self)
-
 
 class _OutOfTime(Exception):
     """Ends a run; the next one resumes."""
+
+
+def run_maintenance(event: Mapping[str, object]) -> dict[str, int]:
+    """Maintain the log as the event of a run asks, at most ``{"max_moved": rows}``; return the
+    fields of the result. Raises as ``maintain_log``."""
+    return asdict(maintain_log(int(str(event.get("max_moved", MAX_MOVED)))))
 
 
 def maintain_log(max_moved: int = MAX_MOVED, today: date | None = None) -> MaintenanceResult:
