@@ -83,7 +83,7 @@ VALUES: dict[str, list[Any]] = {
     "inboxes": [[Timeline(INBOX, 7)], [Timeline(POSTS, 9), Timeline(POSTS, MAX_ID)]],
     "warm_ups": [
         WarmUpStep(AT_US),
-        WarmUpStep(AT_US, "rankings"),
+        WarmUpStep(AT_US, "recommendations"),
         WarmUpStep(
             AT_US, "targets", ((LIKE, Target("post", 11)), (FOLLOW, Target("user", MAX_ID)))
         ),

@@ -51,11 +51,6 @@ KINDS = {
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
-    "queue/warm_up": Kind(
-        163,
-        "one process, after a failover or a deploy; it loads what most contexts keep in Redis",
-        (SCHEMAS, RESOLVER, "pydantic"),
-    ),
     "queue/prepare_pushes": Kind(
         143,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",

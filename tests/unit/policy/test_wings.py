@@ -79,8 +79,6 @@ UNTIL_NOW = {
     ("operate/reconciliation/run_steps.py", "notifications"),
     ("operate/reconciliation/run_steps.py", "social"),
     ("operate/reconciliation/sql/count_users.sql", "social"),
-    ("operate/warm_up/warm_stores.py", "commerce"),
-    ("operate/warm_up/warm_stores.py", "social"),
     ("people/blocks/block_user.py", "notifications"),
     ("people/users/mysql_closed.py", "operate"),
     ("people/users/mysql_imports.py", "operate"),

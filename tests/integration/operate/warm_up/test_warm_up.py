@@ -10,13 +10,15 @@ from plaza.core.reactions import COLLECT, LIKE, Kind, Target, kinds, persist, re
 from plaza.core.reactions.redis_keys import keys_of
 from plaza.core.switches import change_switches
 from plaza.core.switches.model import level_of
+from plaza.infra import contexts
 from plaza.infra.mysql import mysql
+from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import clear_caches
 from plaza.operate.warm_up import redis_store, start_warm_up, warm_stores
-from plaza.operate.warm_up.queues import WARM_UPS, WarmUpStep
+from plaza.operate.warm_up.queues import WARM_UPS, WarmUpStep, list_stages
 from plaza.operate.warm_up.settings import WarmUpSettings
 from plaza.social.recommendations import redis_store as list_store
 from tests.integration.conftest import Away
@@ -93,6 +95,27 @@ def test_a_run_loads_targets_rankings_lists_shops_and_sales(stored: World) -> No
     assert voucher.id in redis_sales.find_sales([voucher.id])
     assert find_keys("*:ranking:week:built_at")
     assert find_keys("*:warm_up:run") == []
+
+
+def test_contexts_have_their_stages_before_targets() -> None:
+    assert list_stages() == ["flash_sales", "recommendations", "targets"]
+
+
+def test_a_run_without_optional_wings_loads_targets(
+    stored: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tuple(item for item in contexts.list_contexts() if item[0] not in contexts.OPTIONAL)
+    monkeypatch.setattr(contexts, "list_contexts", lambda: kept)
+    assert start_warm_up.start_warm_up("test")
+    stored.queues.drain()
+    assert [loaded(LIKE, POST), loaded(LIKE, REVIEW)] == [True] * 2
+    assert redis.execute("EXISTS", shop_store.page_key(SHOP)) == 0
+    assert find_keys("*:warm_up:run") == []
+
+
+def test_a_stage_of_no_context_is_refused() -> None:
+    with pytest.raises(InvalidMessage, match="stage"):
+        WARM_UPS.decode('{"run":1743760800000000,"stage":"unknown"}')
 
 
 def test_targets_are_loaded_at_a_rate_and_in_steps(

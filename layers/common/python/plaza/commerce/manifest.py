@@ -3,9 +3,10 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="shops"),
+    Context(name="shops", warm_targets=("shops.queries:warm_pages",)),
     Context(
         name="flash_sales",
+        warm="flash_sales.recover_orders:warm_sales",
         maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),
     ),

@@ -37,7 +37,8 @@ class Context:
     recovers: Names = ()  # after a failover of Redis
     expires: Names = ()
     maintains: str | None = None  # takes the event of MaintainLog
-    warm: Names = ()
+    warm: str | None = None  # a stage of WarmUp: works for the given seconds
+    warm_targets: Names = ()  # loads what belongs to targets; returns more targets
     lag: Names = ()  # meters of what is left to do: read now and sampled
     gauges: Names = ()  # other meters, which are sampled only
     commands: str | None = None

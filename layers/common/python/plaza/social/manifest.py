@@ -6,5 +6,9 @@ CONTEXTS = (
     Context(name="content"),
     Context(name="feed"),
     Context(name="moderation"),
-    Context(name="recommendations"),
+    Context(
+        name="recommendations",
+        warm="recommendations.post_rankings:warm_rankings",
+        warm_targets=("recommendations.recommend:warm_lists",),
+    ),
 )

@@ -106,16 +106,16 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     return tally.resent + tally.decided
 
 
-def prepare_sales(max_s: float) -> int:
-    """Load the sales that run or open soon and are not in Redis, for ``max_s``; return how many.
-    Safe to repeat. Raises MysqlDown, RedisDown."""
+def warm_sales(max_s: float) -> None:
+    """Load the sales that run or open soon and are not in Redis, for ``max_s``. Safe to repeat.
+    Raises MysqlDown, RedisDown."""
     deadline, prepared = Deadline.in_s(max_s), 0
     for vouchers in _read_pages(deadline):
         now_us = clock.now_us()
         prepared += _load_missing(
             [v.id for v in vouchers if v.terms.closes_us > now_us and not v.withdrawn]
         )
-    return prepared
+    record("warm_up_advanced", {"sales_warmed": prepared})
 
 
 def _recover_pending(

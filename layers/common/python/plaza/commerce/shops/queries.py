@@ -6,7 +6,7 @@ that it does not have costs no statement; for others one reader reads MySQL and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -112,6 +112,13 @@ def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
             cache.store_all(STALE_WHILE_REBUILDING, entries_of(stored), SHOP, create=True)
         shops |= {i: entry_of(entry).value for i, entry in stored.items()}
     return {shop_id: shop for shop_id, shop in shops.items() if isinstance(shop, Shop)}
+
+
+def warm_pages(targets: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Cache the pages of the shops in ``targets``, as ``read_many``; return no more targets."""
+    if shop_ids := [target_id for target_type, target_id in targets if target_type == "shop"]:
+        read_many(shop_ids)
+    return []
 
 
 def read_types() -> list[ShopType]:

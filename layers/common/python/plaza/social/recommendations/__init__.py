@@ -1,8 +1,7 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
 Other contexts use ``like_roll_up`` after they corrected the likes of reviews, ``post_hours`` to
-compare hourly likes with the log, ``recommend`` and ``post_rankings`` to build what Redis lost,
-operators ``watermarks``.
+compare hourly likes with the log, operators ``watermarks``.
 """
 
 from plaza.social.recommendations.model import (
@@ -21,7 +20,5 @@ __all__ = [
     "RecommendedPage",
     "like_roll_up",
     "post_hours",
-    "post_rankings",
-    "recommend",
     "watermarks",
 ]

@@ -73,6 +73,11 @@ def refresh_rankings() -> int:
     return len(most_liked)
 
 
+def warm_rankings(_: float) -> None:
+    """Update all rankings, as ``refresh_rankings``."""
+    refresh_rankings()
+
+
 def hours_of(window: Window, at_us: int) -> RankedHours:
     """Return the hours whose likes the ranking of ``window`` counts at ``at_us``."""
     last = at_us // _HOUR_US

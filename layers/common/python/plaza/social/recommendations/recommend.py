@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plaza.core.reactions import Target
 from plaza.core.switches import current as current_switches
@@ -30,10 +30,10 @@ __all__ = [
     "MAX_RUN_S",
     "RECOMMENDATIONS",
     "explain_score",
-    "rebuild_lists_of",
     "rebuild_recommendations",
     "recommend",
     "refresh_recommendations",
+    "warm_lists",
 ]
 
 MAX_RUN_S = 40
@@ -130,13 +130,16 @@ def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
     record("recommendations_rebuilt", {"lists_rebuilt": len(swapped)})
 
 
-def rebuild_lists_of(review_ids: Sequence[int]) -> list[int]:
-    """Rebuild the lists of the shops of reviews; return the shops. One statement more than
-    ``rebuild_recommendations``, none without reviews. Raises as that."""
+def warm_lists(targets: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Rebuild the lists of the shops of the reviews in ``targets``; return the shops. One statement
+    more than ``rebuild_recommendations``, none without reviews. Raises as that."""
+    review_ids = sorted(
+        {target_id for target_type, target_id in targets if target_type == "review"}
+    )
     shop_ids = mysql_recommendations.find_shops(review_ids)
     if shop_ids:
         rebuild_recommendations([RebuildLists(shop_ids)])
-    return shop_ids
+    return [("shop", shop_id) for shop_id in shop_ids]
 
 
 def refresh_recommendations() -> int:
