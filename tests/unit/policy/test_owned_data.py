@@ -7,7 +7,6 @@ read or write tables of others, and why.
 from __future__ import annotations
 
 import ast
-import importlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from plaza.core.reactions import KINDS
-from plaza.operate.accounts.sections import SECTIONS
+from plaza.infra.contexts import offers
+from plaza.operate.accounts.export import list_sections
 from tests.support.tables import (
     AUDITED,
     ERASED,
@@ -26,7 +26,7 @@ from tests.support.tables import (
     read_owners,
     read_user_columns,
 )
-from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, nodes_of
+from tests.unit.policy.modules import PLAZA, ROOT, imports_of, nodes_of
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
@@ -216,24 +216,22 @@ def test_every_column_that_can_name_a_user_is_listed() -> None:
 
 
 def test_the_owner_exports_the_columns_that_are_listed_as_exported() -> None:
-    declared = {(section.table, section.user) for section in SECTIONS}
-    assert declared == find_users(EXPORTED)
-    for context in CONTEXTS:
-        if (PLAZA / context / "export.py").exists() and context != "operate/accounts":
-            own = importlib.import_module(f"plaza.{context.replace('/', '.')}.export").SECTIONS
-            assert {TABLES[section.table].owner for section in own} == {context.partition("/")[2]}
-            assert set(own) <= set(SECTIONS), (
-                f"plaza.operate.accounts.sections lacks sections of {context}"
-            )
+    declared = dict(offers("export"))
+    columns = {(s.table, s.user) for sections in declared.values() for s in sections}
+    assert columns == find_users(EXPORTED)
+    for context, sections in declared.items():
+        assert {TABLES[section.table].owner for section in sections} == {context}
+    modules = {file.parent.name for file in PLAZA.glob("*/*/export.py")}
+    assert declared.keys() == modules - {"accounts"}, "the manifest names the sections"
 
 
 def test_sections_have_names_of_their_own_in_cursors() -> None:
-    names = [section.cursor_name for section in SECTIONS]
+    names = [section.cursor_name for section in list_sections()]
     assert len(set(names)) == len(names)
 
 
 def test_all_kinds_of_reactions_are_exported_in_both_states() -> None:
-    names = {section.name for section in SECTIONS}
+    names = {section.name for section in list_sections()}
     assert {f"{kind}s{state}" for kind in KINDS for state in ("", "_taken_back")} <= names
 
 

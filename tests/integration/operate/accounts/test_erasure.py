@@ -23,7 +23,6 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.operate.accounts import erase, export, mysql_store
 from plaza.operate.accounts.model import KEPT_OPEN_S
 from plaza.operate.accounts.request_erasure import erase_now
-from plaza.operate.accounts.sections import SECTIONS
 from plaza.people.auth import session_end, session_lookup
 from plaza.people.follows import follow_user
 from plaza.people.users import erasure as users_erasure
@@ -53,6 +52,7 @@ from tests.support.tables import ERASED, find_users
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
 MARKS = {"existence", "fence", "toggles", "latest", "earliest", "older"}
+SECTIONS = export.list_sections()
 
 
 @pytest.fixture

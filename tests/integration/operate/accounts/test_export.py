@@ -19,7 +19,6 @@ from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import BadInput, TooManyRequests
 from plaza.infra.runtime.settings import settings
 from plaza.operate.accounts import export
-from plaza.operate.accounts.sections import SECTIONS
 from tests.support.accounts import BODY, PHONE, Account
 from tests.support.consumers import statements
 from tests.support.failures import failing
@@ -29,6 +28,7 @@ from tests.support.user_rows import fill
 
 USER, OTHER = 700_001, 700_002
 MANY = 60
+SECTIONS = export.list_sections()
 [FOLLOWERS] = [section for section in SECTIONS if section.name == "followers"]
 in_order_of_an_index = pytest.mark.parametrize(
     "section", [s for s in SECTIONS if s is not FOLLOWERS], ids=lambda s: s.cursor_name

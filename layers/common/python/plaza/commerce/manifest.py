@@ -3,15 +3,19 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="shops", warm_targets=("shops.queries:warm_pages",)),
+    Context(
+        name="shops", export="shops.export:SECTIONS", warm_targets=("shops.queries:warm_pages",)
+    ),
     Context(
         name="flash_sales",
+        export="flash_sales.export:SECTIONS",
         warm="flash_sales.recover_orders:warm_sales",
         maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),
     ),
     Context(
         name="checkins",
+        export="checkins.export:SECTIONS",
         sweeps=("checkins.sweep:SWEEP",),
         lag=("checkins.gauges:read_checkin_outboxes",),
     ),

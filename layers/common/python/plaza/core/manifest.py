@@ -5,13 +5,14 @@ from plaza.infra.contexts import Context
 CONTEXTS = (
     Context(
         name="reactions",
+        export="reactions.export:SECTIONS",
         sweeps=("reactions.sweep:SWEEP",),
         recovers=("reactions.failover_recovery:RECOVERY",),
         lag=("reactions.gauges:read_outboxes",),
         gauges=("reactions.gauges:read_saved",),
     ),
-    Context(name="counters"),
-    Context(name="targets"),
+    Context(name="counters", export="counters.export:SECTIONS"),
+    Context(name="targets", export="targets.export:SECTIONS"),
     Context(name="reaction_log", maintains="reaction_log.maintenance:run_maintenance"),
     Context(
         name="event_log",
@@ -19,7 +20,11 @@ CONTEXTS = (
         expires=("event_log.read_events:EXPIRY",),
     ),
     Context(name="switches"),
-    Context(name="idempotency", expires=("idempotency.mysql_expiry:EXPIRY",)),
+    Context(
+        name="idempotency",
+        export="idempotency.export:SECTIONS",
+        expires=("idempotency.mysql_expiry:EXPIRY",),
+    ),
     Context(name="live", gauges=("live.polls:read_screens",)),
     Context(name="reach"),
 )

@@ -4,6 +4,6 @@ from plaza.infra.contexts import Context
 
 CONTEXTS = (
     Context(name="notifications"),
-    Context(name="push"),
-    Context(name="unread", expires=("unread.purge:EXPIRY",)),
+    Context(name="push", export="push.export:SECTIONS"),
+    Context(name="unread", export="unread.export:SECTIONS", expires=("unread.purge:EXPIRY",)),
 )

@@ -3,8 +3,8 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="users"),
-    Context(name="auth", expires=("auth.expired_sessions:EXPIRY",)),
-    Context(name="blocks"),
+    Context(name="users", export="users.export:SECTIONS"),
+    Context(name="auth", export="auth.export:SECTIONS", expires=("auth.expired_sessions:EXPIRY",)),
+    Context(name="blocks", export="blocks.export:SECTIONS"),
     Context(name="follows"),
 )

@@ -3,9 +3,9 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="content"),
-    Context(name="feed"),
-    Context(name="moderation"),
+    Context(name="content", export="content.export:SECTIONS"),
+    Context(name="feed", export="feed.export:SECTIONS"),
+    Context(name="moderation", export="moderation.export:SECTIONS"),
     Context(
         name="recommendations",
         warm="recommendations.post_rankings:warm_rankings",

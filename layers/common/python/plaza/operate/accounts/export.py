@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from plaza.infra.contexts import offers
 from plaza.infra.http.callers import Charge, no_charge
 from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
 from plaza.infra.runtime.lazy_modules import LazyModule
@@ -13,13 +14,17 @@ from plaza.operate.accounts.model import EXPORT_CURSORS, ExportCursor
 
 if TYPE_CHECKING:
     from plaza.core.targets import target_ids
-    from plaza.infra.mysql.export_sections import ExportedRow
-    from plaza.operate.accounts import sections
+    from plaza.infra.mysql.export_sections import ExportedRow, Section
 else:  # profiles need no module of another context
-    sections = LazyModule("plaza.operate.accounts.sections")
     target_ids = LazyModule("plaza.core.targets.target_ids")
 
 SECTIONS_PER_TOKEN = 5  # that a page reads for each token
+
+
+def list_sections() -> list[Section]:
+    """Return the sections of all contexts, in the order of an export. A new one may stand anywhere:
+    cursors have the names."""
+    return [section for _, sections in offers("export") for section in sections]
 
 
 def read_page(
@@ -39,7 +44,7 @@ def read_page(
 def _read_rows(
     user_id: int, cursor: str | None, limit: int, charge: Charge
 ) -> tuple[list[ExportedRow], str | None]:
-    order = {section.cursor_name: section for section in sections.SECTIONS}
+    order = {section.cursor_name: section for section in list_sections()}
     start = _parse(cursor) if cursor else ExportCursor(next(iter(order)), ())
     names = [*order]
     try:
