@@ -45,7 +45,7 @@ from plaza.core.targets.types import EXTERNAL, TYPES, TypedId
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import NotFound, Unavailable
-from plaza.operate.accounts.mysql_store import find_erased
+from plaza.people.users.erasures import find_erased
 
 LINES_PER_BATCH = 1_000
 TARGETS_PER_READ = 200

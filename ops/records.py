@@ -41,8 +41,8 @@ from plaza.core.targets.external_targets import Created
 from plaza.core.targets.types import EXTERNAL, number_of
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
-from plaza.operate.accounts.mysql_store import find_erased
 from plaza.people.users import import_users, owned_targets
+from plaza.people.users.erasures import find_erased
 from plaza.people.users.identities import check_identity
 from plaza.people.users.mysql_imports import ImportedUser
 from plaza.people.users.owned_targets import OwnedTarget

@@ -141,7 +141,7 @@ READ = [
 ]
 
 OF_FILES: dict[str, Sequence[str]] = {
-    "operate/accounts/mysql_store.py": [STAYS_CLOSED, RETURNED, REIMPORTED],
+    "people/users/mysql_erasures.py": [STAYS_CLOSED, RETURNED, REIMPORTED],
     "commerce/checkins/daily_checkin.py": FLIGHTS,
     "cli/files.py": [HISTORY_LINES, *QUOTES, STORED_ONCE, HOSTILE],
     "social/content/import_texts.py": [TAKEN],
@@ -188,6 +188,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "people/auth/server_keys.py": [SERVER_KEYS],
     "people/auth/sessions.py": [*SIGNED_SESSIONS, SESSIONS],
     "social/content/mysql_review_slots.py": [SCORES],
+    "social/content/mysql_store.py": [STAYS_CLOSED, RETURNED],
     "core/counters/lua/hold.lua": [HOLDS, FOLLOW_HOLDS],
     "core/counters/lua/release.lua": [HOLDS, FOLLOW_HOLDS],
     "core/counters/lua/cancel_hold.lua": [HOLDS, FOLLOW_HOLDS],
@@ -289,7 +290,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "core/reactions/redis_hydration.py": [HYDRATE, TOMBSTONE],
     "core/reactions/term_guard.py": [TERM_GUARD, PERSIST, RECOVERY],
     "core/reactions/sweep.py": [SWEEP, OUTAGES],
-    "people/users/mysql_users.py": [ERASURE],
+    "people/users/mysql_users.py": [RETURNED, ERASURE],
     "integrations/webhooks/dispatch_events.py": [WEBHOOKS],
     "integrations/webhooks/model.py": [WEBHOOKS],
     "integrations/webhooks/mysql_webhooks.py": [WEBHOOKS],
@@ -329,6 +330,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
         f"{SCORES}::test_two_first_reviews_at_once_are_counted_twice"
     ],
     "counters/mysql-store/correct-adds": [RECONCILIATION],
+    "counters/mysql-store/returned-follower": [RETURNED],
     "event-log/mysql-events/later-claim": [CLOCK_JUMPS],
     "flash-sales/cancel-order/row-stays": [
         f"{WAITLIST}::test_a_buyer_whose_accepted_offer_was_cancelled_waits_no_more"
@@ -372,6 +374,8 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "reactions/mysql-log/known-epoch": [RECOVERY],
     "reactions/mysql-log/barrier-not-locked": [LOG_BARRIER],
     "reactions/mysql-log/terms-without-barrier": [LOG_BARRIER],
+    "reactions/mysql-rows/removed-like": [STAYS_CLOSED],
+    "reactions/mysql-rows/returned-like": [RETURNED],
     "reactions/persist/log-gate": [LOG_BARRIER],
     "reactions/persist/owners-first": [UNREAD_RACES],
     "users/mysql-users/user-last": [

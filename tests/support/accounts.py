@@ -9,11 +9,11 @@ from plaza.commerce.flash_sales import mysql_waitlist, place_order
 from plaza.core.idempotency import IdempotentRequest
 from plaza.core.reactions import KINDS, LIKE, Target, kinds, queries, react
 from plaza.infra.mysql import mysql
-from plaza.operate.accounts import erase, mysql_store
-from plaza.operate.accounts.model import SETTLE_S
+from plaza.operate.accounts import erase
 from plaza.people.auth import new_session, session_lookup
 from plaza.people.follows import follow_user
-from plaza.people.users import profiles, sign_up
+from plaza.people.users import erasures, profiles, sign_up
+from plaza.people.users.erasures import SETTLE_S
 from plaza.social.content import commands
 from plaza.social.content.model import Draft
 from plaza.social.feed import queries as feed_queries
@@ -112,7 +112,7 @@ def run_until_erased(world: World, user_id: int) -> int:
         let_pass_be_due(user_id)
         erase.run_passes()
         world.queues.drain()
-        [result] = mysql_store.read_latest(1)
+        [result] = erasures.read_latest(1)
         if result.erased_at:
             return passes
     raise AssertionError("not erased after 9 passes")

@@ -68,7 +68,7 @@ TABLES: Mapping[str, Table] = {
     "counter": Table("counters", AUDITED, {"target_id": User(_REPEATED, _TOTAL)}),
     "delayed_comment_count": Table("content", "reconciliation adds it to the counter"),
     "erasure": Table(
-        "accounts",
+        "users",
         _UNCOUNTED,
         {
             "user_id": User(

@@ -72,8 +72,8 @@ KINDS = {
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "schedule": Kind(
-        199,
-        "one process of each, which stays warm; the erasure of an account concerns all contexts",
+        128,
+        "one process of each, which stays warm; most contexts are compared by one",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/operate": Kind(

@@ -30,18 +30,6 @@ from tests.unit.policy.modules import PLAZA, ROOT, imports_of, nodes_of
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
-    "accounts": (
-        {
-            "checkin",
-            "content",
-            "counter",
-            "reaction",
-            "user",
-            "user_identity",
-            "user_phone",
-        },
-        "one statement finds the closed erasures whose users have rows again",
-    ),
     "auth": ({"user"}, "a session has the current role of its user"),
     "unread": (
         {"content", "counter", "external_target", "log_barrier", "reaction", "user_block"},
@@ -71,7 +59,6 @@ READERS = {
         "it compares counters with the rows that they count, and finds changes in the log",
     ),
     "shops": ({"user"}, "a member of a shop exists when appointed"),
-    "users": ({"erasure"}, "no import brings a user back who was erased"),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
         {
@@ -88,7 +75,6 @@ WRITERS = {
     "event_log": ({"log_barrier"}, "a reader of the reaction log waits for its writers"),
     "reactions": ({"watermark"}, "its offset in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.likes orders a shop's reviews"),
-    "users": ({"erasure"}, "an account opens again, and its erasure ends, in one transaction"),
     "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
 }
 
@@ -238,6 +224,7 @@ def test_all_kinds_of_reactions_are_exported_in_both_states() -> None:
 def test_a_pass_of_an_erasure_calls_the_owner_of_each_erased_column() -> None:
     imported = imports_of(PLAZA / "operate" / "accounts" / "erase.py")
     called = {part for i in imported for part in (*i.module.split("."), i.name)}
+    called |= {context for context, _ in offers("erase")}
     owners = {TABLES[table].owner for table, _ in find_users(ERASED)}
     # Reactions take the owner of a target away together with what it received.
     assert owners - {"targets"} <= called

@@ -12,6 +12,7 @@ from plaza.commerce.shops.members import Appointer
 from plaza.commerce.shops.model import MAX_MEMBERS, NotMember
 from plaza.infra.http import routes
 from plaza.infra.mysql import mysql
+from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.process import clear_caches
 from plaza.operate.accounts import export
 from tests.integration.api.test_every_route import ROUTES
@@ -271,8 +272,8 @@ def test_an_erasure_and_an_export_know_memberships(shops: World) -> None:
     rows, _ = export.read_page(STAFF, None, 100)
     [row] = [row for row in rows if row.section == "shops"]
     assert (row.fields["shop_id"], row.fields["role"]) == ("5", "staff")
-    assert erasure.erase(STAFF) == 1
-    assert erasure.erase(STAFF) == 0
+    assert erasure.erase(STAFF, Deadline.in_s(60)) == 1
+    assert erasure.erase(STAFF, Deadline.in_s(60)) == 0
     assert listed() == [(str(OWNER), "owner")]
 
 

@@ -14,13 +14,13 @@ from plaza.core.reactions.model import TargetMissing
 from plaza.core.targets.model import TargetHidden
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.errors import BadInput
-from plaza.operate.accounts import erase, export, mysql_store, request_erasure
-from plaza.operate.accounts.model import RETURN_S, SETTLE_S
+from plaza.operate.accounts import erase, export, request_erasure
 from plaza.operate.accounts.request_erasure import close_account, erase_now
 from plaza.people.auth import new_session, server_caller, session_end, session_lookup
 from plaza.people.follows import follow_user
-from plaza.people.users import closed_users, mysql_closed, profiles, sign_up
+from plaza.people.users import closed_users, erasures, mysql_closed, profiles, sign_up
 from plaza.people.users import erasure as users_erasure
+from plaza.people.users.erasures import RETURN_S, SETTLE_S
 from plaza.people.users.model import UserMissing
 from plaza.social.content import commands, queries
 from plaza.social.content import mysql_store as texts
@@ -126,7 +126,7 @@ def test_a_sign_in_opens_a_closed_account_as_it_was(
     assert reopened == before, "but for the order token of the followers"
     assert sign_up.find_identity(*IDENTITY) == sign_up.sign_up(PHONE)
     assert read_shown(account, FRIEND) == 3
-    assert not mysql_store.exists(account.id)
+    assert not erasures.exists(account.id)
     assert mysql.fetch_all("SELECT 1 FROM closed_user") == []
     gone = {"sessions"}
     kept = [row.section for row in rows[0] if row.section not in gone]
@@ -171,14 +171,14 @@ def test_an_account_is_erased_after_seven_days(plaza: World, account: Account) -
     close_account(account.id)
     run_schedule(plaza, account.id)
     let_time_pass(account.id, RETURN_S - SETTLE_S)
-    assert mysql_store.find_due(10) == []
-    assert mysql_store.measure() == (0, 0), "no alarm counts the days in which it may open"
+    assert erasures.find_due(10) == []
+    assert erasures.measure() == (0, 0), "no alarm counts the days in which it may open"
     let_time_pass(account.id, 2 * SETTLE_S)
     for _ in range(2):
         erase.run_passes()
         plaza.queues.drain()
         let_time_pass(account.id, SETTLE_S)
-    [erasure] = mysql_store.read_latest(1)
+    [erasure] = erasures.read_latest(1)
     assert erasure.state == "erased"
     assert read_texts(account) == []
     assert mysql.fetch_all("SELECT 1 FROM closed_user") == []
@@ -194,13 +194,13 @@ def test_no_account_opens_within_two_minutes_of_its_erasure(
     close_account(account.id)
     let_time_pass(account.id, RETURN_S + SETTLE_S - left_s)
     assert (sign_up.sign_up(PHONE).id == account.id) is opens
-    assert mysql_store.exists(account.id) is not opens
+    assert erasures.exists(account.id) is not opens
 
 
 def test_an_erasure_at_once_ends_the_seven_days(account: Account) -> None:
     close_account(account.id)
     assert erase_now(account.id).state == "erasing"
-    assert [erasure.user_id for erasure in mysql_store.find_due(10)] == [account.id]
+    assert [erasure.user_id for erasure in erasures.find_due(10)] == [account.id]
     assert sign_up.sign_up(PHONE).id != account.id
 
 
@@ -209,7 +209,7 @@ def test_a_repeated_request_keeps_the_day_of_the_erasure(account: Account) -> No
     let_time_pass(account.id, 3_600)
     again = close_account(account.id)
     assert (first.requested_at - again.requested_at).total_seconds() == 3_600
-    assert mysql_store.find_due(10) == []
+    assert erasures.find_due(10) == []
 
 
 def test_a_phone_that_another_user_linked_meanwhile_stays_theirs(account: Account) -> None:

@@ -11,7 +11,8 @@ from pymysql.err import OperationalError
 
 from local.stack.servers import connect_mysql
 from plaza.commerce.checkins import erasure as checkins_erasure
-from plaza.core import counters, idempotency
+from plaza.core import counters
+from plaza.core.idempotency import erasure as idempotency_erasure
 from plaza.core.reactions import KINDS, LIKE, persist, queries, react
 from plaza.core.reactions import erasure as reactions_erasure
 from plaza.core.reactions.model import ReactionEvent, ReactionKey, TargetMissing
@@ -20,15 +21,14 @@ from plaza.infra.mysql.export_sections import ExportedRow
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
-from plaza.operate.accounts import erase, export, mysql_store
-from plaza.operate.accounts.model import KEPT_OPEN_S
+from plaza.operate.accounts import erase, export
 from plaza.operate.accounts.request_erasure import erase_now
 from plaza.people.auth import session_end, session_lookup
 from plaza.people.follows import follow_user
 from plaza.people.users import erasure as users_erasure
-from plaza.people.users import mysql_imports, profiles, sign_up
+from plaza.people.users import erasures, mysql_imports, profiles, sign_up
 from plaza.people.users.identities import Identity
-from plaza.people.users.model import UserMissing
+from plaza.people.users.model import KEPT_OPEN_S, UserMissing
 from plaza.people.users.mysql_logins import PHONES
 from plaza.social.content import Draft, commands
 from plaza.social.content import erasure as content_erasure
@@ -139,7 +139,7 @@ def test_what_returns_after_the_last_pass_is_erased_within_a_day(
     run_until_erased(plaza, account.id)
     let_pass_be_due(account.id, age_s=KEPT_OPEN_S + 1)
     erase.run_passes()
-    [closed] = mysql_store.read_latest(1)
+    [closed] = erasures.read_latest(1)
     assert closed.state == "closed"
     now_us = clock.now_us()
     match by:
@@ -162,7 +162,7 @@ def test_what_returns_after_the_last_pass_is_erased_within_a_day(
             )
     plaza.queues.drain()
     erase.run_passes()
-    [unchanged] = mysql_store.read_latest(1)
+    [unchanged] = erasures.read_latest(1)
     assert unchanged.state == "closed", "it is not due before a day has passed"
     mysql.write("UPDATE erasure SET next_pass_at = UTC_TIMESTAMP(6)")
     for _ in range(3):
@@ -170,7 +170,7 @@ def test_what_returns_after_the_last_pass_is_erased_within_a_day(
         plaza.queues.drain()
         mysql.write("UPDATE erasure SET next_pass_at = UTC_TIMESTAMP(6) WHERE closed_at IS NULL")
     require_erased(plaza, account, audit)
-    [closed_again] = mysql_store.read_latest(1)
+    [closed_again] = erasures.read_latest(1)
     assert closed_again.state == "closed"
 
 
@@ -292,7 +292,7 @@ def test_what_another_device_does_meanwhile_is_erased_by_a_later_pass(
 STEPS: list[tuple[Any, str]] = [
     (session_end, "erase"),
     (users_erasure, "erase"),
-    (idempotency, "delete_of_user"),
+    (idempotency_erasure, "erase"),
     (content_erasure, "erase"),
     (reactions_erasure, "erase"),
     (reactions_erasure, "hide"),
@@ -300,7 +300,7 @@ STEPS: list[tuple[Any, str]] = [
     (commands, "delete"),
     (checkins_erasure, "erase"),
     (feed_erasure, "erase"),
-    (mysql_store, "end_pass"),
+    (erasures, "end_pass"),
 ]
 
 
@@ -334,7 +334,7 @@ def test_a_process_that_ends_between_two_steps_is_continued_by_the_next(
         patch.setattr(module, name, killed)
         with pytest.raises(Killed):
             erase_twice(plaza, account.id)
-    if not mysql_store.read_latest(1):
+    if not erasures.read_latest(1):
         erase_now(account.id)  # the user repeats a request without an answer
     account.use_other_device()
     run_until_erased(plaza, account.id)
@@ -343,9 +343,9 @@ def test_a_process_that_ends_between_two_steps_is_continued_by_the_next(
 
 def test_a_pass_that_is_cut_off_is_due_again(account: Account, plaza: World, audit: Audit) -> None:
     erase_now(account.id)
-    [erasure] = mysql_store.find_due(10)
+    [erasure] = erasures.find_due(10)
     assert erase._run_pass(erasure, Deadline.in_s(0)) is False
-    assert [item.user_id for item in mysql_store.find_due(10)] == [account.id]
+    assert [item.user_id for item in erasures.find_due(10)] == [account.id]
     run_until_erased(plaza, account.id)
     require_erased(plaza, account, audit)
 
@@ -376,17 +376,17 @@ def test_an_erasure_is_erased_after_two_minutes_and_closed_after_fifteen_days(
     plaza.queues.drain()
     mysql.write("UPDATE erasure SET next_pass_at = requested_at")
     erase.run_passes()
-    [early] = mysql_store.read_latest(1)
+    [early] = erasures.read_latest(1)
     assert early.state == "erasing", "requests of other devices may be on their way"
-    assert mysql_store.measure()[0] == 1
+    assert erasures.measure()[0] == 1
     run_until_erased(plaza, account.id)
-    [erased] = mysql_store.read_latest(1)
-    assert (erased.state, mysql_store.measure()[0]) == ("erased", 0)
+    [erased] = erasures.read_latest(1)
+    assert (erased.state, erasures.measure()[0]) == ("erased", 0)
     let_pass_be_due(account.id, KEPT_OPEN_S + 1)
     erase.run_passes()
-    [closed] = mysql_store.read_latest(1)
+    [closed] = erasures.read_latest(1)
     assert closed.state == "closed"
-    assert mysql_store.find_due(10) == []
+    assert erasures.find_due(10) == []
 
 
 def test_a_failed_erasure_does_not_stop_the_others(
@@ -394,17 +394,17 @@ def test_a_failed_erasure_does_not_stop_the_others(
 ) -> None:
     erase_now(1)
     erase_now(account.id)
-    delete: Callable[[int], int] = users_erasure.erase
+    delete: Callable[[int, Deadline], int] = users_erasure.erase
 
-    def fail(user_id: int) -> int:
+    def fail(user_id: int, deadline: Deadline) -> int:
         if user_id == 1:
             raise ValueError("broken row")
-        return delete(user_id)
+        return delete(user_id, deadline)
 
     monkeypatch.setattr(users_erasure, "erase", fail)
     with pytest.raises(ValueError, match="broken"):
         erase.run_passes()
-    due = [item.user_id for item in mysql_store.find_due(10)]
+    due = [item.user_id for item in erasures.find_due(10)]
     assert due == [1]
 
 
@@ -430,6 +430,6 @@ def test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user(
             other.commit()
 
         run_after_statement(monkeypatch, add_login, 2)  # the one of the user
-        users_erasure.erase(70)
+        users_erasure.erase(70, Deadline.in_s(60))
     for table in ("user_phone", "user_identity"):
         assert mysql.fetch_all(f"SELECT user_id FROM {table}") == []

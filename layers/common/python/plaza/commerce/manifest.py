@@ -4,11 +4,15 @@ from plaza.infra.contexts import Context
 
 CONTEXTS = (
     Context(
-        name="shops", export="shops.export:SECTIONS", warm_targets=("shops.queries:warm_pages",)
+        name="shops",
+        export="shops.export:SECTIONS",
+        erase="shops.erasure:erase",
+        warm_targets=("shops.queries:warm_pages",),
     ),
     Context(
         name="flash_sales",
         export="flash_sales.export:SECTIONS",
+        erase="flash_sales.erasure:erase",
         warm="flash_sales.recover_orders:warm_sales",
         maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),
@@ -16,6 +20,8 @@ CONTEXTS = (
     Context(
         name="checkins",
         export="checkins.export:SECTIONS",
+        erase="checkins.erasure:erase",
+        remains="checkins.mysql_store:REMAINS",
         sweeps=("checkins.sweep:SWEEP",),
         lag=("checkins.gauges:read_checkin_outboxes",),
     ),

@@ -6,12 +6,16 @@ CONTEXTS = (
     Context(
         name="reactions",
         export="reactions.export:SECTIONS",
+        erase="reactions.erasure:erase",
+        remains="reactions.mysql_rows:REMAINS",
         sweeps=("reactions.sweep:SWEEP",),
         recovers=("reactions.failover_recovery:RECOVERY",),
         lag=("reactions.gauges:read_outboxes",),
         gauges=("reactions.gauges:read_saved",),
     ),
-    Context(name="counters", export="counters.export:SECTIONS"),
+    Context(
+        name="counters", export="counters.export:SECTIONS", remains="counters.mysql_store:REMAINS"
+    ),
     Context(name="targets", export="targets.export:SECTIONS"),
     Context(name="reaction_log", maintains="reaction_log.maintenance:run_maintenance"),
     Context(
@@ -23,6 +27,7 @@ CONTEXTS = (
     Context(
         name="idempotency",
         export="idempotency.export:SECTIONS",
+        erase="idempotency.erasure:erase",
         expires=("idempotency.mysql_expiry:EXPIRY",),
     ),
     Context(name="live", gauges=("live.polls:read_screens",)),

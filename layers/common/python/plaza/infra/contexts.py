@@ -31,7 +31,10 @@ class Context:
 
     name: str
     export: str | None = None
-    erase: str | None = None
+    erase: str | None = None  # (user_id, deadline) -> rows erased; 0: none is left
+    hide: str | None = None  # as erase, of a closed account
+    show: str | None = None  # (user_id, closed_at, deadline) -> rows shown when it opens again
+    remains: str | None = None  # a condition in SQL: {user_id} has rows that an erasure deletes
     compare: Names = ()
     sweeps: Names = ()
     recovers: Names = ()  # after a failover of Redis

@@ -4,6 +4,16 @@ from plaza.infra.contexts import Context
 
 CONTEXTS = (
     Context(name="notifications"),
-    Context(name="push", export="push.export:SECTIONS"),
-    Context(name="unread", export="unread.export:SECTIONS", expires=("unread.purge:EXPIRY",)),
+    Context(
+        name="push",
+        export="push.export:SECTIONS",
+        erase="push.erasure:erase",
+        hide="push.erasure:hide",
+    ),
+    Context(
+        name="unread",
+        export="unread.export:SECTIONS",
+        erase="unread.erasure:erase",
+        expires=("unread.purge:EXPIRY",),
+    ),
 )

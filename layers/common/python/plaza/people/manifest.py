@@ -3,8 +3,13 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="users", export="users.export:SECTIONS"),
+    Context(
+        name="users",
+        export="users.export:SECTIONS",
+        erase="users.erasure:erase",
+        remains="users.mysql_users:REMAINS",
+    ),
     Context(name="auth", export="auth.export:SECTIONS", expires=("auth.expired_sessions:EXPIRY",)),
-    Context(name="blocks", export="blocks.export:SECTIONS"),
+    Context(name="blocks", export="blocks.export:SECTIONS", erase="blocks.erasure:erase"),
     Context(name="follows"),
 )

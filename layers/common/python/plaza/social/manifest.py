@@ -3,9 +3,18 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="content", export="content.export:SECTIONS"),
-    Context(name="feed", export="feed.export:SECTIONS"),
-    Context(name="moderation", export="moderation.export:SECTIONS"),
+    Context(
+        name="content",
+        export="content.export:SECTIONS",
+        erase="content.erasure:erase",
+        hide="content.erasure:hide",
+        show="content.erasure:show",
+        remains="content.mysql_store:REMAINS",
+    ),
+    Context(name="feed", export="feed.export:SECTIONS", erase="feed.erasure:erase"),
+    Context(
+        name="moderation", export="moderation.export:SECTIONS", erase="moderation.erasure:erase"
+    ),
     Context(
         name="recommendations",
         warm="recommendations.post_rankings:warm_rankings",

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from plaza.commerce.checkins import mysql_store, redis_store
 from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
 
 
-def erase(user_id: int) -> int:
+def erase(user_id: int, _: Deadline) -> int:
     """Delete all check-ins of a user; return how many were stored. Two statements and a round trip.
     Redis first: the rows name the months that it has. Safe to repeat. Raises MysqlDown, RedisDown.
     """

@@ -23,6 +23,9 @@ UNION ALL
 SELECT 'day', day, day FROM checkin WHERE user_id = %s AND day >= %s AND day < %s
 """
 
+REMAINS = "EXISTS (SELECT 1 FROM checkin WHERE user_id = {user_id})"
+"""Whether an erased user has rows again."""
+
 
 def insert(events: Sequence[CheckInEvent]) -> int:
     """Insert missing days; return how many. One statement. Raises MysqlDown."""

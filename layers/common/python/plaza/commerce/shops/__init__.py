@@ -1,8 +1,8 @@
 """Shops, their types, their members, and the search for shops nearby. All callers read shops;
 admins write them, and owners their own.
 
-Other contexts use ``queries``, ``erasure`` and ``export`` for accounts, ``refresh`` after changes
-that bypassed the API, and ``inspection`` to compare Redis with MySQL.
+Other contexts use ``queries``, ``refresh`` after changes that bypassed the API, and ``inspection``
+to compare Redis with MySQL.
 """
 
 from plaza.commerce.shops.model import (
@@ -35,8 +35,6 @@ __all__ = [
     "ShopDraft",
     "ShopType",
     "ShopTypeDraft",
-    "erasure",
-    "export",
     "inspection",
     "queries",
     "refresh",

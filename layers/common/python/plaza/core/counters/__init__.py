@@ -68,7 +68,6 @@ __all__ = [
     "correct_targets",
     "correct_users",
     "drop_projections",
-    "export",
     "find_cached_users",
     "hold",
     "lock_targets",

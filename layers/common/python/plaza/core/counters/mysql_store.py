@@ -22,6 +22,17 @@ T = TypeVar("T")
 Deltas = Mapping[str, int]
 """Column -> change of the total."""
 
+REMAINS = """
+EXISTS (
+  SELECT 1
+  FROM counter
+  WHERE target_type = 'user'
+    AND target_id = {user_id}
+    AND total > 0
+)
+"""
+"""Whether an erased user has followers again."""
+
 
 class MissingCounters(Exception):
     """Counters that ``lock_targets`` has to lock do not exist; see ``run_in_transaction``."""

@@ -5,13 +5,11 @@ a resource, and ``claim`` in the transaction that creates it. Owns the table ``i
 """
 
 from plaza.core.idempotency.model import IdempotentRequest, KeyReused
-from plaza.core.idempotency.mysql_store import claim, delete_of_user, find
+from plaza.core.idempotency.mysql_store import claim, find
 
 __all__ = [
     "IdempotentRequest",
     "KeyReused",
     "claim",
-    "delete_of_user",
-    "export",
     "find",
 ]

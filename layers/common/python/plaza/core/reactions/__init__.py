@@ -2,8 +2,8 @@
 
 Other contexts use ``react`` and ``queries`` for reactions, ``hydration`` for targets in Redis,
 ``rankings`` for posts by likes, ``reaction_log`` for the end of the log and the epoch,
-``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` and
-``export`` for accounts, ``inspection`` to compare Redis with MySQL, ``queues`` for messages,
+``gauges`` for outboxes, ``sorted_lists`` for the lists of large targets, ``erasure`` for
+accounts, ``inspection`` to compare Redis with MySQL, ``queues`` for messages,
 ``declared_kinds`` for the kinds that MySQL counts, ``kinds`` and ``model`` for the other types.
 """
 
@@ -19,7 +19,6 @@ __all__ = [
     "Target",
     "declared_kinds",
     "erasure",
-    "export",
     "gauges",
     "hydration",
     "inspection",

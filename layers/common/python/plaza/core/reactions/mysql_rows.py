@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from plaza.core.reactions.kinds import Kind
+from plaza.core.reactions.kinds import KINDS, Kind
 from plaza.core.reactions.model import (
     EventGroups,
     ReactedTarget,
@@ -26,6 +26,17 @@ from plaza.infra.mysql.mysql import Cursor
 VERSIONS_PER_EPOCH = 2**40
 EPOCH_NOW = f"(SELECT epoch FROM log_barrier WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 _ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.notified_sequence")
+_KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
+REMAINS = f"""
+EXISTS (
+  SELECT 1
+  FROM reaction FORCE INDEX (by_actor)
+  WHERE actor_id = {{user_id}}
+    AND kind IN ({_KINDS})
+    AND state = 1
+)
+"""
+"""Whether an erased user has reactions again."""
 
 
 def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:

@@ -23,8 +23,6 @@ __all__ = [
     "Recipient",
     "Subscription",
     "announce",
-    "erasure",
-    "export",
     "prepared",
     "queues",
     "send_requests",

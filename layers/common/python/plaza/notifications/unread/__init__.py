@@ -24,8 +24,6 @@ __all__ = [
     "Move",
     "UnreadCounter",
     "UnreadState",
-    "erasure",
-    "export",
     "inspection",
     "list_groups",
     "mark_read",

@@ -1,9 +1,8 @@
 """Accounts as a whole: erasure, and the export of what is stored about a user.
 
-Owns the table erasure. The contexts erase and export what they own, each in its
-modules ``erasure`` and ``export``.
+The contexts erase and export what they own: their manifests name ``erase`` and ``export``.
 """
 
-from plaza.operate.accounts.model import Erasure, ExportCursor
+from plaza.operate.accounts.model import ExportCursor
 
-__all__ = ["Erasure", "ExportCursor", "request_erasure"]
+__all__ = ["ExportCursor", "request_erasure"]

@@ -2,10 +2,11 @@
 
 Before that the texts of a closed account are hidden, and shown when it opens again.
 
-A pass calls each context. Its steps are safe to repeat, so that a process may end between any two
-of them. Requests and messages that were on their way when the erasure was requested can bring a row
-back: the next passes, ever further apart, find it. Afterwards a look once a day finds what an
-import, a restore or a message that was redriven brought back, and opens the erasure again.
+A pass runs ``erase`` of each manifest. Its steps are safe to repeat, so that a process may end
+between any two of them. Requests and messages that were on their way when the erasure was requested
+can bring a row back: the next passes, ever further apart, find it. Afterwards a look once a day
+finds what an import, a restore or a message that was redriven brought back (``remains`` of
+manifests), and opens the erasure again.
 """
 
 from __future__ import annotations
@@ -13,25 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from plaza.commerce.checkins import erasure as checkins_erasure
-from plaza.commerce.flash_sales import erasure as sales_erasure
-from plaza.commerce.shops import erasure as shops_erasure
-from plaza.core import idempotency
-from plaza.core.reactions import erasure as reactions_erasure
+from plaza.infra.contexts import offers
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.notifications.push import erasure as push_erasure
-from plaza.notifications.unread import erasure as unread_erasure
-from plaza.operate.accounts import mysql_store, request_erasure
-from plaza.operate.accounts.model import SETTLE_S, Erasure
+from plaza.operate.accounts import request_erasure
 from plaza.people.auth import session_end
-from plaza.people.blocks import erasure as blocks_erasure
-from plaza.people.users import closed_users
-from plaza.people.users import erasure as users_erasure
+from plaza.people.users import closed_users, erasures
 from plaza.people.users.closed_users import ClosedUser
-from plaza.social.content import erasure as content_erasure
-from plaza.social.feed import erasure as feed_erasure
-from plaza.social.moderation import erasure as moderation_erasure
+from plaza.people.users.erasures import SETTLE_S, Erasure
 
 MAX_RUN_S = 40
 _MAX_PER_RUN = 100
@@ -47,7 +37,8 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
     """
     deadline = Deadline.in_s(max_s)
     ended, errors = 0, []
-    if returned := mysql_store.reopen_returned(_MAX_CLOSED_PER_RUN):
+    remains = [condition for _, condition in offers("remains")]
+    if returned := erasures.reopen_returned(remains, _MAX_CLOSED_PER_RUN):
         record("erasures_reopened", {"erasures_reopened": len(returned)}, user_ids=returned[:100])
     work: list[tuple[int, Callable[[], bool]]] = [
         (closed.user_id, partial(_settle, closed, deadline))
@@ -55,7 +46,7 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
     ]
     work += [
         (erasure.user_id, partial(_run_pass, erasure, deadline))
-        for erasure in mysql_store.find_due(_MAX_PER_RUN)
+        for erasure in erasures.find_due(_MAX_PER_RUN)
     ]
     for user_id, run in work:
         if deadline.has_passed:
@@ -65,7 +56,7 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
         except Exception as error:
             record("erasure_failed", user_id=user_id, **error_fields(error))
             errors.append(error)
-    number, age_s = mysql_store.measure()
+    number, age_s = erasures.measure()
     record("erasures_advanced", {"erasures_open": number, "erasure_age_s": age_s}, passes=ended)
     if errors:
         raise errors[0]
@@ -75,12 +66,14 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
 def _settle(closed: ClosedUser, deadline: Deadline) -> bool:
     """Hide the texts of a closed account, or show a reopened one's texts; return False: this is
     no pass. It is repeated until requests from before the account closed are over."""
+    changed = 0
     if closed.is_reopened:
-        changed = content_erasure.show(closed.user_id, closed.closed_at, deadline)
+        for _, show in offers("show"):
+            changed += show(closed.user_id, closed.closed_at, deadline)
     else:
         request_erasure.hide_account(closed.user_id)
-        changed = push_erasure.end_subscriptions(closed.user_id)
-        changed += content_erasure.hide(closed.user_id, deadline)
+        for _, hide in offers("hide"):
+            changed += hide(closed.user_id, deadline)
     if not changed and not deadline.has_passed:
         closed_users.settle(closed, SETTLE_S)
     return False
@@ -90,19 +83,10 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     """Run a pass; return whether it reached its end before the deadline."""
     user_id = erasure.user_id
     erased = session_end.erase(user_id)  # first: a session could write again
-    erased += shops_erasure.erase(user_id)  # before the user: a member exists when appointed
-    erased += users_erasure.erase(user_id)
-    erased += idempotency.delete_of_user(user_id)
-    erased += blocks_erasure.erase(user_id)
-    erased += moderation_erasure.erase(user_id)
-    erased += content_erasure.erase(user_id, deadline)
-    erased += reactions_erasure.erase(user_id, deadline)
-    erased += sales_erasure.erase(user_id, deadline)
-    erased += unread_erasure.erase(user_id, deadline)
-    erased += push_erasure.erase(user_id)
-    erased += checkins_erasure.erase(user_id)
-    feed_erasure.erase(user_id)
+    # From the top wing down: rows are erased before the rows that they need.
+    for _, erase in reversed([*offers("erase")]):
+        erased += erase(user_id, deadline)
     if deadline.has_passed:
         return False
-    mysql_store.end_pass(user_id, clean=erased == 0)
+    erasures.end_pass(user_id, clean=erased == 0)
     return True

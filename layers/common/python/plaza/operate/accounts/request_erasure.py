@@ -8,14 +8,13 @@ from collections.abc import Callable
 from plaza.core.reactions import erasure as reactions_erasure
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.operate.accounts import mysql_store
-from plaza.operate.accounts.model import RETURN_S, SETTLE_S, Erasure
-from plaza.operate.accounts.mysql_store import read_latest
 from plaza.people.auth import session_end
-from plaza.people.users import closed_users, roles
+from plaza.people.users import closed_users, erasures, roles
 from plaza.people.users import erasure as users_erasure
+from plaza.people.users.erasures import RETURN_S, SETTLE_S, Erasure, read_latest
 
 __all__ = [
     "close_account",
@@ -30,7 +29,7 @@ __all__ = [
 def require_known(user_id: int) -> None:
     """Raise UserMissing for a user who does not exist and was not erased. Up to two statements.
     Raises MysqlDown."""
-    if not mysql_store.exists(user_id):
+    if not erasures.exists(user_id):
         roles.read_role(user_id)
 
 
@@ -49,7 +48,7 @@ def close_account(user_id: int) -> Erasure:
     def work(cursor: Cursor) -> Erasure:
         closed_users.close(cursor, user_id)
         # A pass begins after the last transaction that opens the account.
-        return mysql_store.insert(cursor, user_id, RETURN_S + SETTLE_S)
+        return erasures.insert(cursor, user_id, RETURN_S + SETTLE_S)
 
     erasure = mysql.run_in_transaction(work)
     record("erasure_requested", user_id=user_id)
@@ -60,9 +59,10 @@ def close_account(user_id: int) -> Erasure:
 def erase_now(user_id: int) -> Erasure:
     """Erase a user without the seven days, or run the next pass of an erasure. As
     ``close_account``."""
-    erasure = mysql.run_in_transaction(lambda cursor: mysql_store.insert(cursor, user_id, 0))
+    erasure = mysql.run_in_transaction(lambda cursor: erasures.insert(cursor, user_id, 0))
     record("erasure_requested", user_id=user_id)
-    _run_all(user_id, users_erasure.erase, reactions_erasure.hide, session_end.erase)
+    steps = (reactions_erasure.hide, session_end.erase)
+    _run_all(user_id, lambda of: users_erasure.erase(of, Deadline.in_s(SETTLE_S)), *steps)
     return erasure
 
 

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from plaza.infra.http.schemas import ResponseModel, Time
 from plaza.infra.mysql.export_sections import ExportedRow
-from plaza.operate.accounts.model import Erasure
+from plaza.people.users.erasures import Erasure
 
 
 class ErasureResponse(ResponseModel):

@@ -2,7 +2,7 @@
 
 Neither can follow the other or comment on the other's posts, and the blocker's lists leave out the
 blocked user's comments and reviews. Owns the table user_block. Other contexts use ``queries``, and
-``block_user`` after announced writes, ``erasure`` and ``export``.
+``block_user`` after announced writes.
 """
 
 from plaza.people.blocks.model import BlockCursor, Blocked, BlockedUser, BlockLimit, SelfBlock
@@ -14,7 +14,5 @@ __all__ = [
     "BlockedUser",
     "SelfBlock",
     "block_user",
-    "erasure",
-    "export",
     "queries",
 ]

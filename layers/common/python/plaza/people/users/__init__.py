@@ -1,9 +1,9 @@
 """Users: cards, profiles, phones, identities and time zones. MySQL is the record, Redis has
 projections.
 
-Owns the tables user, user_phone, user_identity and closed_user. Other contexts use ``cards``,
-``sign_up``, ``closed_users``, ``identities``, ``roles``, ``erasure`` and ``export``, operators
-``import_users``.
+Owns the tables user, user_phone, user_identity, closed_user and erasure. Other contexts use
+``cards``, ``sign_up``, ``closed_users``, ``erasures``, ``identities``, ``roles`` and ``erasure``,
+operators ``import_users``.
 """
 
 from plaza.people.users.model import Card, Profile, User, UserMissing
@@ -18,7 +18,7 @@ __all__ = [
     "cards",
     "closed_users",
     "erasure",
-    "export",
+    "erasures",
     "identities",
     "import_users",
     "roles",

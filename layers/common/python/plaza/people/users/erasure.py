@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from plaza.core import counters
 from plaza.core.targets import markers
+from plaza.infra.runtime.clock import Deadline
 from plaza.people.users import mysql_users, redis_store
 
 
-def erase(user_id: int) -> int:
+def erase(user_id: int, _: Deadline) -> int:
     """Delete a user; return how many rows it had. The phone or the identity may
     sign up again and gets another user. One transaction and three round trips. Safe to repeat.
     Raises MysqlDown, RedisDown."""

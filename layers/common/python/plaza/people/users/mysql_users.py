@@ -13,6 +13,12 @@ from plaza.people.users.zones import Zone
 PROFILE_COLUMNS = ("nickname", "avatar", "time_zone")
 """What a user may change."""
 _ZONE_COLUMNS = "time_zone, latest_day, excused_from, excused_until"
+REMAINS = """
+EXISTS (SELECT 1 FROM user WHERE id = {user_id})
+OR EXISTS (SELECT 1 FROM user_identity WHERE user_id = {user_id})
+OR EXISTS (SELECT 1 FROM user_phone WHERE user_id = {user_id})
+"""
+"""Whether an erased user has rows again."""
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:

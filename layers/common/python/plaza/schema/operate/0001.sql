@@ -1,23 +1,10 @@
--- Gauges, erasures, and the comparisons of the reconciliation.
+-- Gauges, and the comparisons of the reconciliation.
 
 -- operations: the gauges of a minute, for plots. Deleted after a day.
 CREATE TABLE IF NOT EXISTS gauge_sample (
   minute INT        NOT NULL COMMENT 'minutes since 1970, UTC',
   gauges MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL COMMENT 'JSON: name of a gauge -> value',
   PRIMARY KEY (minute)
-);
-
--- accounts: the erasure of a user, requested by the user. The row stays, as the record that it was done.
-CREATE TABLE IF NOT EXISTS erasure (
-  user_id           BIGINT      NOT NULL,
-  account_closed_at DATETIME(6) NULL COMMENT 'when the user asked; NULL: at requested_at',
-  requested_at      DATETIME(6) NOT NULL COMMENT 'from then on passes erase: of a closed account, seven days later',
-  next_pass_at      DATETIME(6) NOT NULL,
-  erased_at         DATETIME(6) NULL COMMENT 'when a pass found nothing more',
-  closed_at         DATETIME(6) NULL COMMENT 'when no message from before can be on its way any more: the last pass',
-  PRIMARY KEY (user_id),
-  KEY by_next_pass (closed_at, next_pass_at),
-  KEY by_pass (next_pass_at)
 );
 
 -- reconciliation: a run, and its results.

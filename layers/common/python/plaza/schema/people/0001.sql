@@ -59,6 +59,19 @@ CREATE TABLE IF NOT EXISTS closed_user (
   KEY by_state (settled_at, user_id)
 );
 
+-- users: the erasure of a user, requested by the user. The row stays, as the record that it was done.
+CREATE TABLE IF NOT EXISTS erasure (
+  user_id           BIGINT      NOT NULL,
+  account_closed_at DATETIME(6) NULL COMMENT 'when the user asked; NULL: at requested_at',
+  requested_at      DATETIME(6) NOT NULL COMMENT 'from then on passes erase: of a closed account, seven days later',
+  next_pass_at      DATETIME(6) NOT NULL,
+  erased_at         DATETIME(6) NULL COMMENT 'when a pass found nothing more',
+  closed_at         DATETIME(6) NULL COMMENT 'when no message from before can be on its way any more: the last pass',
+  PRIMARY KEY (user_id),
+  KEY by_next_pass (closed_at, next_pass_at),
+  KEY by_pass (next_pass_at)
+);
+
 -- auth: an open session.
 CREATE TABLE IF NOT EXISTS session (
   token_sha256 BINARY(32)   NOT NULL COMMENT 'the token itself is not stored',

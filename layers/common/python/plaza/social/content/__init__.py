@@ -1,7 +1,6 @@
 """Posts, comments on posts and reviews of shops: create, read, list, edit, hide, delete.
 
-Other contexts use ``queries``, ``queues`` for the fan-out of posts, ``erasure`` and
-``export`` for accounts, operators ``import_texts``.
+Other contexts use ``queries``, ``queues`` for the fan-out of posts, operators ``import_texts``.
 """
 
 from plaza.social.content.model import (
@@ -21,8 +20,6 @@ __all__ = [
     "Text",
     "commands",
     "count_fitting",
-    "erasure",
-    "export",
     "import_texts",
     "inspection",
     "queries",

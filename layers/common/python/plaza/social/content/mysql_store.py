@@ -21,6 +21,16 @@ _COLUMNS = (
     " order_id"
 )
 _MAX_DRAINED = 1_000
+REMAINS = """
+EXISTS (
+  SELECT 1
+  FROM content
+  WHERE content_type IN ('post', 'comment', 'review')
+    AND author_id = {user_id}
+    AND deleted_at IS NULL
+)
+"""
+"""Whether an erased user has texts again."""
 
 
 def lock_post(cursor: Cursor, post_id: int) -> tuple[Existence, int]:

@@ -1,21 +1,19 @@
-"""Erasures in MySQL: the record, and the list of work."""
+"""Erasures of accounts in MySQL: the record, and the list of work."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from plaza.core.reactions import KINDS
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.operate.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
+from plaza.people.users.model import KEPT_OPEN_S, SETTLE_S, Erasure
 
 # requested_at: from when on passes erase, of a closed account later than its user asked for it.
 _COLUMNS = (
     "user_id, requested_at, account_closed_at, erased_at, closed_at,"
     " requested_at > UTC_TIMESTAMP(6)"
 )
-_KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
 _RETRY_S, _MAX_PAUSE_S = 60, 86_400
 
 
@@ -68,39 +66,16 @@ def find_due(limit: int) -> list[Erasure]:
     )
 
 
-def reopen_returned(limit: int) -> list[int]:
+def reopen_returned(remains: Iterable[str], limit: int) -> list[int]:
     """Open the closed erasures of users of whom MySQL has something again; return their users.
 
-    Looks at each closed erasure once a day, at ``limit`` of them in a call. Three statements at
-    most. Raises MysqlDown.
+    ``remains``: conditions, each true if ``{user_id}`` has rows of a context. Looks at each closed
+    erasure once a day, at ``limit`` of them in a call. Three statements at most. Raises MysqlDown.
     """
+    has_rows = " OR ".join(remains).format(user_id="erasure.user_id")
     rows = mysql.fetch_all(
         f"""
-        SELECT user_id, EXISTS (SELECT 1 FROM user WHERE id = erasure.user_id)
-          OR EXISTS (SELECT 1 FROM user_identity WHERE user_id = erasure.user_id)
-          OR EXISTS (SELECT 1 FROM user_phone WHERE user_id = erasure.user_id)
-          OR EXISTS (SELECT 1 FROM checkin WHERE user_id = erasure.user_id)
-          OR EXISTS (
-            SELECT 1
-            FROM content
-            WHERE content_type IN ('post', 'comment', 'review')
-              AND author_id = erasure.user_id
-              AND deleted_at IS NULL
-          )
-          OR EXISTS (
-            SELECT 1
-            FROM reaction FORCE INDEX (by_actor)
-            WHERE actor_id = erasure.user_id
-              AND kind IN ({_KINDS})
-              AND state = 1
-          )
-          OR EXISTS (
-            SELECT 1
-            FROM counter
-            WHERE target_type = 'user'
-              AND target_id = erasure.user_id
-              AND total > 0
-          )
+        SELECT user_id, {has_rows}
         FROM erasure FORCE INDEX (by_pass)
         WHERE next_pass_at <= UTC_TIMESTAMP(6)
           AND closed_at IS NOT NULL
@@ -108,7 +83,7 @@ def reopen_returned(limit: int) -> list[int]:
         LIMIT {limit:d}
         """
     )
-    returned = [user_id for user_id, has_rows in rows if has_rows]
+    returned = [user_id for user_id, is_back in rows if is_back]
     if returned:
         mysql.write(
             f"""
@@ -117,7 +92,7 @@ def reopen_returned(limit: int) -> list[int]:
             WHERE user_id IN ({sql.render_ids(returned)})
             """
         )
-    if gone := [user_id for user_id, has_rows in rows if not has_rows]:
+    if gone := [user_id for user_id, is_back in rows if not is_back]:
         mysql.write(
             f"""
             UPDATE erasure
