@@ -2,7 +2,8 @@
 
 EventBridge Scheduler invokes it each minute. It is outside of the VPC and has no layer. Its secret
 is ``{"token", "post_id"}``; when the API refuses the session or lacks the post, it asks Secrets
-Manager for others, and the next run uses them.
+Manager for others, and the next run uses them. Of an application without posts the id is empty; it
+reads its profile there.
 """
 
 import json
@@ -63,21 +64,26 @@ def run(url: str, store: Any, secret_id: str, report: Report | None = None) -> N
 
 
 def check(url: str, token: str, post_id: str) -> None:
-    """Send a preflight, like a post, read the like, and take it back. Raises CanaryError."""
+    """Send a preflight, like a post, read the like, and take it back; without a post read the
+    profile. Raises CanaryError."""
     post = f"/posts/{post_id}"
+    path = f"{post}/likes/me" if post_id else "/users/me"
     preflight = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": "PUT",
         "Access-Control-Request-Headers": "authorization",
     }
-    _call(url, "OPTIONS", f"{post}/likes/me", preflight, {200, 204})
+    _call(url, "OPTIONS", path, preflight, {200, 204})
     session = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-    body = _call(url, "PUT", f"{post}/likes/me", session, {200, 202})
+    if not post_id:
+        _call(url, "GET", path, session, {200})
+        return
+    body = _call(url, "PUT", path, session, {200, 202})
     _require(body.get("liked") is True, f"a like is answered {body}")
     body = _call(url, "GET", post, session, {200})
     mine = body.get("mine") or {}
     _require(mine.get("liked") is True, f"a like is not read: {mine}")
-    body = _call(url, "DELETE", f"{post}/likes/me", session, {200, 202})
+    body = _call(url, "DELETE", path, session, {200, 202})
     _require(body.get("liked") is False, f"an unlike is answered {body}")
 
 

@@ -125,6 +125,12 @@ def test_a_healthy_api_is_a_success(play: Callable[..., Reported]) -> None:
     assert store.rotated == 0
 
 
+def test_without_a_post_the_profile_is_read(play: Callable[..., Reported]) -> None:
+    [line] = play(Store(json.dumps({"token": "secret-token", "post_id": ""})))
+    assert line["canary_succeeded"] == 1
+    assert Api.requests == ["OPTIONS /users/me -", "GET /users/me Bearer secret-token"]
+
+
 @pytest.mark.parametrize(
     ("method", "answer", "fails"),
     [

@@ -82,8 +82,8 @@ KINDS = {
         (RESOLVER, PROCESSOR),
     ),
     "ops/renew_canary": Kind(
-        154,
-        "it runs once a month, and opens a session and writes and announces a post as requests do",
+        57,
+        "it runs once a month, and opens a session; a manifest names what writes its post",
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/migrate": Kind(

@@ -57,7 +57,6 @@ UNTIL_NOW = {
     ("notifications/notifications/subjects.py", "social"),
     ("notifications/unread/mysql_recount.py", "social"),
     ("notifications/unread/mysql_store.py", "social"),
-    ("operate/accounts/canary.py", "social"),
     ("operate/operator_commands/commands.py", "commerce"),
     ("operate/operator_commands/commands.py", "integrations"),
     ("operate/operator_commands/commands.py", "social"),

@@ -17,8 +17,10 @@ from plaza.core.targets import TargetHidden
 from plaza.infra.aws import secrets
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.errors import BadInput
+from plaza.operate.accounts import canary
 from plaza.operate.accounts.canary import PHONE, make_credentials
 from plaza.people.auth.phones import parse_phone
+from plaza.people.auth.session_lookup import find_session
 from plaza.social.content import commands, queries
 from tests.support.plaza import World
 
@@ -77,6 +79,15 @@ def test_a_deleted_post_is_replaced(secret: tuple[Any, str]) -> None:
     first = renew(*secret)
     commands.delete(Target("post", int(first["post_id"])), read_author(first["post_id"]))
     assert renew(*secret)["post_id"] != first["post_id"]
+
+
+def test_a_deployment_without_posts_has_a_session_for_the_canary(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canary, "offers", lambda relation: iter(()))
+    made = json.loads(make_credentials("{}"))
+    assert made["post_id"] == ""
+    assert find_session(made["token"]) is not None
 
 
 def test_no_code_signs_the_canary_in() -> None:

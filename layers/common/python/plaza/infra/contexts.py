@@ -35,6 +35,7 @@ class Context:
     hide: str | None = None  # as erase, of a closed account
     show: str | None = None  # (user_id, closed_at, deadline) -> rows shown when it opens again
     remains: str | None = None  # a condition in SQL: {user_id} has rows that an erasure deletes
+    canary: str | None = None  # (user_id, id of the current post or 0) -> id of a hidden post
     compare: Names = ()
     sweeps: Names = ()
     recovers: Names = ()  # after a failover of Redis

@@ -10,6 +10,7 @@ CONTEXTS = (
         hide="content.erasure:hide",
         show="content.erasure:show",
         remains="content.mysql_store:REMAINS",
+        canary="content.canary:make_post",
     ),
     Context(name="feed", export="feed.export:SECTIONS", erase="feed.erasure:erase"),
     Context(
