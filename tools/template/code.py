@@ -128,7 +128,8 @@ def list_offered(relation: str) -> list[tuple[Path, ast.AST]]:
 
 
 def list_constants(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
-    """Return (file, statement) of a constant, and of the constants of its module that it names."""
+    """Return (file, statement) of a constant, and of the constants of its module that it names;
+    of an object its fields instead, ``ast.keyword``."""
     constants = {
         target.id: node
         for node in tree_of(file).body
@@ -140,9 +141,16 @@ def list_constants(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
     while todo:
         node = constants.pop(todo.pop(), None)
         if node is not None:
-            statements.append((file, node))
+            statements += [(file, part) for part in _parts_of(node)]
             todo += [used.id for used in ast.walk(node) if isinstance(used, ast.Name)]
     return statements
+
+
+def _parts_of(statement: ast.Assign | ast.AnnAssign) -> Sequence[ast.AST]:
+    match statement.value:
+        case ast.Call(func=made, args=arguments, keywords=fields):
+            return [made, *arguments, *fields]
+    return [statement]
 
 
 def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:
@@ -195,19 +203,26 @@ def _consumed_by(app: Path) -> Queue[Any] | None:
 
 
 def _reached_from(app: Path, own: Queue[Any] | None) -> list[tuple[Path, ast.AST]]:
-    """Return (file, definition) of everything that a function's code may call, by name."""
+    """Return (file, definition) of everything that a function's code may call, by name. A field of
+    an object that a manifest names counts once this code reads an attribute of its name."""
     todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
     if own is not None:
         todo += definition_of(own.handle)
     visited: dict[int, tuple[Path, ast.AST]] = {}
+    attributes, unread = set[str | None](), list[tuple[Path, ast.AST]]()
     while todo:
         file, within = todo.pop()
         if id(within) in visited:
             continue
+        if isinstance(within, ast.keyword) and within.arg not in attributes:
+            unread.append((file, within))
+            continue
         visited[id(within)] = file, within
+        attributes |= {node.attr for node in ast.walk(within) if isinstance(node, ast.Attribute)}
         todo += [
             used for used in names_used(file, within) if LAYER in used[0].parents or used[0] == app
         ]
+        todo += [part for part in unread if getattr(part[1], "arg", None) in attributes]
     return list(visited.values())
 
 
