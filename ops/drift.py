@@ -75,7 +75,7 @@ def render(report: RunReport) -> RenderableType:
     for example in report.examples:
         reason, subject, detail = example.finding
         state = "repaired" if example.repaired_at else "not repaired"
-        about = f"  {reason}: {subject.what} {subject.target}: {detail} ({state})"
+        about = f"  {reason}: {subject.what} {subject.reference}: {detail} ({state})"
         parts.append(Text(about))
     if report.differing > len(report.examples):
         parts.append(f"  and {report.differing - len(report.examples):,} more")

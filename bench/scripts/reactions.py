@@ -21,6 +21,8 @@ from plaza.core.reactions import (
     redis_queries,
     redis_user_lists,
 )
+from plaza.core.reactions.cached_comparison import MAX_NEWEST
+from plaza.core.reactions.comparisons import ACTORS_PER_CALL
 from plaza.core.reactions.kinds import Kind
 from plaza.core.reactions.model import MAX_ROWS, Commit, ReactedTarget, Reactor, Snapshot
 from plaza.core.reactions.queries import EARLIEST_LENGTH
@@ -32,8 +34,6 @@ from plaza.core.reactions.sweep import EVENTS_PER_TARGET
 from plaza.core.targets import Visibility
 from plaza.infra.redis import masters, redis
 from plaza.infra.redis.shards import shard_of
-from plaza.operate.reconciliation.comparison import MAX_NEWEST
-from plaza.operate.reconciliation.run_steps import ACTORS_PER_CALL
 
 LIKE: Kind = KINDS["like"]
 MANY = 1_000_000  # reactions of the target

@@ -19,6 +19,7 @@ from local.audit.compare import compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from plaza.core import counters
 from plaza.core.reactions import Kind, Target, redis_keys
+from plaza.infra.derived.comparisons import MIN_STEPS
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import masters, redis
 from plaza.infra.runtime.errors import Unavailable
@@ -33,7 +34,7 @@ from tests.support.servers import IS_CLUSTER
 
 MAX_ALIVE = len(ACTORS) + 8
 AUDIT_EVERY = 200  # steps
-ALL_STEPS = cycles.MIN_STEPS
+ALL_STEPS = MIN_STEPS
 
 
 class UnorderedScreens(Screens):
@@ -207,9 +208,9 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cycles, "MIN_STEPS", 2)
     monkeypatch.setattr(cycles, "_EVENTS_PER_STEP", 3)
     monkeypatch.setattr(cycles, "_DIRTY_PER_STEP", 2)
-    monkeypatch.setattr("plaza.operate.reconciliation.run_steps._ACTORS_PER_STEP", 2)
+    monkeypatch.setattr("plaza.core.reactions.comparisons._ACTORS_PER_STEP", 2)
     monkeypatch.setattr("plaza.operate.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
-    monkeypatch.setattr("plaza.operate.reconciliation.mysql_counts.MAX_RELATIONS", 2)
+    monkeypatch.setattr("plaza.core.reactions.mysql_counts.MAX_RELATIONS", 2)
 
 
 def delete_runs() -> None:

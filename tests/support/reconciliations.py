@@ -18,7 +18,7 @@ def run(world: World) -> RunReport:
 def findings_of(report: RunReport) -> set[tuple[str, str, str]]:
     """Return (reason, what, target) of each finding."""
     findings = (example.finding for example in report.examples)
-    return {(f.reason, f.subject.what, str(f.subject.target)) for f in findings}
+    return {(f.reason, f.subject.what, f.subject.reference) for f in findings}
 
 
 def count_cost(world: World) -> tuple[int, int]:

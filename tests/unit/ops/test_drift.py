@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from ops import drift
+from plaza.infra.derived.comparisons import Finding, Subject, Tally
 from plaza.operate.reconciliation import RunReport, orchestrator
-from plaza.operate.reconciliation.model import Example, Finding, Subject, Tally
+from plaza.operate.reconciliation.model import Example
 
 AT = datetime(2026, 11, 21, 3, 30, tzinfo=UTC)
 CLEAN = RunReport(3, AT, AT.replace(second=7), Tally(targets=4, relations=12_345), 0, 0, {}, [])

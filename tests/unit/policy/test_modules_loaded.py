@@ -41,11 +41,6 @@ KINDS = {
         "a post that many share starts many at once, within 200 ms each: without pydantic",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
-    "api/reconciliation": Kind(
-        157,
-        "an admin waits; a run begins with what is compared of most contexts",
-        (PROCESSOR, RESOLVERS),
-    ),
     "api": Kind(
         150,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
@@ -54,16 +49,6 @@ KINDS = {
     "queue/prepare_pushes": Kind(
         143,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
-        (SCHEMAS, RESOLVER, "pydantic"),
-    ),
-    "queue/compare_parts": Kind(
-        129,
-        "some processes a night; they compare what most contexts keep in Redis",
-        (SCHEMAS, RESOLVER, "pydantic"),
-    ),
-    "queue/repair_drift": Kind(
-        131,
-        "a process a night, if anything differs; it repairs what most contexts keep in Redis",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue": Kind(

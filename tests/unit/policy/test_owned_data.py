@@ -36,7 +36,10 @@ READERS = {
         "what is deleted or blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
-    "content": ({"shop"}, "the shop of a review is locked until the commit"),
+    "content": (
+        {"shop", "shop_counter"},
+        "the shop of a review is locked until the commit; counters are compared with texts",
+    ),
     "counters": ({"content"}, "the counter of a shop begins as a count of its reviews"),
     "event_log": ({"log_barrier", "reaction_log"}, "reactions and follows are events, too"),
     "feed": (
@@ -45,18 +48,14 @@ READERS = {
     ),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
-    "reactions": ({"counter", "watermark"}, "a snapshot is rows and their counter"),
+    "reactions": (
+        {"counter", "external_target", "user_counter", "watermark"},
+        "a snapshot is rows and their counter; counters are compared with the rows that they count",
+    ),
     "recommendations": (
         {"content", "counter", "reaction", "reaction_log", "user_counter"},
         "lists and rankings have live content only; a score counts the likes that the author "
         "received, and not the author's own",
-    ),
-    "reconciliation": (
-        {
-            *("delayed_comment_count", "content", "counter", "external_target"),
-            *("reaction", "reaction_log", "shop_counter", "user_counter"),
-        },
-        "it compares counters with the rows that they count, and finds changes in the log",
     ),
     "shops": ({"user"}, "a member of a shop exists when appointed"),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),

@@ -13,10 +13,10 @@ import pytest
 
 from plaza.core.counters import USER_COLUMNS, UserCounter
 from plaza.core.reactions import KINDS
+from plaza.core.reactions.drift import USER_TOTALS
+from plaza.core.reactions.mysql_counts import select_user_counts
 from plaza.core.targets.types import EXTERNAL
 from plaza.infra.mysql.sql import load_sql
-from plaza.operate.reconciliation.model import USER_TOTALS
-from plaza.operate.reconciliation.mysql_counts import select_user_counts
 from tests.unit.policy.modules import PLAZA, ROOT, product_files
 
 STATEMENT = re.compile(r"""[a-z]*['"]+\s*\(?\s*(SELECT|INSERT|UPDATE|DELETE)\b""")

@@ -110,6 +110,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
             {"comparisons", "comparisons_dlq", "repairs"},
             set(),
         ),
+        ("queue/repair_drift", "repairs", {"repairs", "repairs_dlq", "shops"}, set()),
         (
             "schedule/sweep_outbox",
             "",

@@ -18,6 +18,7 @@ from plaza.core.reactions import (
     LIKE,
     Kind,
     Target,
+    mysql_counts,
     mysql_rows,
     mysql_snapshots,
     persist,
@@ -28,7 +29,6 @@ from plaza.core.reactions.model import ReactionEvent, Reactor
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.settings import settings as plaza_settings
-from plaza.operate.reconciliation import mysql_counts
 from tests.support.consumers import BASE_US, make_event, statements
 from tests.support.plaza import World
 from tests.support.stores import POST, explain, insert_rows, rows

@@ -8,19 +8,20 @@ from contextlib import contextmanager
 
 import pytest
 
-from plaza.core.reactions import FOLLOW, LIKE, Target, react, reaction_log
+from plaza.core.reactions import FOLLOW, LIKE, Target, mysql_counts, react, reaction_log
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.codec import MAX_ID
 from plaza.operate.reconciliation import (
     RunReport,
     cycles,
-    mysql_counts,
+    declared,
     mysql_cycles,
     mysql_runs,
     orchestrator,
     run_steps,
 )
-from plaza.operate.reconciliation.model import MAX_HASTE, MAX_ID
+from plaza.operate.reconciliation.model import MAX_HASTE
 from plaza.operate.reconciliation.queues import COMPARISONS
 from tests.support.plaza import World
 from tests.support.reconciliations import run
@@ -78,7 +79,7 @@ def damage(post: int, kind: str = "like") -> None:
 
 
 def targets_of(report: RunReport) -> list[str]:
-    return [str(e.finding.subject.target) for e in report.examples if e.finding.reason == "counter"]
+    return [e.finding.subject.reference for e in report.examples if e.finding.reason == "counter"]
 
 
 def cursor(name: str = "targets:post") -> str:
@@ -174,7 +175,7 @@ def test_a_changed_target_is_compared_wherever_the_round_is(world: World) -> Non
 def test_users_of_changed_reactions_are_compared(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mysql_counts, "_MAX_TEXTS", 1)
+    monkeypatch.setattr(mysql_counts, "_MAX_OWNED", 1)
     mysql.write(
         "INSERT INTO reconciliation_cycle (name, resume_after, began_at)"
         " VALUES ('users', %s, NOW(6))",
@@ -255,7 +256,7 @@ def test_marking_waits_for_a_transaction_with_a_lower_seq(world: World) -> None:
         mysql.run_in_transaction(lambda cursor: _append(cursor, POSTS[4]))
         after = int(cursor("log"))
         threading.Timer(0.3, may_commit.set).start()
-        result = cycles.find_changes(after, run_steps.ROLLING.values())
+        result = cycles.find_changes(after, declared.rolling().values())
     assert {i for name, i in result.dirty if name == "targets:post"} == {POSTS[3], POSTS[4]}
 
 

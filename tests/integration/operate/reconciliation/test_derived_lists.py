@@ -16,12 +16,11 @@ from plaza.core.reactions import KINDS, LIKE, Kind, Target, queries, react
 from plaza.core.reactions.redis_keys import list_keys
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.operate.reconciliation import derived_lists, run_steps
-from plaza.operate.reconciliation.derived_lists import LISTS
+from plaza.operate.reconciliation import declared, run_steps
 from plaza.people.users import cards
 from plaza.people.users.zones import Zone
+from plaza.social.feed import inspection, rebuild, redis_store
 from plaza.social.feed import queries as feed_queries
-from plaza.social.feed import rebuild, redis_store
 from plaza.social.feed.model import Timeline
 from tests.support.plaza import World
 from tests.support.reconciliations import count_cost, findings_of, run
@@ -61,7 +60,7 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     redis.execute("FLUSHALL")
     write_old_post(34, CELEBRITY)
     mysql.write("INSERT INTO celebrity (user_id, announced) VALUES (%s, 1)", (CELEBRITY,))
-    monkeypatch.setattr(derived_lists, "is_in_quota", lambda _: True)
+    monkeypatch.setattr(inspection, "is_in_quota", lambda _: True)
     rebuild.rebuild([TIMELINES])
     read_all()
     return plaza
@@ -154,9 +153,9 @@ DAMAGES: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 def test_each_kind_of_list_is_damaged() -> None:
     """But for those that test_sales, test_shops, test_unread_repair and test_earliest damage."""
-    elsewhere = {what for what in LISTS if what.startswith("earliest-")}
+    elsewhere = {what for what in declared.lists() if what.startswith("earliest-")}
     elsewhere |= {"unread-cache", "sale", "shop", "voucher"}
-    assert {what for what, _ in DAMAGES.values()} == set(LISTS) - elsewhere
+    assert {what for what, _ in DAMAGES.values()} == set(declared.lists()) - elsewhere
 
 
 @pytest.mark.parametrize("name", DAMAGES)

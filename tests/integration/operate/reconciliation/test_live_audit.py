@@ -18,11 +18,11 @@ from plaza.core.reactions import (
     queries,
     react,
 )
+from plaza.core.reactions.mysql_counts import CountedState
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.operate.reconciliation import live_audit, mysql_counts
+from plaza.operate.reconciliation import live_audit
 from plaza.operate.reconciliation.live_audit import TargetAudit
-from plaza.operate.reconciliation.mysql_counts import CountedState
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, authorization, event, handler
@@ -188,7 +188,7 @@ def test_an_audit_of_nothing_is_empty(plaza: World) -> None:
 def test_what_happens_between_the_reads_of_an_audit_is_no_drift(
     liked: World, monkeypatch: pytest.MonkeyPatch, step: str, is_before: bool
 ) -> None:
-    read_counted = mysql_counts.read_counted
+    read_counted = inspection.read_counted
     if step == "load":
         inspection.evict_all([(LIKE, POST, None)])
 
@@ -212,7 +212,7 @@ def test_what_happens_between_the_reads_of_an_audit_is_no_drift(
             happen()
         return states
 
-    monkeypatch.setattr(mysql_counts, "read_counted", read)
+    monkeypatch.setattr(inspection, "read_counted", read)
     report = audit()
     assert (report.drift, report.reasons) == (0, ())
     assert report.counter == report.rows

@@ -11,8 +11,7 @@ from plaza.core import counters
 from plaza.core.reactions import Target, persist, rankings
 from plaza.core.reactions.model import ReactionEvent, ReactionKey
 from plaza.infra.mysql import mysql
-from plaza.operate.reconciliation import run_steps
-from plaza.social.recommendations import like_roll_up, mysql_hours, post_hours, post_rankings
+from plaza.social.recommendations import inspection, like_roll_up, mysql_hours, post_rankings
 from tests.support.consumers import statements
 from tests.support.plaza import World
 from tests.support.reconciliations import findings_of, run
@@ -106,7 +105,7 @@ def test_a_roll_up_between_comparison_and_repair_is_counted_once(
 ) -> None:
     """Given a page that is rolled up before the repair, and one after it."""
     mysql.write(f"DELETE FROM post_hour {OF_POST}")
-    correct = post_hours.correct
+    correct = inspection.correct_hours
 
     def roll_up_and_correct(post_ids: list[int]) -> int:
         do_like(POST, range(20, 23), 0)
@@ -116,7 +115,7 @@ def test_a_roll_up_between_comparison_and_repair_is_counted_once(
         like_roll_up.roll_up_likes()
         return corrected
 
-    monkeypatch.setattr(post_hours, "correct", roll_up_and_correct)
+    monkeypatch.setattr(inspection, "correct_hours", roll_up_and_correct)
     assert run(world).is_resolved
     assert run(world).differing == 0
     assert mysql.fetch_all(f"SELECT SUM(net) FROM post_hour {OF_POST}") == [(17,)]
@@ -135,7 +134,7 @@ def test_ranges_of_any_size_compare_the_same(
 def test_only_yesterday_is_compared_whole_if_days_are_large(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_steps, "MIN_STEPS", 1)
+    monkeypatch.setattr(inspection, "MIN_STEPS", 1)
     mysql.write("UPDATE post_hour SET net = net + 1 WHERE hour < %s", (YESTERDAY_H - 30,))
     assert run(world).differing == 0
     mysql.write(f"UPDATE post_hour SET net = net + 1 {OF_POST} AND hour = {YESTERDAY_H}")

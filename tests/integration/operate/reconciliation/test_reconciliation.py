@@ -19,7 +19,9 @@ from plaza.core.reactions import (
     LIKE,
     Kind,
     Target,
+    comparisons,
     inspection,
+    mysql_counts,
     mysql_snapshots,
     persist,
     queues,
@@ -28,20 +30,20 @@ from plaza.core.reactions import (
     sorted_lists,
 )
 from plaza.core.reactions.model import Count, ReactionKey
+from plaza.infra.derived.comparisons import Tally
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import connections, masters, redis
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.codec import MAX_ID
 from plaza.operate.reconciliation import (
-    mysql_counts,
     mysql_runs,
     orchestrator,
     repair,
     run_steps,
 )
-from plaza.operate.reconciliation.model import MAX_ID, Tally
 from plaza.operate.reconciliation.queues import COMPARISONS, REPAIRS
 from plaza.social.recommendations import like_roll_up
 from tests.integration.conftest import Away
@@ -591,10 +593,10 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (mysql_counts, "MAX_RELATIONS", 3),
         (mysql_counts, "_MAX_COUNTERS", 1),
-        (mysql_counts, "_MAX_TEXTS", 1),
+        (mysql_counts, "_MAX_OWNED", 1),
         (run_steps, "_TARGETS_PER_STEP", 1),
-        (run_steps, "_ACTORS_PER_STEP", 4),
-        (run_steps, "ACTORS_PER_CALL", 2),
+        (comparisons, "_ACTORS_PER_STEP", 4),
+        (comparisons, "ACTORS_PER_CALL", 2),
         (run_steps, "_SUSPECTS_PER_STEP", 1),
         (run_steps, "_FINDINGS_PER_STEP", 1),
         (run_steps, "MAX_FINDINGS_PER_MESSAGE", 1),

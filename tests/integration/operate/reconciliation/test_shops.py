@@ -14,7 +14,7 @@ from plaza.commerce.shops.model import FILTER, PLACES, Place, ShopJobStep
 from plaza.infra.derived.id_filter import IdFilter
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.operate.reconciliation import run_steps
+from plaza.operate.reconciliation import declared, run_steps
 from tests.support import sales
 from tests.support.plaza import World
 from tests.support.reconciliations import count_cost, findings_of, run
@@ -176,7 +176,7 @@ def test_a_shop_that_is_moved_between_both_looks_is_no_difference(
 def test_pages_of_any_size_compare_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch, per_step: int
 ) -> None:
-    monkeypatch.setattr(run_steps, "_LISTED_PER_STEP", per_step)
+    monkeypatch.setattr(declared, "_LISTED_PER_STEP", per_step)
     empty(VOUCHER_IDS)
     redis.execute("ZREM", ALL, SHOP, NEIGHBOUR)
     report = run(world)

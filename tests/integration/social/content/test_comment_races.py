@@ -13,14 +13,13 @@ import pytest
 
 from local.stack.servers import connect_mysql
 from plaza.core import counters
-from plaza.core.reactions import LIKE, Target
+from plaza.core.reactions import LIKE, Target, mysql_counts
 from plaza.core.reactions.react import react
 from plaza.core.targets import Existence
 from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.operate.reconciliation import mysql_counts
 from plaza.social.content import Draft, commands, refresh
 from plaza.social.content import mysql_store as content_mysql
 from plaza.social.content.model import Text

@@ -8,16 +8,16 @@ import pytest
 
 from plaza.core import counters
 from plaza.core.counters import UserCounter
-from plaza.core.reactions.model import CachedTarget, Fingerprint, Unreadable
-from plaza.infra.queues.messages import InvalidMessage
-from plaza.operate.reconciliation import ComparePart, RepairFindings
-from plaza.operate.reconciliation.model import (
+from plaza.core.reactions.drift import (
     MysqlState,
     compare_comment_total,
-    compare_counts,
     compare_target,
     compare_user_totals,
 )
+from plaza.core.reactions.model import CachedTarget, Fingerprint, Unreadable
+from plaza.infra.derived.comparisons import compare_counts
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.operate.reconciliation import ComparePart, RepairFindings
 from plaza.operate.reconciliation.queues import COMPARISONS, REPAIRS
 
 ACTORS = Fingerprint(2, 15, 30)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.operate.reconciliation.cycles import choose
-from plaza.operate.reconciliation.model import CYCLE_S, MAX_HASTE, compute_quota
+from plaza.infra.derived.comparisons import CYCLE_S, choose
+from plaza.operate.reconciliation.model import MAX_HASTE, compute_quota
 
 SUBJECTS = 1_000_000
 DAY_S = 86_400

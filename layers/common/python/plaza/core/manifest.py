@@ -8,6 +8,13 @@ CONTEXTS = (
         export="reactions.export:SECTIONS",
         erase="reactions.erasure:erase",
         remains="reactions.mysql_rows:REMAINS",
+        compare=(
+            "reactions.comparisons:TARGETS",
+            "reactions.comparisons:USERS",
+            "reactions.comparisons:STATES",
+            "reactions.comparisons:FILTERS",
+            "reactions.comparisons:LISTS",
+        ),
         sweeps=("reactions.sweep:SWEEP",),
         recovers=("reactions.failover_recovery:RECOVERY",),
         lag=("reactions.gauges:read_outboxes",),

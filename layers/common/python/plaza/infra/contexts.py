@@ -37,6 +37,7 @@ class Context:
     remains: str | None = None  # a condition in SQL: {user_id} has rows that an erasure deletes
     canary: str | None = None  # (user_id, id of the current post or 0) -> id of a hidden post
     compare: Names = ()
+    counts: Names = ()  # rows that counters of other contexts count
     sweeps: Names = ()
     recovers: Names = ()  # after a failover of Redis
     expires: Names = ()

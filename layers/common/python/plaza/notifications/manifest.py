@@ -14,6 +14,11 @@ CONTEXTS = (
         name="unread",
         export="unread.export:SECTIONS",
         erase="unread.erasure:erase",
+        compare=(
+            "unread.inspection:CACHED",
+            "unread.inspection:COUNTERS",
+            "unread.inspection:GROUPS",
+        ),
         expires=("unread.purge:EXPIRY",),
     ),
 )

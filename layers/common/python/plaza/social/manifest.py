@@ -11,13 +11,21 @@ CONTEXTS = (
         show="content.erasure:show",
         remains="content.mysql_store:REMAINS",
         canary="content.canary:make_post",
+        compare=("content.inspection:SHOP_REVIEWS",),
+        counts=("content.mysql_counted:COUNTED",),
     ),
-    Context(name="feed", export="feed.export:SECTIONS", erase="feed.erasure:erase"),
+    Context(
+        name="feed",
+        export="feed.export:SECTIONS",
+        erase="feed.erasure:erase",
+        compare=("feed.inspection:INBOXES", "feed.inspection:CELEBRITY_POSTS"),
+    ),
     Context(
         name="moderation", export="moderation.export:SECTIONS", erase="moderation.erasure:erase"
     ),
     Context(
         name="recommendations",
+        compare=("recommendations.inspection:POST_HOURS", "recommendations.inspection:REVIEWS"),
         warm="recommendations.post_rankings:warm_rankings",
         warm_targets=("recommendations.recommend:warm_lists",),
     ),

@@ -8,9 +8,8 @@ from datetime import date
 from plaza.commerce.checkins import mysql_store, redis_store
 from plaza.commerce.checkins.model import FIRST_MONTH, next_month
 from plaza.commerce.checkins.redis_store import CachedCheckIns, drop, owner_of_key
+from plaza.infra.derived.comparisons import DerivedList
 from plaza.infra.derived.list_state import ListState, compare_entries
-
-__all__ = ["compare", "drop", "owner_of_key"]
 
 
 def compare(user_ids: Sequence[int]) -> dict[int, ListState]:
@@ -54,3 +53,6 @@ def _list_entries(
     yield "streak", streak
     for day in days:
         yield str(day), 1
+
+
+CHECK_INS = DerivedList(name="check-ins", find_owner=owner_of_key, compare=compare, repair=drop)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from plaza.commerce.flash_sales import mysql_vouchers, redis_sales
 from plaza.commerce.flash_sales.model import Voucher
 from plaza.commerce.flash_sales.redis_sales import SaleCounts
 from plaza.commerce.flash_sales.voucher_filter import VOUCHER_IDS
+from plaza.infra.derived.comparisons import DerivedList, IdCycle
 from plaza.infra.derived.list_state import ListState
+from plaza.infra.mysql.id_ranges import estimate_left
 from plaza.infra.runtime.observability import record
 
-add_to_filter = VOUCHER_IDS.add
-read_voucher_ids = mysql_vouchers.read_ids
 _STATE = re.compile(r"\{\d+\}:voucher:(\d+):sale")
 
 
@@ -96,3 +97,21 @@ def compare_filter(voucher_ids: Sequence[int]) -> dict[int, ListState]:
         voucher_id: ListState("denied", "" if voucher_id in possible else "its filter denies it")
         for voucher_id in voucher_ids
     }
+
+
+FILTER = DerivedList(
+    name="voucher",
+    owner="voucher",
+    compare=compare_filter,
+    repair=VOUCHER_IDS.add,
+    cycle=IdCycle("vouchers", mysql_vouchers.read_ids, partial(estimate_left, "voucher", "id")),
+)
+# A sale is compared while no order changes it between both looks; else it is passed over, and
+# compared when it is settled.
+SALES = DerivedList(
+    name="sale",
+    owner="voucher",
+    find_owner=voucher_of_key,
+    compare=compare_sales,
+    repair=reload_sales,
+)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from plaza.commerce.shops import cells, mysql_shops, redis_places, redis_store, refresh
 from plaza.commerce.shops.model import ShopPlace
+from plaza.infra.derived.comparisons import DerivedList, IdCycle
 from plaza.infra.derived.list_state import ListState
-
-__all__ = ["compare", "read_ids", "repair"]
-
-read_ids = mysql_shops.read_ids
+from plaza.infra.mysql.id_ranges import estimate_left
 
 
 def compare(shop_ids: Sequence[int]) -> dict[int, ListState]:
@@ -60,3 +59,12 @@ def repair(shop_ids: Sequence[int]) -> None:
     places = mysql_shops.read_given_places(shop_ids)
     redis_places.remove(redis_places.read_placed(places), refresh.read_type_ids())
     refresh.refresh(shop_ids)
+
+
+PLACES = DerivedList(
+    name="shop",
+    owner="shop",
+    compare=compare,
+    repair=repair,
+    cycle=IdCycle("shops", mysql_shops.read_ids, partial(estimate_left, "shop", "id")),
+)

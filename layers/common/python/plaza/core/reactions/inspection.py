@@ -3,17 +3,18 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from plaza.core.reactions.drift import UNREADABLE, MysqlState, compare_target
 from plaza.core.reactions.kinds import KINDS, Kind
 from plaza.core.reactions.model import MAX_VERSION_US, Target
+from plaza.core.reactions.mysql_counts import CountedState, read_counted
 from plaza.core.reactions.mysql_log import read_epoch, read_latest_targets
 from plaza.core.reactions.mysql_rows import (
-    EPOCH_NOW,
     read_actors,
     read_earliest_of,
     read_reacted_above,
 )
 from plaza.core.reactions.mysql_snapshots import read_counters
-from plaza.core.reactions.mysql_sorted_lists import find_differing, select_rows
+from plaza.core.reactions.mysql_sorted_lists import find_differing
 from plaza.core.reactions.redis_hydration import evict_all
 from plaza.core.reactions.redis_inspection import (
     drop_earliest,
@@ -29,8 +30,11 @@ from plaza.core.reactions.settings import reaction_settings
 from plaza.infra.derived.list_state import ListState, compare_entries
 
 __all__ = [
-    "EPOCH_NOW",
+    "UNREADABLE",
+    "CountedState",
+    "MysqlState",
     "compare_earliest",
+    "compare_target",
     "compare_user_lists",
     "drop_earliest",
     "drop_lists",
@@ -41,11 +45,11 @@ __all__ = [
     "list_active",
     "owner_of_list",
     "read_actors",
+    "read_counted",
     "read_counters",
     "read_epoch",
     "read_recent",
     "read_recent_cap",
-    "select_rows",
     "target_of_earliest",
     "target_of_key",
 ]

@@ -8,8 +8,10 @@ from plaza.core.reactions.mysql_log import (
     read_log_head,
     wait_for_log_writers,
 )
+from plaza.core.reactions.mysql_rows import EPOCH_NOW
 
 __all__ = [
+    "EPOCH_NOW",
     "find_log_page_end",
     "raise_epoch",
     "read_hottest_targets",

@@ -24,11 +24,9 @@ __all__ = [
     "Move",
     "UnreadCounter",
     "UnreadState",
-    "inspection",
     "list_groups",
     "mark_read",
     "moves",
     "purge",
     "queries",
-    "recount",
 ]

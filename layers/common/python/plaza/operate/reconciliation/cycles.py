@@ -1,6 +1,6 @@
 """Rolling comparisons: in each run what changed since the one before, and a quota of all subjects.
 
-A comparison registers by name (``run_steps.ROLLING``) and has two parts of each run:
+A comparison that a context declares (``declared.rolling``) has two parts of each run:
 
     <name>                  its quota: continues where the last run stopped
     changed:<name>          its dirty rows: subjects that changed since the last run
@@ -11,25 +11,24 @@ then the parts that compare them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 
 from plaza.core.reactions import reaction_log
-from plaza.infra.mysql import mysql
-from plaza.operate.reconciliation import mysql_cycles, mysql_runs
-from plaza.operate.reconciliation.model import (
+from plaza.infra.derived.comparisons import (
     CYCLE_S,
+    MIN_STEPS,
     CycleMove,
-    NewPart,
     RollingComparison,
     RunPart,
     StepResult,
-    compute_quota,
 )
+from plaza.infra.mysql import mysql
+from plaza.operate.reconciliation import mysql_cycles, mysql_runs
+from plaza.operate.reconciliation.model import NewPart, compute_quota
 from plaza.operate.reconciliation.mysql_cycles import LOG
 
 LOG_PART = "log"
 CHANGED = "changed:"
-MIN_STEPS = 100  # of a quota: small tables are compared whole in each run
 _EVENTS_PER_STEP = 20_000
 _DIRTY_PER_STEP = 500
 
@@ -119,21 +118,3 @@ def compare_dirty(after_id: int, comparison: RollingComparison) -> StepResult:
     result.is_last = len(ids) < _DIRTY_PER_STEP and int(result.cursor) == ids[-1]
     result.cleaned = comparison.name
     return result
-
-
-def choose(ids: Sequence[int], sizes: Mapping[int, int], max_rows: int) -> tuple[list[int], int]:
-    """Return (the first of ``ids`` that have ``max_rows`` rows together, the last id considered).
-
-    Leaves out ids that have more than ``max_rows`` each: their quota compares them.
-    """
-    chosen: list[int] = []
-    rows, last = 0, ids[0]
-    for subject_id in ids:
-        size = sizes.get(subject_id, 0)
-        if size <= max_rows:
-            if chosen and rows + size > max_rows:
-                break
-            chosen.append(subject_id)
-            rows += size
-        last = subject_id
-    return chosen, last

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from plaza.infra.runtime.codec import MAX_ID
 from plaza.operate.reconciliation import live_audit, mysql_runs
-from plaza.operate.reconciliation.model import MAX_ID
 
 _AUDITED = 20
 _MAX_ROWS = 100_000

@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from plaza.core.reactions import KINDS, Kind, Target, inspection
+from plaza.core.reactions.inspection import UNREADABLE, CountedState, MysqlState
 from plaza.core.reactions.model import CachedTarget, Unreadable
+from plaza.infra.derived.comparisons import COUNTER
 from plaza.infra.http.callers import Charge, no_charge
-from plaza.operate.reconciliation import mysql_counts
-from plaza.operate.reconciliation.model import COUNTER, UNREADABLE, MysqlState, compare_target
-from plaza.operate.reconciliation.mysql_counts import CountedState
 
 MAX_AUDITED = 100
 MAX_ROWS = 500_000  # that one audit counts
@@ -71,7 +70,7 @@ def _audit(
         return []
     counted = _choose_counted(pairs, max_rows, charge)
     before = inspection.inspect_all(pairs, _NEWEST)
-    recorded = mysql_counts.read_counted(pairs, counted)
+    recorded = inspection.read_counted(pairs, counted)
     after = inspection.inspect_all(pairs, _NEWEST)
     return [
         _compare(kind, target, of_redis, of_mysql, other)
@@ -123,7 +122,7 @@ def _compare_redis(
             of_mysql = MysqlState(
                 recorded.has_counter, recorded.total, recorded.version, state.newest
             )
-            comparison = compare_target(state, of_mysql)
+            comparison = inspection.compare_target(state, of_mysql)
             if comparison.is_conclusive:
                 reasons = tuple(comparison.reasons)
                 difference = abs(state.base - recorded.total) if reasons else 0

@@ -1,4 +1,4 @@
-"""Cycles in MySQL: where each comparison continues, what changed, and pages of the reaction log.
+"""Cycles in MySQL: where each comparison continues, and which of its subjects changed.
 
 All times are MySQL's, so that the clocks of functions do not matter.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from plaza.infra.derived.comparisons import RunPart, StepResult
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.operate.reconciliation.model import Cycle, RunPart, StepResult
+from plaza.operate.reconciliation.model import Cycle
 
 LOG = "log"  # the name of the cursor in the reaction log
 
@@ -122,71 +123,3 @@ def read_dirty(name: str, after_id: int, limit: int) -> list[int]:
         (name, after_id),
     )
     return [subject_id for (subject_id,) in rows]
-
-
-def find_changed_targets(target_type: str, after_seq: int, until_seq: int) -> list[int]:
-    """Return the targets of a type in a page of the log. Raises MysqlDown."""
-    rows = mysql.fetch_all(
-        f"""
-        SELECT DISTINCT target_id
-        FROM reaction_log FORCE INDEX (by_seq)
-        WHERE {_within(after_seq, until_seq)}
-          AND target_type = '{target_type}'
-        """
-    )
-    return [target_id for (target_id,) in rows]
-
-
-def find_changed_users(given: str, after_seq: int, until_seq: int) -> list[int]:
-    """Return the users whose totals a page of the log changed: targets, authors of targets, and
-    actors of the kinds ``given``, SQL texts. Raises MysqlDown."""
-    changed = f"""(
-            SELECT DISTINCT target_type, target_id
-            FROM reaction_log FORCE INDEX (by_seq)
-            WHERE {_within(after_seq, until_seq)}
-        ) AS changed"""
-    rows = mysql.fetch_all(
-        f"""
-        SELECT target_id
-        FROM reaction_log FORCE INDEX (by_seq)
-        WHERE {_within(after_seq, until_seq)}
-          AND target_type = 'user'
-
-        UNION
-        SELECT actor_id
-        FROM reaction_log FORCE INDEX (by_seq)
-        WHERE {_within(after_seq, until_seq)}
-          AND kind IN ({given})
-
-        UNION
-        SELECT c.author_id
-        FROM {changed}
-        STRAIGHT_JOIN content AS c
-            ON  c.content_type = changed.target_type
-            AND c.content_id = changed.target_id
-
-        UNION
-        SELECT t.owner_id
-        FROM {changed}
-        STRAIGHT_JOIN external_target AS t
-            ON  t.type = changed.target_type
-            AND t.id = changed.target_id
-        WHERE t.owner_id IS NOT NULL
-        """
-    )
-    return [user_id for (user_id,) in rows]
-
-
-def estimate_rows(table: str, where: str) -> int:
-    """Return about how many rows of ``table`` match ``where``, by its index. Raises MysqlDown."""
-
-    def explain(cursor: Cursor) -> int:
-        cursor.execute(f"EXPLAIN SELECT 1 FROM {table} WHERE {where}")
-        columns = [column[0] for column in cursor.description or ()]
-        return sum(int(row[columns.index("rows")] or 0) for row in cursor.fetchall())
-
-    return mysql.run_in_transaction(explain)
-
-
-def _within(after_seq: int, until_seq: int) -> str:
-    return f"seq > {after_seq:d} AND seq <= {until_seq:d}"

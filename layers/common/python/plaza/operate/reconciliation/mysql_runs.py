@@ -7,22 +7,12 @@ from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from typing import Any
 
+from plaza.infra.derived.comparisons import Finding, RunPart, StepResult, Subject, Suspect, Tally
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.codec import Codec, json_codec
 from plaza.operate.reconciliation import mysql_cycles
-from plaza.operate.reconciliation.model import (
-    MAX_DETAIL_CHARS,
-    Example,
-    Finding,
-    NewPart,
-    RunPart,
-    RunReport,
-    StepResult,
-    Subject,
-    Suspect,
-    Tally,
-)
+from plaza.operate.reconciliation.model import MAX_DETAIL_CHARS, Example, NewPart, RunReport
 
 RETAINED_RUNS = 30
 _MAX_DELETED = 10_000

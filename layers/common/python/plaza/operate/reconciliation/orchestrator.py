@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plaza.infra.derived.comparisons import RunPart
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.codec import MAX_ID
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
 from plaza.operate.reconciliation import cycles, mysql_runs, run_steps
-from plaza.operate.reconciliation.cycles import CHANGED, LOG_PART
-from plaza.operate.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
+from plaza.operate.reconciliation.model import ComparePart, RunReport
 from plaza.operate.reconciliation.queues import COMPARISONS
 from plaza.operate.reconciliation.run_steps import RECHECK, SEND_REPAIRS
 
@@ -91,8 +92,12 @@ def _process(run_id: int, name: str) -> None:
 
 
 def _schedule_next(run_id: int, name: str) -> None:
-    """Send the parts that may begin now that part ``name`` is done. Safe to repeat."""
-    if added := _prefixes_of_added(name):
+    """Send the parts that may begin now that part ``name`` is done. Safe to repeat.
+
+    Parts that ``name`` cannot have added are not sent: each message that is delivered twice would
+    send all of them.
+    """
+    if added := run_steps.list_added(name):
         parts = mysql_runs.read_parts(run_id)
         _send_parts(
             [p for p in parts if not p.is_done and not p.cursor and p.name.startswith(added)]
@@ -119,18 +124,6 @@ def _send_pending(run_id: int, parts: Sequence[RunPart]) -> None:
         _end(run_id)
 
 
-def _prefixes_of_added(name: str) -> tuple[str, ...]:
-    """Return how names of the parts begin that part ``name`` may have added to the run. Others are
-    not sent by it: each message that is delivered twice would send all of them."""
-    if name.startswith("targets:"):
-        return ("filter:",)
-    if name == LOG_PART:
-        return (CHANGED,)
-    if name in run_steps.ROLLING:
-        return ()
-    return ("filter:", "redis:") if name.startswith("redis:") else ()
-
-
 def _send_parts(parts: Sequence[RunPart]) -> None:
     if COMPARISONS.send_all(ComparePart(part.run_id, part.name) for part in parts) < len(parts):
         raise QueueDown("SQS refused some parts")
@@ -154,7 +147,7 @@ def _end(run_id: int) -> None:
         run=run_id,
         reason_counts=report.reason_counts,
         examples=[
-            f"{e.finding.reason} {e.finding.subject.what} {e.finding.subject.target}:"
+            f"{e.finding.reason} {e.finding.subject.what} {e.finding.subject.reference}:"
             f" {e.finding.details}"
             for e in report.examples[:5]
         ],

@@ -8,19 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from plaza.infra.derived.comparisons import DerivedList, is_in_quota
 from plaza.infra.derived.list_state import ListState, compare_entries
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.social.feed import mysql_store, redis_store
 from plaza.social.feed.model import INBOX, POSTS, FeedEntry, Timeline
-
-__all__ = [
-    "compare_celebrity_posts",
-    "compare_inboxes",
-    "drop_celebrity_posts",
-    "drop_inboxes",
-    "owner_of",
-]
 
 IN_TRANSIT_US = 900_000_000
 INBOXES_PER_STATEMENT = 20  # each reads the posts of up to 5,000 authors
@@ -107,3 +100,26 @@ def _list_entries(
         for e in entries
         if floor_us < e.created_us <= until_us
     }
+
+
+def _find_inbox(key: str) -> int | None:
+    """Return the owner of an inbox that this night compares: one costs as much as a page of old
+    posts."""
+    inbox = owner_of(key)
+    return inbox.user_id if inbox and inbox.kind == INBOX and is_in_quota(inbox.user_id) else None
+
+
+def _find_celebrity(key: str) -> int | None:
+    timeline = owner_of(key)
+    return timeline.user_id if timeline and timeline.kind == POSTS else None
+
+
+INBOXES = DerivedList(
+    name="inbox", find_owner=_find_inbox, compare=compare_inboxes, repair=drop_inboxes
+)
+CELEBRITY_POSTS = DerivedList(
+    name="celebrity-posts",
+    find_owner=_find_celebrity,
+    compare=compare_celebrity_posts,
+    repair=drop_celebrity_posts,
+)

@@ -1,7 +1,6 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
-Other contexts use ``like_roll_up`` after they corrected the likes of reviews, ``post_hours`` to
-compare hourly likes with the log, operators ``watermarks``.
+Operators use ``watermarks``.
 """
 
 from plaza.social.recommendations.model import (
@@ -18,7 +17,5 @@ __all__ = [
     "RankingPage",
     "RebuildLists",
     "RecommendedPage",
-    "like_roll_up",
-    "post_hours",
     "watermarks",
 ]

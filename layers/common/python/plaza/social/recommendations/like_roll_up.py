@@ -7,16 +7,6 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
 from plaza.social.recommendations import mysql_roll_up
-from plaza.social.recommendations.mysql_roll_up import compare_review_likes, sync_review_likes
-
-__all__ = [
-    "MAX_RUN_S",
-    "RETENTION_HOURS",
-    "ROWS_PER_PAGE",
-    "compare_review_likes",
-    "roll_up_likes",
-    "sync_review_likes",
-]
 
 ROWS_PER_PAGE = 50_000
 MAX_RUN_S = 60

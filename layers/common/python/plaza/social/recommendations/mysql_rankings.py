@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.core.reactions.inspection import EPOCH_NOW
 from plaza.core.reactions.model import TOMBSTONE_VERSION, PostLikes, PostRank
+from plaza.core.reactions.reaction_log import EPOCH_NOW
 from plaza.infra.mysql import mysql, sql
 from plaza.social.recommendations.model import RankedHours
 

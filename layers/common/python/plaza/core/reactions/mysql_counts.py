@@ -11,23 +11,27 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from plaza.core.counters import COMMENT, CounterKey
-from plaza.core.reactions import KINDS, Kind, Target, inspection
-from plaza.core.reactions.kinds import CONTENT_TYPES
-from plaza.core.reactions.model import Fingerprint
+from plaza.core.reactions.drift import TARGET_KINDS, USER_TOTALS, MysqlState
+from plaza.core.reactions.kinds import KINDS, Kind
+from plaza.core.reactions.model import Fingerprint, Target
+from plaza.core.reactions.mysql_rows import EPOCH_NOW
+from plaza.core.reactions.mysql_sorted_lists import select_rows
+from plaza.infra.contexts import offers
+from plaza.infra.derived.comparisons import CountedRows, RangeCounts
 from plaza.infra.mysql import mysql, sql
-from plaza.infra.mysql.mysql import Cursor
-from plaza.operate.reconciliation import mysql_cycles
-from plaza.operate.reconciliation.model import (
-    MAX_ID,
-    SHOP_TOTALS,
-    TARGET_KINDS,
-    USER_TOTALS,
-    MysqlState,
+from plaza.infra.mysql.id_ranges import (
+    Source,
+    estimate_left,
+    estimate_rows,
+    find_range_end,
+    read_end,
+    select_probes,
 )
+from plaza.infra.mysql.mysql import Cursor
 
 MAX_RELATIONS = 50_000
 _MAX_COUNTERS = 10_000
-_MAX_TEXTS = 2_000
+_MAX_OWNED = 2_000
 _SAMPLED = 1_000
 _RECEIVED = [kind.received for kind in KINDS.values() if kind.received and not kind.given]
 _REACTIONS = ", ".join(
@@ -42,28 +46,6 @@ _COUNT_USERS = sql.load_sql(Path(__file__).with_name("sql") / "count_users.sql")
 _Numbers = Mapping[tuple[str, Target], tuple[int, ...]]
 
 
-class _Source(NamedTuple):
-    """A table of which one range of ids may contain at most ``max_rows``."""
-
-    table: str
-    index_name: str
-    where: str
-    column: str
-    max_rows: int
-
-
-class RangeCounts(NamedTuple):
-    """Counters, and numbers of rows, by (id, what is counted), without zeros.
-
-    ``subjects``: number of ids; ``relations``: number of reactions that were counted.
-    """
-
-    counters: dict[tuple[int, str], int]
-    rows: dict[tuple[int, str], int]
-    subjects: int
-    relations: int
-
-
 class CountedState(NamedTuple):
     """MySQL's state of a target and kind; ``rows``: None if they were not counted."""
 
@@ -73,6 +55,20 @@ class CountedState(NamedTuple):
     rows: int | None
 
 
+def _list_counted() -> list[CountedRows]:
+    """Return the rows of other contexts that counters count."""
+    return [counted for _, counted in offers("counts")]
+
+
+def _list_selects(target_type: str, kind: str) -> list[str]:
+    """Return the SELECTs of other contexts for counters of a type and kind."""
+    return [
+        select
+        for counted in _list_counted()
+        for select in counted.of_targets.get((target_type, kind), ())
+    ]
+
+
 def find_target_range_end(target_type: str, after_id: int) -> int:
     """Return the last id of the next range of targets: about 50,000 relations, or one target.
 
@@ -80,13 +76,15 @@ def find_target_range_end(target_type: str, after_id: int) -> int:
     """
     of_type = f"target_type = '{target_type}'"
     sources = [
-        _Source("reaction", "PRIMARY", of_type, "target_id", MAX_RELATIONS),
-        _Source("counter", "PRIMARY", of_type, "target_id", _MAX_COUNTERS),
+        Source("reaction", "PRIMARY", of_type, "target_id", MAX_RELATIONS),
+        Source("counter", "PRIMARY", of_type, "target_id", _MAX_COUNTERS),
+        *(
+            Source(*source, MAX_RELATIONS)
+            for counted in _list_counted()
+            for source in counted.target_ranges.get(target_type, ())
+        ),
     ]
-    if target_type == "post":
-        comments = "content_type = 'comment'"
-        sources.append(_Source("content", "by_parent", comments, "parent_id", MAX_RELATIONS))
-    return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
+    return find_range_end(sources, after_id)
 
 
 def count_targets(target_type: str, after_id: int, last_id: int) -> RangeCounts:
@@ -102,7 +100,11 @@ def count_given_targets(target_type: str, ids: Sequence[int]) -> RangeCounts:
 def _count_targets(target_type: str, within: str) -> RangeCounts:
     arms = [
         _select_reactions(target_type, within),
-        *(_select_comments(within) if target_type == "post" else ()),
+        *(
+            select.format(within=within, prefix="")
+            for kind in TARGET_KINDS
+            for select in _list_selects(target_type, kind)
+        ),
         f"""
         SELECT CONCAT('{_COUNTER}', kind), target_id, total
         FROM counter FORCE INDEX (PRIMARY)
@@ -144,7 +146,7 @@ def _read_sizes(select: str) -> dict[int, int]:
 def estimate_targets(target_type: str, after_id: int) -> int:
     """Return about how many targets of a type follow an id. Two statements. Raises MysqlDown."""
     where = f"target_type = '{target_type}' AND target_id > {after_id:d}"
-    counters = mysql_cycles.estimate_rows("counter", where)
+    counters = estimate_rows("counter", where)
     # A target has a counter of each of its kinds; the next ones say how many.
     [(targets, sampled)] = mysql.fetch_all(
         f"""
@@ -162,23 +164,58 @@ def estimate_targets(target_type: str, after_id: int) -> int:
 
 def estimate_users(after_id: int) -> int:
     """Return about how many users follow an id. One statement. Raises MysqlDown."""
-    return mysql_cycles.estimate_rows("user_counter", f"user_id > {after_id:d}")
+    return estimate_left("user_counter", "user_id", after_id)
 
 
-def estimate_shops(after_id: int) -> int:
-    """Return about how many shops with a counter follow an id. One statement. Raises MysqlDown."""
-    return mysql_cycles.estimate_rows("shop_counter", f"shop_id > {after_id:d}")
-
-
-def estimate_unread(after_id: int) -> int:
-    """Return about how many users with an unread counter follow an id. One statement. Raises
-    MysqlDown."""
-    return mysql_cycles.estimate_rows("unread_counter", f"user_id > {after_id:d}")
+def find_changed_targets(target_type: str, after_seq: int, until_seq: int) -> list[int]:
+    """Return the targets of a type in a page of the log. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT DISTINCT target_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        WHERE {_within(after_seq, until_seq)}
+          AND target_type = '{target_type}'
+        """
+    )
+    return [target_id for (target_id,) in rows]
 
 
 def find_changed_users(after_seq: int, until_seq: int) -> list[int]:
-    """Return the users whose totals a page of the log changed. One statement. Raises MysqlDown."""
-    return mysql_cycles.find_changed_users(_GIVEN, after_seq, until_seq)
+    """Return the users whose totals a page of the log changed: targets, owners of targets, and
+    actors of kinds that count for them. One statement. Raises MysqlDown."""
+    changed = f"""(
+            SELECT DISTINCT target_type, target_id
+            FROM reaction_log FORCE INDEX (by_seq)
+            WHERE {_within(after_seq, until_seq)}
+        ) AS changed"""
+    selects = [
+        f"""
+        SELECT target_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        WHERE {_within(after_seq, until_seq)}
+          AND target_type = 'user'
+        """,
+        f"""
+        SELECT actor_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        WHERE {_within(after_seq, until_seq)}
+          AND kind IN ({_GIVEN})
+        """,
+        f"""
+        SELECT t.owner_id
+        FROM {changed}
+        STRAIGHT_JOIN external_target AS t
+            ON  t.type = changed.target_type
+            AND t.id = changed.target_id
+        WHERE t.owner_id IS NOT NULL
+        """,
+        *(counted.owners.format(changed=changed) for counted in _list_counted()),
+    ]
+    return [user_id for (user_id,) in mysql.fetch_all(" UNION ".join(selects))]
+
+
+def _within(after_seq: int, until_seq: int) -> str:
+    return f"seq > {after_seq:d} AND seq <= {until_seq:d}"
 
 
 def recount_targets(cursor: Cursor, keys: Iterable[CounterKey]) -> dict[CounterKey, int]:
@@ -195,8 +232,10 @@ def recount_targets(cursor: Cursor, keys: Iterable[CounterKey]) -> dict[CounterK
         within, prefix = f"IN ({sql.render_ids(of_kind)})", f"'{target_type}', "
         if kind != COMMENT:
             arms.append(_select_reactions(target_type, within, kind, prefix))
-        elif target_type == "post":
-            arms += _select_comments(within, prefix)
+        arms += [
+            select.format(within=within, prefix=prefix)
+            for select in _list_selects(target_type, kind)
+        ]
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
         for target_type, kind, target_id, count in cursor:
@@ -210,103 +249,45 @@ def find_user_range_end(after_id: int) -> int:
     One statement. Raises MysqlDown.
     """
     sources = [
-        _Source("reaction", "PRIMARY", "target_type = 'user'", "target_id", MAX_RELATIONS),
-        _Source("reaction", "by_actor", "TRUE", "actor_id", MAX_RELATIONS),
-        *(
-            _Source("content", "by_author", f"content_type = '{name}'", "author_id", _MAX_TEXTS)
-            for name in sorted(CONTENT_TYPES)
-        ),
-        _Source("external_target", "by_owner", "TRUE", "owner_id", _MAX_TEXTS),
+        Source("reaction", "PRIMARY", "target_type = 'user'", "target_id", MAX_RELATIONS),
+        Source("reaction", "by_actor", "TRUE", "actor_id", MAX_RELATIONS),
+        Source("external_target", "by_owner", "TRUE", "owner_id", _MAX_OWNED),
+        *(Source(*s, _MAX_OWNED) for counted in _list_counted() for s in counted.user_ranges),
     ]
     # Reactions received are taken from the counters: a wrong one only makes a range longer.
     received = " + ".join(_RECEIVED)
     arms = [
-        *_select_probes(sources, after_id),
+        *select_probes(sources, after_id),
         f"""
         (
             SELECT -1, user_id, {received}
             FROM user_counter FORCE INDEX (PRIMARY)
             WHERE user_id > {after_id:d}
-            ORDER BY user_id LIMIT {_MAX_TEXTS:d}
+            ORDER BY user_id LIMIT {_MAX_OWNED:d}
         )
         """,
     ]
     rows = mysql.fetch_all(" UNION ALL ".join(arms))
-    last_id, work = _find_range_end(row for row in rows if row[0] >= 0), 0
+    last_id, work = read_end(row for row in rows if row[0] >= 0), 0
     users = sorted((user_id, int(count)) for source, user_id, count in rows if source < 0)
     for number, (user_id, count) in enumerate(users):
         work += max(0, count)
         if work > MAX_RELATIONS:
             return min(last_id, int(user_id) - 1 if number else int(user_id))
-    return min(last_id, int(users[-1][0])) if len(users) == _MAX_TEXTS else last_id
-
-
-def find_shop_range_end(after_id: int) -> int:
-    """Return the last id of the next range of shops: about 50,000 reviews, or one shop. One
-    statement. Raises MysqlDown."""
-    sources = [
-        _Source("shop_counter", "PRIMARY", "TRUE", "shop_id", _MAX_TEXTS),
-        _Source("content", "by_parent", "content_type = 'review'", "parent_id", MAX_RELATIONS),
-    ]
-    return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
-
-
-def find_review_range_end(after_id: int) -> int:
-    """Return the last id of the next range of reviews. One statement. Raises MysqlDown."""
-    of_type = "content_type = 'review'"
-    sources = [_Source("content", "PRIMARY", of_type, "content_id", _MAX_COUNTERS)]
-    return _find_range_end(mysql.fetch_all(" UNION ALL ".join(_select_probes(sources, after_id))))
-
-
-def estimate_ids(table: str, after_id: int) -> int:
-    """Return about how many rows of ``table``, shop or voucher, follow an id. One statement. Raises
-    MysqlDown."""
-    return mysql_cycles.estimate_rows(table, f"id > {after_id:d}")
-
-
-def estimate_reviews(after_id: int) -> int:
-    """Return about how many reviews follow an id. One statement. Raises MysqlDown."""
-    return mysql_cycles.estimate_rows(
-        "content", f"content_type = 'review' AND content_id > {after_id:d}"
-    )
-
-
-def count_shops(after_id: int, last_id: int) -> RangeCounts:
-    """Read the counters of a range of shops, and count their reviews. A shop without a counter is
-    left out: its first reader counts. One statement. Raises MysqlDown."""
-    within = f"BETWEEN {after_id + 1:d} AND {last_id:d}"
-    rows = mysql.fetch_all(
-        f"""
-        SELECT k.shop_id, k.reviews_total, k.score_total, COALESCE(c.reviews, 0),
-               COALESCE(c.score, 0)
-        FROM shop_counter AS k
-        LEFT JOIN (
-            SELECT parent_id, COUNT(*) AS reviews, SUM(COALESCE(score, 0)) AS score
-            FROM content FORCE INDEX (by_parent)
-            WHERE content_type = 'review'
-              AND parent_id {within}
-              AND deleted_at IS NULL
-            GROUP BY parent_id
-        ) AS c ON c.parent_id = k.shop_id
-        WHERE k.shop_id {within}
-        """
-    )
-    counters: dict[tuple[int, str], int] = {}
-    counted: dict[tuple[int, str], int] = {}
-    for shop_id, *numbers in rows:
-        stored, of_rows = map(int, numbers[:2]), map(int, numbers[2:])
-        counters |= {(shop_id, w): n for w, n in zip(SHOP_TOTALS, stored, strict=True) if n}
-        counted |= {(shop_id, w): n for w, n in zip(SHOP_TOTALS, of_rows, strict=True) if n}
-    return RangeCounts(counters, counted, len(rows), 0)
+    return min(last_id, int(users[-1][0])) if len(users) == _MAX_OWNED else last_id
 
 
 def select_user_counts(within: str) -> str:
-    """Return the statement of count_users.sql for the users ``within``, with all their totals."""
-    return _COUNT_USERS.format(
-        within=within,
-        totals=", ".join(USER_TOTALS.values()),
-        zeros=", 0" * (len(USER_TOTALS) - 1),
-        received=_REACTIONS,
+    """Return the statement of count_users.sql for the users ``within``, with all their totals, and
+    the rows of other contexts."""
+    return " UNION ALL ".join(
+        statement.format(
+            within=within,
+            totals=", ".join(USER_TOTALS.values()),
+            zeros=", 0" * (len(USER_TOTALS) - 1),
+            received=_REACTIONS,
+        )
+        for statement in (_COUNT_USERS, *(counted.of_users for counted in _list_counted()))
     )
 
 
@@ -355,7 +336,7 @@ def read_counted(
     One statement. Raises MysqlDown.
     """
     arms = [
-        f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0)",
+        f"(SELECT 'epoch', '', 0, {EPOCH_NOW}, 0, 0)",
         *_select_counters(target for _, target in pairs),
         *(
             f"""
@@ -398,7 +379,7 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
             above = f"state = 1 AND version > {floor_us:d}"
             arms += [
                 f"({select} HAVING COUNT(*) > 0)"
-                for select in inspection.select_rows(kind, target, sums_of, above)
+                for select in select_rows(kind, target, sums_of, above)
             ]
     for (name, target_type), ids in whole.items():
         arms.append(
@@ -415,7 +396,7 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
             """
         )
     arms += _select_counters(target for _, target, _ in requests)
-    arms.append(f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0)")
+    arms.append(f"(SELECT 'epoch', '', 0, {EPOCH_NOW}, 0, 0)")
     epoch, counters, others = _read_arms(mysql.fetch_all(" UNION ALL ".join(arms)))
     states = []
     for kind, target, _ in requests:
@@ -450,7 +431,7 @@ def read_newest_versions(
     arms = [
         f"({select} ORDER BY version DESC LIMIT {limit:d})"
         for i, (kind, target, floor_us) in enumerate(requests)
-        for select in inspection.select_rows(
+        for select in select_rows(
             kind, target, f"{i}, actor_id, version", f"state = 1 AND version > {floor_us:d}"
         )
     ]
@@ -501,27 +482,6 @@ def _select_reactions(target_type: str, within: str, kind: str = "", prefix: str
         """
 
 
-def _select_comments(within: str, prefix: str = "") -> tuple[str, str]:
-    """Build SELECTs of (COMMENT, post, how many)."""
-    return (
-        f"""
-        SELECT {prefix}'{COMMENT}', parent_id, COUNT(*)
-        FROM content FORCE INDEX (by_parent)
-        WHERE content_type = 'comment'
-          AND parent_id {within}
-          AND deleted_at IS NULL
-        GROUP BY parent_id
-        """,
-        # The counter does not include these yet.
-        f"""
-        SELECT {prefix}'{COMMENT}', post_id, CAST(-SUM(delta) AS SIGNED)
-        FROM delayed_comment_count
-        WHERE post_id {within}
-        GROUP BY post_id
-        """,
-    )
-
-
 def _read_targets(target_rows: Iterable[tuple[Any, ...]]) -> RangeCounts:
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
@@ -568,27 +528,3 @@ def _read_arms(rows: Iterable[mysql.Row]) -> tuple[int, _Numbers, _Numbers]:
         else:
             counters[kind, Target(target_type, target_id)] = tuple(map(int, numbers[:2]))
     return epoch, counters, others
-
-
-def _select_probes(sources: Sequence[_Source], after_id: int) -> list[str]:
-    """Build SELECTs of (source, next id, 0) and (source, id of the first row over the limit, 1)."""
-    arms = []
-    for number, (table, index_name, where, column, max_rows) in enumerate(sources):
-        rows = (
-            f"FROM {table} FORCE INDEX ({index_name}) WHERE {where} AND {column} > {after_id:d}"
-            f" ORDER BY {column} LIMIT 1"
-        )
-        arms += [
-            f"(SELECT {number}, {column}, 0 {rows})",
-            f"(SELECT {number}, {column}, 1 {rows} OFFSET {max_rows:d})",
-        ]
-    return arms
-
-
-def _find_range_end(probed: Iterable[Sequence[int]]) -> int:
-    """Return the end of a range in which no source exceeds its limit, at least one id."""
-    first: dict[int, int] = {}
-    over_limit: dict[int, int] = {}
-    for source, subject_id, is_over_limit in probed:
-        (over_limit if is_over_limit else first)[source] = subject_id
-    return min((max(i - 1, first[source]) for source, i in over_limit.items()), default=MAX_ID)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from plaza.core import counters
-from plaza.core.reactions import KINDS, Kind, Target, inspection
-from plaza.core.reactions.model import CachedTarget, Unreadable
-from plaza.infra.mysql import mysql
-from plaza.operate.reconciliation import mysql_counts
-from plaza.operate.reconciliation.model import (
+from plaza.core.reactions import inspection, mysql_counts
+from plaza.core.reactions.drift import (
+    FILTER,
     MEMBERS,
-    Comparison,
-    Subject,
     compare_comment_total,
     compare_target,
     compare_user_totals,
-    render_observed,
 )
+from plaza.core.reactions.kinds import KINDS, Kind
+from plaza.core.reactions.model import CachedTarget, Target, Unreadable
+from plaza.infra.derived.comparisons import Observation, Subject, render_observed
+from plaza.infra.mysql import mysql
 
 MAX_NEWEST = 1_000  # actors of a target that are compared
 _MAX_ACTORS = 50_000  # of one statement
@@ -26,19 +24,12 @@ _MAX_NAMED_TARGETS = 20  # targets of a step whose differing actors are listed
 _MAX_ACTORS_IN_DETAIL = 5
 
 
-class Observation(NamedTuple):
-    """``has_filter``: of a target with a Bloom filter and at most as many actors as ``recent``
-    may have; a larger one is compared with its row range."""
-
-    comparison: Comparison
-    observed: str
-    has_filter: bool = False
-
-
 def compare_subjects(
-    subjects: Sequence[Subject], *, name_actors: bool = False
+    subjects: Sequence[Subject], name_actors: bool = False
 ) -> dict[Subject, Observation]:
-    """Compare what Redis has of ``subjects`` with MySQL; omit subjects that are not in Redis.
+    """Compare what Redis has of ``subjects`` with MySQL; omit subjects that are not in Redis. Add
+    the part of a Bloom filter of at most as many actors as ``recent`` may have; a larger one is
+    checked with its row range.
 
     ``name_actors``: list the differing actors of up to 20 targets. Costs two round trips to Redis,
     two to MySQL and one more for each 50,000 actors; with names one more to each. Raises RedisDown,
@@ -50,13 +41,13 @@ def compare_subjects(
 
 
 def _compare_targets(subjects: Sequence[Subject], name_actors: bool) -> dict[Subject, Observation]:
-    pairs = [(KINDS[s.what], s.target) for s in subjects]
+    pairs = [(KINDS[s.what], Target(*s[1:])) for s in subjects]
     inspected = inspection.inspect_all(pairs, MAX_NEWEST)
     cached = {s: h for s, h in zip(subjects, inspected, strict=True) if h is not None}
     observations: dict[Subject, Observation] = {}
     for part in _split_by_actors(cached):
         floors = [
-            (KINDS[s.what], s.target, h.floor_us if isinstance(h, CachedTarget) else None)
+            (KINDS[s.what], Target(*s[1:]), h.floor_us if isinstance(h, CachedTarget) else None)
             for s, h in part.items()
         ]
         recorded = mysql_counts.read_states(floors)
@@ -67,7 +58,8 @@ def _compare_targets(subjects: Sequence[Subject], name_actors: bool) -> dict[Sub
                 and of_redis.base <= inspection.read_recent_cap()
             )
             comparison = compare_target(of_redis, of_mysql)
-            observations[subject] = Observation(comparison, render_observed(of_redis), has_filter)
+            parts = (f"{FILTER}:{subject.what}:{subject.reference}",) if has_filter else ()
+            observations[subject] = Observation(comparison, render_observed(of_redis), parts)
     if name_actors:
         for subject, details in _describe_member_differences(cached, observations).items():
             reasons = {**observations[subject].comparison.reasons, MEMBERS: details}
@@ -104,7 +96,7 @@ def _describe_member_differences(
         ):
             floor_us = of_redis.floor_us
             if floor_us is not None and len(requests) < _MAX_NAMED_TARGETS:
-                requests.append((subject, KINDS[subject.what], subject.target, floor_us))
+                requests.append((subject, KINDS[subject.what], Target(*subject[1:]), floor_us))
     if not requests:
         return {}
     in_redis = inspection.read_recent([(k, t) for _, k, t, _ in requests], MAX_NEWEST)
