@@ -191,7 +191,7 @@ TABLES: Mapping[str, Table] = {
         "read again with each generation of a sale",
         {"buyer_id": User(EXPORTED, ERASED)},
     ),
-    "watermark": Table("recommendations", AUDITED),
+    "watermark": Table("reactions", AUDITED),
     "webhook": Table("webhooks", _UNCOUNTED),
 }
 

@@ -49,7 +49,7 @@ READERS = {
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": (
-        {"counter", "external_target", "user_counter", "watermark"},
+        {"counter", "external_target", "user_counter"},
         "a snapshot is rows and their counter; counters are compared with the rows that they count",
     ),
     "recommendations": (
@@ -72,8 +72,10 @@ READERS = {
 WRITERS = {
     "auth": ({"user"}, "a user is locked while passkeys are enrolled or end"),
     "event_log": ({"log_barrier"}, "a reader of the reaction log waits for its writers"),
-    "reactions": ({"watermark"}, "its offset in the log is one of the watermarks"),
-    "recommendations": ({"content"}, "content.likes orders a shop's reviews"),
+    "recommendations": (
+        {"content", "watermark"},
+        "content.likes orders a shop's reviews; how far the log is rolled up is a watermark",
+    ),
     "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
 }
 

@@ -42,10 +42,8 @@ MAY_KNOW = {
 UNTIL_NOW = {
     ("commerce/flash_sales/outcomes.py", "notifications"),
     ("core/counters/mysql_shops.py", "social"),
-    ("core/reaction_log/mysql_log.py", "social"),
     ("core/reaction_log/mysql_totals.py", "social"),
     ("core/reactions/acknowledgement.py", "notifications"),
-    ("core/reactions/mysql_failover_progress.py", "social"),
     ("core/reactions/notification_moves.py", "notifications"),
     ("core/reactions/persist.py", "notifications"),
     ("core/reactions/sweep.py", "notifications"),
@@ -59,7 +57,6 @@ UNTIL_NOW = {
     ("notifications/unread/mysql_store.py", "social"),
     ("operate/operator_commands/commands.py", "commerce"),
     ("operate/operator_commands/commands.py", "integrations"),
-    ("operate/operator_commands/commands.py", "social"),
     ("people/blocks/block_user.py", "notifications"),
     ("social/content/commands.py", "commerce"),
     ("social/content/commands.py", "notifications"),

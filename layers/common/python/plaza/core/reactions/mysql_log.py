@@ -143,6 +143,11 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
+def read_watermarks() -> dict[str, int]:
+    """Return reader of the log -> the last event that it has read."""
+    return dict(mysql.fetch_all("SELECT name, seq FROM watermark ORDER BY name"))
+
+
 def find_log_page_end(cursor: Cursor, after_seq: int, head: int, size: int) -> int:
     """Return the seq at which a page of ``size`` events ends, ``head`` at the most. One statement.
 

@@ -37,7 +37,6 @@ from plaza.people.auth import new_session, operate_passkeys, operate_server_keys
 from plaza.people.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S
 from plaza.people.users import roles, sign_up
 from plaza.people.users.roles import Role
-from plaza.social.recommendations import watermarks
 
 OPERATOR = "operate"
 _NO_PRIVILEGE = (
@@ -298,7 +297,7 @@ def explain(*, thread_id: Id) -> Result:
 def counts() -> Result:
     """Show the sizes of all tables, as MySQL estimates them, and the readers of the reaction
     log."""
-    return {"tables": mysql_server.read_sizes(), "watermarks": watermarks.read_watermarks()}
+    return {"tables": mysql_server.read_sizes(), "watermarks": reaction_log.read_watermarks()}
 
 
 @command

@@ -115,7 +115,7 @@ CREATE TABLE IF NOT EXISTS redis_term (
   PRIMARY KEY (first_slot)
 );
 
--- recommendations: the seq up to which a reader has read the log.
+-- reactions: the seq up to which a reader has read the log.
 CREATE TABLE IF NOT EXISTS watermark (
   name VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   seq  BIGINT      NOT NULL COMMENT 'of reaction_log, inclusive',

@@ -1,6 +1,5 @@
 """Recommended reviews of a shop and rankings of posts by likes.
 
-Operators use ``watermarks``.
 """
 
 from plaza.social.recommendations.model import (
@@ -17,5 +16,4 @@ __all__ = [
     "RankingPage",
     "RebuildLists",
     "RecommendedPage",
-    "watermarks",
 ]

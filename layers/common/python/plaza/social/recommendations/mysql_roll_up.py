@@ -29,12 +29,6 @@ class RolledUpRange(NamedTuple):
     end: int
 
 
-def read_watermarks() -> dict[str, int]:
-    """Return reader of the log -> the last event that it has read. One statement. Raises
-    MysqlDown."""
-    return dict(mysql.fetch_all("SELECT name, seq FROM watermark ORDER BY name"))
-
-
 def roll_up_page(head: int, size: int, first_hour: int) -> RolledUpRange:
     """Roll up at most ``size`` events above the watermark and up to ``head``.
 
