@@ -11,10 +11,11 @@ import pytest
 
 from plaza.commerce.changes import follow_binlog, offset
 from plaza.infra.aws import secrets
+from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.runtime.settings import settings
-from plaza.operate.operator_commands import Refused, commands, mysql_server
+from plaza.operate.operator_commands import commands, mysql_server
 from tests.support.plaza import World, forget
 
 LOGINS = {

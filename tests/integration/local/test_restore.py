@@ -33,11 +33,11 @@ from plaza.core.switches.model import level_of
 from plaza.infra.aws import secrets
 from plaza.infra.aws.secrets import Login
 from plaza.infra.derived.outbox import MAX_WAIT_US
+from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.operate.accounts.request_erasure import erase_now
-from plaza.operate.operator_commands import Refused
 from plaza.people.auth import new_session, session_end, session_lookup
 from plaza.people.follows import follow_user
 from plaza.people.users import profiles

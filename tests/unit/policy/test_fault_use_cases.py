@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from plaza.operate.operator_commands import commands
+from plaza.operate.operator_commands.commands import list_commands
 from tests.faults.expected import EXPECTED
 from tests.faults.harness import consumers, schedules
 from tests.faults.use_cases import COMMANDS, CONSUMERS, ROUTES, SCHEDULES, USE_CASES
@@ -21,7 +21,7 @@ def test_every_consumer_and_every_schedule_has_a_use_case() -> None:
 
 
 def test_use_cases_of_commands_name_commands() -> None:
-    assert {case.covers for case in COMMANDS} <= commands.list_commands().keys()
+    assert {case.covers for case in COMMANDS} <= list_commands().keys()
 
 
 def test_names_of_use_cases_are_unique_and_known_failures_match_some() -> None:

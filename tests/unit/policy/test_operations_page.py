@@ -379,8 +379,8 @@ def test_the_page_lists_exactly_the_commands_with_their_arguments() -> None:
     for name, arguments in re.findall(r"^\| `([a-z-]+)` \| (.*?) ?\|", table, re.MULTILINE):
         listed[name] = set(re.findall(r"`([a-z_]+)(?:=\w+)?`", arguments)) - {*get_args(Role)}
     assert listed == {
-        name: set(inspect.signature(function).parameters)
-        for name, function in list_commands().items()
+        name: set(inspect.signature(command.run).parameters)
+        for name, command in list_commands().items()
     }
 
 

@@ -55,8 +55,6 @@ UNTIL_NOW = {
     ("notifications/notifications/subjects.py", "social"),
     ("notifications/unread/mysql_recount.py", "social"),
     ("notifications/unread/mysql_store.py", "social"),
-    ("operate/operator_commands/commands.py", "commerce"),
-    ("operate/operator_commands/commands.py", "integrations"),
     ("people/blocks/block_user.py", "notifications"),
     ("social/content/commands.py", "commerce"),
     ("social/content/commands.py", "notifications"),

@@ -40,7 +40,6 @@ from plaza.infra.aws.objects import ObjectsDown
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import clock
-from plaza.operate.operator_commands import commands
 from plaza.people.auth.operate_server_keys import make_server_key
 from tests.support import sales
 from tests.support.archives import s3
@@ -315,7 +314,7 @@ def test_a_cursor_is_good_for_eight_days_and_for_one_epoch(
 
 
 def test_a_restored_mysql_ends_all_cursors(begin: EventOffset) -> None:
-    commands.raise_epoch()
+    mysql_log.raise_epoch()
     with pytest.raises(EventsGone):
         read_events.read_page(begin, 1)
     assert read_events.read_page(None, 1).next.epoch > begin.epoch

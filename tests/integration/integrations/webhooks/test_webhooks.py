@@ -16,6 +16,7 @@ from plaza.core.reactions import Target, mysql_log, persist
 from plaza.core.reactions.model import ReactionEvent, ReactionKey
 from plaza.infra.aws import secrets
 from plaza.infra.http import web_client
+from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime import clock
@@ -37,7 +38,6 @@ from plaza.integrations.webhooks.model import (
 )
 from plaza.integrations.webhooks.queues import DELIVERIES, WEBHOOKS
 from plaza.operate.operator_commands import commands
-from plaza.operate.operator_commands.model import Refused
 from tests.support.failures import failing
 from tests.support.interleave import run_after_statement
 from tests.support.plaza import World, decode, forget

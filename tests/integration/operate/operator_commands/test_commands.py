@@ -13,10 +13,11 @@ from pymysql.err import MySQLError
 
 from local.stack.processes import wait_until
 from plaza.commerce.checkins import daily_checkin
-from plaza.core.reactions import LIKE, Target, react, sorted_lists
+from plaza.core.reactions import LIKE, Target, operator_commands, react, sorted_lists
 from plaza.core.reactions.redis_rankings import mark_ranking_complete, read_ranking
 from plaza.core.switches import change_switches, redis_store
 from plaza.core.switches.model import NO_CHANGE, SWITCHES
+from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
@@ -24,9 +25,11 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.settings import settings
 from plaza.operate.accounts.request_erasure import read_latest
-from plaza.operate.operator_commands import Refused, commands, redis_flush
-from plaza.operate.operator_commands.model import MAX_STATEMENT_CHARS, hide_literals
+from plaza.operate.operator_commands import redis_flush
+from plaza.operate.operator_commands.commands import list_commands
+from plaza.operate.operator_commands.mysql_server import MAX_STATEMENT_CHARS, hide_literals
 from plaza.people.auth import new_session, session_lookup
+from plaza.people.auth.operator_commands import SMOKE_SESSION_S
 from plaza.people.users import UserMissing
 from tests.integration.conftest import Away
 from tests.support import sales
@@ -118,9 +121,7 @@ def test_each_run_has_two_lines_with_the_caller(
 
 
 def test_each_command_says_what_it_does() -> None:
-    assert all(
-        (command.__doc__ or "").endswith(".") for command in commands.list_commands().values()
-    )
+    assert all((command.run.__doc__ or "").endswith(".") for command in list_commands().values())
 
 
 # ---------------------------------------------------------------- users and sessions
@@ -141,7 +142,7 @@ def test_the_admin_of_a_smoke_test_has_a_session_for_some_minutes(plaza: World) 
     session = session_lookup.find_session(opened["token"])
     assert session is not None
     assert (session.user_id, session.role) == (opened["user_id"], "admin")
-    assert session.ends_at_s - session.checked_at_s <= commands.SMOKE_SESSION_S
+    assert session.ends_at_s - session.checked_at_s <= SMOKE_SESSION_S
     assert session.expires_at_s <= session.ends_at_s
     assert mysql.fetch_all("SELECT phone FROM user_phone") == []
 
@@ -334,7 +335,7 @@ def test_lists_are_sorted_until_none_is_left(plaza: World, monkeypatch: pytest.M
     monkeypatch.setattr(sorted_lists, "MAX_UNSORTED", 1)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in (1, 2, 3)])
     with monkeypatch.context() as patch:
-        patch.setattr(commands, "_MAX_SORT_S", 0.0)
+        patch.setattr(operator_commands, "_MAX_SORT_S", 0.0)
         left = run("sort-reactions")
         assert left["sorted"] == 0
         assert run("sort-reactions", after=left["after"])["after"] == left["after"]

@@ -13,12 +13,12 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import SwitchedOff
-from plaza.operate.operator_commands import commands
 from plaza.people.auth import new_session, redis_id_tokens, session_lookup
 from plaza.people.auth.issuers import ISSUER_KEYS, IssuerKeys, select_keys
 from plaza.people.auth.operate_server_keys import make_server_key
 from plaza.people.users import sign_up
 from plaza.people.users.model import UserMissing
+from plaza.people.users.operator_commands import release_phone
 from tests.integration.conftest import Away
 from tests.support.issuer import AUDIENCE, ISSUERS, URL, FakeIssuer
 from tests.support.keyspace import find_keys
@@ -286,8 +286,8 @@ def test_an_operator_releases_a_phone(
 ) -> None:
     signed_in(PHONE)
     [(user_id,)] = mysql.fetch_all("SELECT user_id FROM user_phone")
-    assert commands.release_phone(user_id=user_id)["released"] is True
-    assert commands.release_phone(user_id=user_id)["released"] is False
+    assert release_phone.run(user_id=user_id)["released"] is True
+    assert release_phone.run(user_id=user_id)["released"] is False
     assert mysql.fetch_all("SELECT 1 FROM user_phone") == []
     lines = capsys.readouterr().out
     assert lines.count("phone_released") == 1

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.operate.accounts.request_erasure import erase_now
 from plaza.operate.operator_commands import commands
-from plaza.operate.operator_commands.model import Refused
 from plaza.people.auth import mysql_passkeys, new_session, session_lookup
 from plaza.people.auth.caller_identity import identify
 from plaza.people.auth.expired_sessions import delete_expired

@@ -18,6 +18,7 @@ CONTEXTS = (
         warm="flash_sales.recover_orders:warm_sales",
         maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),
+        commands="flash_sales.operator_commands",
     ),
     Context(
         name="checkins",
@@ -28,5 +29,9 @@ CONTEXTS = (
         sweeps=("checkins.sweep:SWEEP",),
         lag=("checkins.gauges:read_checkin_outboxes",),
     ),
-    Context(name="changes", lag=("changes.gauges:read_binlog_lag",)),
+    Context(
+        name="changes",
+        lag=("changes.gauges:read_binlog_lag",),
+        commands="changes.operator_commands",
+    ),
 )

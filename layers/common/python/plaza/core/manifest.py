@@ -19,6 +19,7 @@ CONTEXTS = (
         recovers=("reactions.failover_recovery:RECOVERY",),
         lag=("reactions.gauges:read_outboxes",),
         gauges=("reactions.gauges:read_saved",),
+        commands="reactions.operator_commands",
     ),
     Context(
         name="counters", export="counters.export:SECTIONS", remains="counters.mysql_store:REMAINS"
@@ -30,7 +31,7 @@ CONTEXTS = (
         maintains="event_log.archive_events:run_archive",
         expires=("event_log.read_events:EXPIRY",),
     ),
-    Context(name="switches"),
+    Context(name="switches", commands="switches.operator_commands"),
     Context(
         name="idempotency",
         export="idempotency.export:SECTIONS",

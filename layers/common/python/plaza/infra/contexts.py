@@ -46,7 +46,7 @@ class Context:
     warm_targets: Names = ()  # loads what belongs to targets; returns more targets
     lag: Names = ()  # meters of what is left to do: read now and sampled
     gauges: Names = ()  # other meters, which are sampled only
-    commands: str | None = None
+    commands: str | None = None  # a module with operator commands
     types: Names = ()
     participates: str | None = None
 

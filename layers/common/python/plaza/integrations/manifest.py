@@ -2,4 +2,4 @@
 
 from plaza.infra.contexts import Context
 
-CONTEXTS = (Context(name="webhooks"),)
+CONTEXTS = (Context(name="webhooks", commands="webhooks.operator_commands"),)

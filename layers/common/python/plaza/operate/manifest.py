@@ -7,6 +7,7 @@ CONTEXTS = (
         name="operations",
         expires=("operations.gauges:EXPIRY",),
         gauges=("operations.queue_admin:read_depth_gauges",),
+        commands="operations.operator_commands",
     ),
     Context(
         name="reconciliation",
@@ -16,8 +17,12 @@ CONTEXTS = (
             "reconciliation.cycles:read_progress",
         ),
     ),
-    Context(name="operator_commands"),
-    Context(name="accounts"),
-    Context(name="warm_up", recovers=("warm_up.start_warm_up:RECOVERY",)),
+    Context(name="operator_commands", commands="operator_commands.operator_commands"),
+    Context(name="accounts", commands="accounts.operator_commands"),
+    Context(
+        name="warm_up",
+        recovers=("warm_up.start_warm_up:RECOVERY",),
+        commands="warm_up.operator_commands",
+    ),
     Context(name="keyspace"),
 )

@@ -8,8 +8,14 @@ CONTEXTS = (
         export="users.export:SECTIONS",
         erase="users.erasure:erase",
         remains="users.mysql_users:REMAINS",
+        commands="users.operator_commands",
     ),
-    Context(name="auth", export="auth.export:SECTIONS", expires=("auth.expired_sessions:EXPIRY",)),
+    Context(
+        name="auth",
+        export="auth.export:SECTIONS",
+        expires=("auth.expired_sessions:EXPIRY",),
+        commands="auth.operator_commands",
+    ),
     Context(name="blocks", export="blocks.export:SECTIONS", erase="blocks.erasure:erase"),
     Context(name="follows"),
 )

@@ -50,4 +50,4 @@ def _measure_age_s() -> float:
     return outbox.measure(outboxes_key).age_s
 
 
-SWEEP = Sweep("checkins", "checkins_republished", sweep_checkins, max_now_s=2.0)
+SWEEP = Sweep("checkins", "checkins_republished", sweep_checkins, 2.0, outboxes_key)

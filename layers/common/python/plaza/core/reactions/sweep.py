@@ -89,4 +89,4 @@ def _send_spilled() -> int:
         return 0
 
 
-SWEEP = Sweep("reactions", "republished", sweep_outbox, max_now_s=4.0)
+SWEEP = Sweep("reactions", "republished", sweep_outbox, 4.0, outboxes_key)

@@ -1,1 +1,1 @@
-"""What schedules run for all contexts: their records, health checks, expiry."""
+"""What schedules and operators run for all contexts: runs, health checks, expiry, commands."""

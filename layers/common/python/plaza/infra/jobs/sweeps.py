@@ -11,13 +11,14 @@ class Sweep(NamedTuple):
     """Sends entries of ``outbox`` again and returns how many.
 
     ``run`` takes ``everything``, to send each entry, and ``max_s``; an operator's sweep ends after
-    ``max_now_s``.
+    ``max_now_s``. ``index_key`` returns the key of a shard's index of outboxes.
     """
 
     outbox: str
     result: str
     run: Callable[..., int]
     max_now_s: float
+    index_key: Callable[[int], str]
 
 
 class Recovery(NamedTuple):

@@ -1,9 +1,8 @@
 """Operator commands: what an operator looks at or changes in the stores when something is wrong.
 
-``commands`` has all of them by name, for the function Operate; ``sweep_now`` is one that the API
-has, too. Owns no table and no key: each command calls the owner.
+``commands`` runs what all contexts declare, for the function Operate; ``operator_commands`` has
+those that concern MySQL or Redis as a whole. ``sweep_now`` is one that the API has, too. Owns no
+table and no key.
 """
 
-from plaza.operate.operator_commands.model import Refused
-
-__all__ = ["Refused", "commands", "sweep_now"]
+__all__ = ["commands", "sweep_now"]

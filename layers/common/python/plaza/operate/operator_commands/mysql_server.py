@@ -6,15 +6,21 @@ PROCESS, and CONNECTION_ADMIN to end connections of other users.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pymysql.err import MySQLError
 
+from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import driver, mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.operate.operator_commands.model import Refused, hide_literals
 
 MAX_LISTED = 100
+MAX_STATEMENT_CHARS = 500
+_LITERAL = re.compile(
+    r"""'(?:[^'\\]|\\.|'')*(?:'|$)|"(?:[^"\\]|\\.)*(?:"|$)|\b0x[0-9a-f]+\b|\b\d+\b""",
+    re.IGNORECASE | re.DOTALL,
+)
 _OPEN = """
     SELECT trx_mysql_thread_id, trx_started, trx_state, trx_rows_locked, trx_rows_modified,
            COALESCE(trx_query, '')
@@ -38,6 +44,12 @@ def list_transactions() -> list[dict[str, Any]]:
         }
         for thread_id, started_at, state, locked, modified, statement in rows
     ]
+
+
+def hide_literals(statement: str) -> str:
+    """Return a statement with ``?`` for each literal, which may be a phone number or a hash of a
+    token, and at most 500 characters of it."""
+    return " ".join(_LITERAL.sub("?", statement).split())[:MAX_STATEMENT_CHARS]
 
 
 def end_transaction(thread_id: int) -> None:

@@ -1,6 +1,4 @@
-"""Recommended reviews of a shop and rankings of posts by likes.
-
-"""
+"""Recommended reviews of a shop and rankings of posts by likes."""
 
 from plaza.social.recommendations.model import (
     LIST_LENGTH,
