@@ -21,6 +21,17 @@ def add_command(commands: Commands, name: str, command: str, text: str) -> argpa
     return cli.add_command(commands, name, run, text)
 
 
+def add_operator_command(
+    commands: Commands, name: str, operator_command: str, text: str, printed: str | None = ""
+) -> argparse.ArgumentParser:
+    """Add a command that runs an operator command and prints values of its result; its rows
+    without ``printed``."""
+    function = "main" if printed is not None else "list_rows"
+    parser = add_command(commands, name, f"ops.operator_commands:{function}", text)
+    parser.set_defaults(operator_command=operator_command, printed=printed)
+    return parser
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser."""
     parser, commands = make_parser("ops", __doc__)
@@ -106,16 +117,16 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument("day", help="the first day (UTC): 2026-11-21")
     sub.add_argument("--until", metavar="DAY", help="the last day (default: the first one)")
 
-    keys = add_command(
-        commands, "server-keys", "ops.server_keys:list_keys", "list, make or end keys of servers"
+    keys = add_operator_command(
+        commands, "server-keys", "list-server-keys", "list, make or end keys of servers", None
     )
     actions = keys.add_subparsers(metavar="action")
-    listed = add_command(
-        actions, "list", "ops.server_keys:list_keys", "print the keys, without their secrets"
+    listed = add_operator_command(
+        actions, "list", "list-server-keys", "print the keys, without their secrets", None
     )
     add_flag(listed, "--json", "print JSON")
-    made = add_command(
-        actions, "make", "ops.server_keys:make_key", "make a key, and print it this once"
+    made = add_operator_command(
+        actions, "make", "make-server-key", "make a key, and print it this once", "{key}"
     )
     made.add_argument("name", help="what has the key: web. A name has two valid keys at most")
     made.add_argument(
@@ -127,37 +138,54 @@ def build_parser() -> argparse.ArgumentParser:
         help="what it may do (repeatable)",
     )
     add_number(made, "--requests-per-s", 100, "its own rate limit")
-    ended = add_command(
-        actions, "end", "ops.server_keys:end_key", "end a key, which is refused within a minute"
+    ended = add_operator_command(
+        actions,
+        "end",
+        "end-server-key",
+        "end a key, which is refused within a minute",
+        "ended {key_id}; processes accept it for a minute more",
     )
     ended.add_argument("key_id", help="as printed by `list`")
 
-    hooks = add_command(
-        commands, "webhooks", "ops.webhooks:list_webhooks", "list, make, change or end webhooks"
+    hooks = add_operator_command(
+        commands, "webhooks", "list-webhooks", "list, make, change or end webhooks", None
     )
     actions = hooks.add_subparsers(metavar="action")
-    listed = add_command(
-        actions, "list", "ops.webhooks:list_webhooks", "print the webhooks, without their secrets"
+    listed = add_operator_command(
+        actions, "list", "list-webhooks", "print the webhooks, without their secrets", None
     )
     add_flag(listed, "--json", "print JSON")
-    made = add_command(
-        actions, "make", "ops.webhooks:make", "make a webhook; print its id and, this once, secret"
+    made = add_operator_command(
+        actions,
+        "make",
+        "make-webhook",
+        "make a webhook; print its id and, this once, secret",
+        "{webhook_id} {secret}",
     )
     made.add_argument("url", help="https://example.com/plaza")
-    changed = add_command(actions, "change", "ops.webhooks:change", "change the URL or the types")
-    ended = add_command(actions, "end", "ops.webhooks:end", "end a webhook for ever")
-    rotated = add_command(
+    changed = add_operator_command(
+        actions, "change", "change-webhook", "change the URL or the types"
+    )
+    ended = add_operator_command(actions, "end", "end-webhook", "end a webhook for ever")
+    rotated = add_operator_command(
         actions,
         "rotate",
-        "ops.webhooks:rotate",
+        "rotate-webhook-secret",
         "print another secret; the one before signs for a day more",
+        "{secret}",
     )
-    replayed = add_command(
-        actions, "replay", "ops.webhooks:replay", "send all events since a time again"
+    replayed = add_operator_command(
+        actions,
+        "replay",
+        "replay-webhook",
+        "send all events since a time again",
+        "sends events since {since}",
     )
-    enabled = add_command(actions, "enable", "ops.webhooks:enable", "enable one that was disabled")
+    enabled = add_operator_command(
+        actions, "enable", "enable-webhook", "enable one that was disabled"
+    )
     for sub in (changed, ended, rotated, replayed, enabled):
-        sub.add_argument("id", type=int, help="as printed by `list`")
+        sub.add_argument("webhook_id", metavar="id", type=int, help="as printed by `list`")
     changed.add_argument("--url", help="the new URL (default: it stays)")
     for sub in (made, changed):
         sub.add_argument(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 from pydantic import Field
 
 from plaza.infra.jobs.operator_commands import OPERATOR, Id, Refused, Result, command
 from plaza.people.auth import new_session, operate_passkeys, operate_server_keys, session_end
-from plaza.people.auth.server_keys import KEY_ID_PATTERN, MAX_REQUESTS_PER_S
+from plaza.people.auth.server_keys import (
+    KEY_ID_PATTERN,
+    MAX_REQUESTS_PER_S,
+    NAME_PATTERN,
+    Scope,
+)
 from plaza.people.users import roles
 
 SMOKE_SESSION_S = 900
 SMOKE_NICKNAME = "smoke test"
 _MAX_SESSIONS_S = 40.0
+_SCOPE = f"({'|'.join(get_args(Scope))})"
 
 
 @command
@@ -50,10 +56,8 @@ def end_sessions() -> Result:
 @command
 def make_server_key(
     *,
-    name: Annotated[str, Field(pattern=r"^[a-z][a-z-]{0,31}$")],
-    scopes: Annotated[
-        str, Field(pattern=r"^(read|act|moderate|events)(,(read|act|moderate|events))*$")
-    ],
+    name: Annotated[str, Field(pattern=f"^{NAME_PATTERN}$")],
+    scopes: Annotated[str, Field(pattern=f"^{_SCOPE}(,{_SCOPE})*$")],
     requests_per_s: Annotated[int, Field(ge=1, le=MAX_REQUESTS_PER_S)] = 100,
 ) -> Result:
     """Make a key of a server, with scopes such as read,act; it is shown this once. A name has two
