@@ -23,9 +23,9 @@ from local.stack.functions import make_api_event
 from plaza.commerce.shops import queries
 from plaza.commerce.shops.jobs import run_jobs
 from plaza.commerce.shops.model import FILTER, ShopJobStep
-from plaza.core.counters import mysql_shops
 from plaza.infra.derived.cache import CachedValue
 from plaza.infra.mysql import mysql
+from plaza.social.shop_scores import mysql_store as shop_scores
 
 SHOPS = 2_000
 REQUESTS = 12_000
@@ -92,7 +92,7 @@ def bypass_cache() -> Iterator[None]:
 
     def load(shop_id: int, _: object = None) -> queries._Page:
         version, shop = queries._load(shop_id)
-        return queries._Page(CachedValue(version, shop, stale=False), mysql_shops.load(shop_id))
+        return queries._Page(CachedValue(version, shop, stale=False), shop_scores.load(shop_id))
 
     with mock.patch.object(queries, "_find_page", load):
         yield

@@ -19,10 +19,11 @@ from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
 from local.audit.unread import UnreadCount
 from local.audit.vouchers import find_oversold, find_wrong_sales
-from plaza.core.counters import COMMENT, USER_COUNTER, ShopCounter, UserCounter
+from plaza.core.counters import COMMENT, USER_COUNTER, UserCounter
 from plaza.core.counters.model import USER_COLUMNS
 from plaza.core.counters.redis_store import HOLD_TTL_MS
 from plaza.core.reactions import KINDS, Target
+from plaza.social.shop_scores import ShopCounter
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
 MAX_FILTER_CHECKS = 10_000  # actors of one target that are checked in its Bloom filter

@@ -22,12 +22,13 @@ from local.audit.orders import OrderEntry, OrderKeys, OrderRecord, read_entries,
 from local.audit.unread import UnreadCount, count_unread, find_wrong_unread
 from local.audit.vouchers import SaleState, VoucherRow, read_sales, read_vouchers
 from local.stack.servers import connect_mysql, connect_redis
-from plaza.core.counters import ShopCounter, TargetCounter, UserCounter
+from plaza.core.counters import TargetCounter, UserCounter
 from plaza.core.counters.model import USER_COLUMNS
 from plaza.core.reaction_log import recount
 from plaza.core.reactions import KINDS, Target
 from plaza.core.reactions.mysql_rows import VERSIONS_PER_EPOCH
 from plaza.core.reactions.redis_keys import TargetKeys, keys_of
+from plaza.social.shop_scores import ShopCounter
 
 TargetKind = tuple[str, Target]  # a kind of reaction and its target
 

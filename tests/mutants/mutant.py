@@ -22,6 +22,7 @@ CONTEXT_MODELS = {
     "commerce/checkins": ("tests/model/test_checkins_model.py",),
     "cli": (),
     "social/content": (),
+    "social/shop_scores": (),
     "ops": (),
     "core/targets": (),
     "people/users": (),

@@ -83,7 +83,7 @@ UNREAD = "tests/integration/notifications/unread/test_unread.py"
 UNREAD_REPAIR = "tests/integration/notifications/unread/test_unread_repair.py"
 EVENTS_OUT = "tests/integration/core/event_log/test_events_out.py"
 PUSH = "tests/integration/notifications/push/test_push.py"
-SCORES = "tests/integration/social/content/test_shop_scores.py"
+SCORES = "tests/integration/social/shop_scores/test_shop_scores.py"
 CLOCK_JUMPS = "tests/integration/infra/test_clock_jumps.py"
 WEBHOOKS = "tests/integration/integrations/webhooks/test_webhooks.py"
 AUTH = "tests/integration/people/auth"
@@ -192,7 +192,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "core/counters/lua/hold.lua": [HOLDS, FOLLOW_HOLDS],
     "core/counters/lua/release.lua": [HOLDS, FOLLOW_HOLDS],
     "core/counters/lua/cancel_hold.lua": [HOLDS, FOLLOW_HOLDS],
-    "core/counters/mysql_shops.py": [SCORES],
+    "social/shop_scores/mysql_store.py": [SCORES],
     "core/counters/mysql_store.py": [COUNTERS, PERSIST],
     "core/counters/redis_store.py": [
         COUNTERS,
@@ -326,7 +326,7 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "content/mysql-review-slots/missing-not-found": [
         f"{SCORES}::test_a_wrong_slot_of_a_review_is_found_and_repaired"
     ],
-    "counters/mysql-shops/first-not-added": [
+    "shop-scores/mysql-store/first-not-added": [
         f"{SCORES}::test_two_first_reviews_at_once_are_counted_twice"
     ],
     "counters/mysql-store/correct-adds": [RECONCILIATION],

@@ -147,7 +147,7 @@ TABLES: Mapping[str, Table] = {
     "passkey_code": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "session": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "shop": Table("shops", _UNCOUNTED),
-    "shop_counter": Table("counters", AUDITED),
+    "shop_counter": Table("shop_scores", AUDITED),
     "shop_member": Table(
         "shops", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED), "appointed_by": _MEMBER}
     ),

@@ -41,7 +41,7 @@ SUBJECTS = {
     *("reviews", "scores", "hours", "review_likes", "slot"),
     *("unread", "unread-comment", "unread-follow", "unread-like"),
 }
-MAX_MODULES = 160  # that a process loads with its first comparison: most contexts' stores
+MAX_MODULES = 162  # that a process loads with its first comparison: most contexts' stores
 ENGINE = ("cycles", "declared", "orchestrator", "repair", "run_steps")
 
 

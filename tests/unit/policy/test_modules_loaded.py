@@ -32,8 +32,8 @@ RESOLVER, RESOLVERS = "plaza.infra.http.resolver", "aws_lambda_powertools.event_
 # The most specific name of a function counts: its own, else its folder's.
 KINDS = {
     "api/reactions": Kind(
-        92,
-        "a burst of likes starts many at once, within 150 ms each, of which libraries take 110",
+        98,
+        "a burst of likes starts many at once, within 150 ms each: libraries take 110, manifests 2",
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api/content": Kind(
@@ -42,17 +42,17 @@ KINDS = {
         (SCHEMAS, "pydantic", PROCESSOR, RESOLVERS),
     ),
     "api": Kind(
-        150,
+        156,
         "a caller waits 200 ms at most; libraries and pydantic take 150",
         (PROCESSOR, RESOLVERS),
     ),
     "queue/prepare_pushes": Kind(
-        143,
+        144,
         "a message in 30 s for 100 users; it reads all that is pushed: groups, orders, reports",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
     "queue": Kind(
-        114,
+        122,
         "messages wait, but a burst starts many; one context, and those whose values it stores",
         (SCHEMAS, RESOLVER, "pydantic"),
     ),
@@ -72,7 +72,7 @@ KINDS = {
         (SCHEMAS, RESOLVER, PROCESSOR, "pydantic"),
     ),
     "ops/migrate": Kind(
-        27,
+        33,
         "as the functions of a deploy; it reads which kinds of reactions are declared",
         (SCHEMAS, RESOLVER, PROCESSOR, "plaza.infra.redis.redis", "pydantic"),
     ),

@@ -36,11 +36,8 @@ READERS = {
         "what is deleted or blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
-    "content": (
-        {"shop", "shop_counter"},
-        "the shop of a review is locked until the commit; counters are compared with texts",
-    ),
-    "counters": ({"content"}, "the counter of a shop begins as a count of its reviews"),
+    "content": ({"shop_counter"}, "counters of shops are compared with reviews"),
+    "shop_scores": ({"content"}, "the counter of a shop begins as a count of its reviews"),
     "event_log": ({"log_barrier", "reaction_log"}, "reactions and follows are events, too"),
     "feed": (
         {"content", "reaction", "user_counter"},
@@ -114,7 +111,7 @@ KEYS = {
     "session:*": "auth",
     "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
-    "shop:*:score": "counters",
+    "shop:*:score": "shop_scores",
     "shop:*:vouchers": "flash_sales",
     "shops:*": "shops",
     "shops:*:*": "shops",

@@ -20,7 +20,7 @@ import pytest
 import plaza
 from plaza.commerce.flash_sales.model import ArchivedOrder, Terms, Voucher
 from plaza.commerce.shops.model import Shop, ShopType
-from plaza.core.counters import ShopCounter, UserCounter
+from plaza.core.counters import UserCounter
 from plaza.core.event_log.s3_archive import ArchivedEvent
 from plaza.core.reaction_log.model import (
     ArchivePart,
@@ -44,6 +44,7 @@ from plaza.people.users.redis_store import CardValue
 from plaza.people.users.zones import Zone
 from plaza.social.content.model import ListCursor, Text
 from plaza.social.feed.model import FeedEntry, OlderPart
+from plaza.social.shop_scores import ShopCounter
 from tests.unit.policy.modules import PLAZA, nodes_of
 from tests.unit.policy.template import ROOT
 

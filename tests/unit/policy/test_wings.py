@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
@@ -41,7 +40,6 @@ MAY_KNOW = {
 # Files that know another wing until manifests and participants replace it.
 UNTIL_NOW = {
     ("commerce/flash_sales/outcomes.py", "notifications"),
-    ("core/counters/mysql_shops.py", "social"),
     ("core/reaction_log/mysql_totals.py", "social"),
     ("core/reactions/acknowledgement.py", "notifications"),
     ("core/reactions/notification_moves.py", "notifications"),
@@ -56,10 +54,7 @@ UNTIL_NOW = {
     ("notifications/unread/mysql_recount.py", "social"),
     ("notifications/unread/mysql_store.py", "social"),
     ("people/blocks/block_user.py", "notifications"),
-    ("social/content/commands.py", "commerce"),
     ("social/content/commands.py", "notifications"),
-    ("social/content/mysql_store.py", "commerce"),
-    ("social/content/queries.py", "commerce"),
     ("social/content/refresh.py", "notifications"),
     ("social/moderation/reports.py", "notifications"),
 }
@@ -67,7 +62,7 @@ MAX_MODULES = 10  # that reading all manifests loads
 MAX_SWEEP_NOW_S = 6  # the API answers within 10 s
 SHARED = [app for app in sorted(FUNCTIONS.glob("*/*/app.py")) if "offers(" in app.read_text()]
 """Functions that iterate over what contexts offer."""
-RELATIONS = [field.name for field in fields(Context) if field.name != "name"]
+RELATIONS = Context._fields[1:]
 
 
 @cache

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from plaza.commerce.flash_sales import codes
+from plaza.commerce.shops import queries as shop_queries
 from plaza.core.reactions import LIKE, Target, react
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.clock import Deadline
 from plaza.operate.accounts import export
-from plaza.social.content import erasure
+from plaza.social.content import erasure, queries
 from plaza.social.recommendations import RebuildLists, recommend
 from tests.support import sales
 from tests.support.content_api import REVIEW, Reply, ask
@@ -126,6 +127,21 @@ def test_export_and_erasure_know_the_order_of_a_review(shop: World) -> None:
     erasure.erase(BUYER, Deadline.in_s(60))
     assert mysql.fetch_all("SELECT order_id FROM content") == [(None,)]
     assert mysql.fetch_all("SELECT * FROM review_slot") == []
+
+
+def test_without_commerce_no_shop_can_be_reviewed(
+    shop: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "offers", lambda _: iter(()))
+    assert review().status == 404
+    assert ask("GET", f"/shops/{SHOP}/reviews").status == 404
+
+
+def test_without_reviews_a_shop_has_no_totals(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert review(user=OTHER).status == 201
+    monkeypatch.setattr(shop_queries, "offers", lambda _: iter(()))
+    reply = ask("GET", f"/shops/{SHOP}", folder="api/shops")
+    assert (reply.status, reply.body["reviews"], reply.body["score_total"]) == (200, None, None)
 
 
 # ---------------------------------------------------------------- recommended lists

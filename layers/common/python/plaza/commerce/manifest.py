@@ -8,6 +8,7 @@ CONTEXTS = (
         export="shops.export:SECTIONS",
         erase="shops.erasure:erase",
         compare=("shops.inspection:PLACES",),
+        reviews="shops.reviewed",
         warm_targets=("shops.queries:warm_pages",),
     ),
     Context(
@@ -15,6 +16,7 @@ CONTEXTS = (
         export="flash_sales.export:SECTIONS",
         erase="flash_sales.erasure:erase",
         compare=("flash_sales.inspection:FILTER", "flash_sales.inspection:SALES"),
+        may_review="flash_sales.mysql_orders:is_used",
         warm="flash_sales.recover_orders:warm_sales",
         maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),

@@ -14,6 +14,7 @@ CONTEXTS = (
         compare=("content.inspection:SHOP_REVIEWS",),
         counts=("content.mysql_counted:COUNTED",),
     ),
+    Context(name="shop_scores", review_totals="shop_scores.totals"),
     Context(
         name="feed",
         export="feed.export:SECTIONS",

@@ -2,8 +2,7 @@
 
 Owns the tables voucher, voucher_order, cancelled_order, redemption, waitlist_entry and
 order_outbox, the queues of orders, and the Redis keys listed in ``redis_keys``, ``voucher_lookup``
-and ``filter_build``. Operators use ``inspection`` and ``recover_orders``, reviews ``used_orders``,
-pushes ``outcomes``.
+and ``filter_build``. Operators use ``inspection`` and ``recover_orders``, pushes ``outcomes``.
 """
 
 from plaza.commerce.flash_sales.model import (
@@ -35,5 +34,4 @@ __all__ = [
     "inspection",
     "outcomes",
     "recover_orders",
-    "used_orders",
 ]

@@ -158,6 +158,16 @@ def lock(cursor: Cursor, shop_id: int) -> StoredShop | None:
     return _stored(row) if row else None
 
 
+def lock_shared(cursor: Cursor, shop_id: int) -> bool | None:
+    """Return whether a shop was deleted, None if it does not exist, with a shared lock on it until
+    the commit. One statement."""
+    cursor.execute(
+        "SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s LOCK IN SHARE MODE", (shop_id,)
+    )
+    row = cursor.fetchone()
+    return bool(row[0]) if row else None
+
+
 def has_type(cursor: Cursor, type_id: int) -> bool:
     """Return whether the type exists, with a shared lock on it until the commit. One statement."""
     rows = cursor.execute("SELECT 1 FROM shop_type WHERE id = %s LOCK IN SHARE MODE", (type_id,))

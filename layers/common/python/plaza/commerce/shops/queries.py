@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plaza.commerce.shops import mysql_shops, redis_store
 from plaza.commerce.shops.model import (
@@ -27,7 +27,7 @@ from plaza.commerce.shops.model import (
 )
 from plaza.commerce.shops.mysql_shops import ShopTypes
 from plaza.commerce.shops.queues import SHOPS
-from plaza.core.counters import SHOP_COUNTER, ShopCounter, shop_totals
+from plaza.infra.contexts import offers
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import (
     NEVER_STALE,
@@ -44,13 +44,16 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.codec import DELETED, Deleted
 from plaza.infra.runtime.process import LocalCache
 
+Totals = tuple[int, int]
+"""The number of a shop's reviews and the sum of their scores."""
+
 
 class _Page(NamedTuple):
-    """What a page shows of a shop; the totals of its reviews are None while MySQL is
-    unavailable."""
+    """What a page shows of a shop; the totals of its reviews are None while MySQL is unavailable,
+    and in a deployment without reviews."""
 
     shop: CachedValue[Shop | Deleted]
-    totals: ShopCounter | None
+    totals: Totals | None
 
 
 # Reads of one process from MySQL while Redis is unavailable.
@@ -71,7 +74,7 @@ def read(shop_id: int) -> Shop:
     return _require(shop_id, shop)
 
 
-def read_reviewed(shop_id: int, *, is_anonymous: bool) -> tuple[Shop, ShopCounter | None]:
+def read_reviewed(shop_id: int, *, is_anonymous: bool) -> tuple[Shop, Totals | None]:
     """Return a shop and the totals of its reviews, None while they cannot be read; both up to 2 s
     late for a hot shop if the caller ``is_anonymous``. One round trip if both are cached. Raises as
     ``read``."""
@@ -171,20 +174,29 @@ def types_entry(types: ShopTypes) -> CacheEntry[list[ShopType]]:
 
 
 def _find_page(shop_id: int, source: RunAll = redis.run_all) -> _Page:
-    cached, totals = cache.read_pair(
-        (redis_store.page_key(shop_id), SHOP), (shop_totals.key(shop_id), SHOP_COUNTER), source
-    )
+    page_key, totals = redis_store.page_key(shop_id), None
+    if reviews := _find_reviews():
+        of_reviews = reviews.key(shop_id), reviews.SHOP_COUNTER
+        cached, totals = cache.read_pair((page_key, SHOP), of_reviews, source)
+    else:
+        [cached] = cache.read_all([page_key], SHOP, source)
     return _build_page(shop_id, _complete(shop_id, cached), totals)
 
 
 def _build_page(
     shop_id: int,
     shop: CachedValue[Shop | Deleted],
-    totals: CachedValue[list[ShopCounter]] | None = None,
+    totals: CachedValue[list[Totals]] | None = None,
 ) -> _Page:
     """Return the page of a shop; its totals may be cached."""
     exists = isinstance(shop.value, Shop)  # others have no counter, and get none
-    return _Page(shop, shop_totals.read(shop_id, totals) if exists else None)
+    reviews = _find_reviews() if exists else None
+    return _Page(shop, reviews.read(shop_id, totals) if reviews else None)
+
+
+def _find_reviews() -> Any | None:
+    """Return the module with the review totals of shops; None in a deployment without reviews."""
+    return next((totals for _, totals in offers("review_totals")), None)
 
 
 def _complete(

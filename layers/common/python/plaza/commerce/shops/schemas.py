@@ -19,7 +19,6 @@ from plaza.commerce.shops.model import (
     ShopType,
     ShopTypeDraft,
 )
-from plaza.core.counters import ShopCounter
 from plaza.infra.http.schemas import (
     ACCEPT_INTEGRAL_FLOAT,
     Currency,
@@ -223,7 +222,7 @@ class ShopDetails(ShopResponse):
     ]
 
     @classmethod
-    def of_reviewed(cls, shop: Shop, totals: ShopCounter | None) -> ShopDetails:
+    def of_reviewed(cls, shop: Shop, totals: tuple[int, int] | None) -> ShopDetails:
         """Returns ``shop`` as the API sends it to a reader of its page."""
         reviews, score = totals or (None, None)
         average = round(score / reviews, 2) if reviews and score is not None else None

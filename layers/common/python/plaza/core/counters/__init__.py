@@ -10,13 +10,11 @@ from collections.abc import Mapping, Sequence
 from plaza.core.counters import mysql_store, redis_store
 from plaza.core.counters.model import (
     COMMENT,
-    SHOP_COUNTER,
     USER_COLUMNS,
     USER_COUNTER,
     CounterDelta,
     CounterKey,
     Hold,
-    ShopCounter,
     TargetCounter,
     UserCounter,
 )
@@ -52,13 +50,11 @@ from plaza.infra.redis.errors import RedisDown
 
 __all__ = [
     "COMMENT",
-    "SHOP_COUNTER",
     "USER_COLUMNS",
     "USER_COUNTER",
     "CounterDelta",
     "CounterKey",
     "Hold",
-    "ShopCounter",
     "TargetCounter",
     "UserCounter",
     "add_to_targets",
@@ -85,7 +81,6 @@ __all__ = [
     "release",
     "run_in_transaction",
     "select_locked",
-    "shop_totals",
     "try_lock_target",
     "user_key",
 ]

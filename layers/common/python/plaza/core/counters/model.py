@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.infra.runtime.codec import Codec, json_codec, list_codec, record_codec
+from plaza.infra.runtime.codec import Codec, json_codec, record_codec
 
 
 class UserCounter(NamedTuple):
@@ -22,16 +22,6 @@ COMMENT = "comment"  # the kind of the counter of a post's comments
 USER_COLUMNS = UserCounter._fields[:-1]  # all but the version
 USER_COUNTER = record_codec("user_totals", UserCounter)
 COMMENT_TOTAL: Codec[int] = json_codec("comment_totals", int)
-
-
-class ShopCounter(NamedTuple):
-    """The number of a shop's reviews and the sum of their scores; or a change of both."""
-
-    reviews_total: int
-    score_total: int
-
-
-SHOP_COUNTER = list_codec("shop_totals", ShopCounter)
 
 
 class Hold(NamedTuple):

@@ -48,7 +48,7 @@ CREATE TABLE IF NOT EXISTS review_slot (
   KEY by_review (review_id)
 );
 
--- counters: how many reviews a shop has, and the sum of their scores, of all that are not deleted. The row begins as a
+-- shop_scores: how many reviews a shop has, and the sum of their scores, of all that are not deleted. The row begins as a
 -- count of the reviews: by the first reader or writer that finds none.
 CREATE TABLE IF NOT EXISTS shop_counter (
   shop_id       BIGINT NOT NULL,

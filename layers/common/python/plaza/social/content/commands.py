@@ -9,14 +9,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from plaza.commerce.flash_sales import used_orders
 from plaza.core import counters, idempotency, switches
-from plaza.core.counters import shop_totals
 from plaza.core.event_log import append_events
 from plaza.core.event_log.model import EventDraft
 from plaza.core.idempotency import IdempotentRequest
 from plaza.core.reactions import Target
 from plaza.core.targets import announce
+from plaza.infra.contexts import offers
 from plaza.infra.derived import ids
 from plaza.infra.http.requests import check_tag, tag_version
 from plaza.infra.mysql import mysql
@@ -35,6 +34,7 @@ from plaza.social.content.model import (
     StoredText,
     Text,
 )
+from plaza.social.shop_scores import ShopCounter, totals
 
 
 def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentView:
@@ -147,7 +147,7 @@ def _require_used_order(draft: Draft) -> None:
     the shop: for ever, so no lock is needed. One statement. Raises MysqlDown."""
     if draft.order_id is not None and draft.parent_id is not None:
         order = draft.order_id, draft.author_id, draft.parent_id
-        if not used_orders.is_used(*order):
+        if not any(may_review(*order) for _, may_review in offers("may_review")):
             raise OrderUnusable(f"You have used no order {draft.order_id} in this shop.")
 
 
@@ -190,9 +190,9 @@ def _write(
         existence, post_author = mysql_store.lock_post(cursor, draft.parent_id)
         queries.require_existing(Target("post", draft.parent_id), existence)
     if draft.type == "review" and draft.parent_id is not None:
-        queries.require_existing(
-            Target("shop", draft.parent_id), mysql_store.lock_shop(cursor, draft.parent_id)
-        )
+        reviewed = queries.require_reviewed(draft.parent_id)
+        shop = Target("shop", draft.parent_id)
+        queries.require_existing(shop, reviewed.lock(cursor, shop.id))
         if not mysql_store.take_review_slot(cursor, target.id, draft):
             raise AlreadyReviewed
     text = mysql_store.insert(cursor, target.id, draft)
@@ -258,8 +258,8 @@ def _count(cursor: Cursor, draft: Draft, delta: int, announced: bool = False) ->
     if draft.type == "post":
         counters.add_to_users(cursor, {(draft.author_id,): {"posts_total": delta}})
     elif draft.type == "review" and draft.parent_id is not None:
-        change = counters.ShopCounter(delta, delta * (draft.score or 0))
-        shop_totals.add(cursor, draft.parent_id, change)
+        change = ShopCounter(delta, delta * (draft.score or 0))
+        totals.add(cursor, draft.parent_id, change)
     elif draft.type == "comment" and draft.parent_id is not None:
         key = "post", draft.parent_id, counters.COMMENT
         if announced and isinstance(draft, Text) and not counters.try_lock_target(cursor, key):

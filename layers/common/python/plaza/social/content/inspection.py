@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from plaza.core.counters import shop_totals
 from plaza.infra.derived.comparisons import (
     COUNTER,
     Finding,
@@ -22,6 +21,7 @@ from plaza.social.content import mysql_counted
 from plaza.social.content.mysql_counted import estimate_reviews, find_review_range_end
 from plaza.social.content.mysql_review_slots import find_wrong as find_wrong_slots
 from plaza.social.content.mysql_review_slots import repair as repair_slots
+from plaza.social.shop_scores import totals
 
 __all__ = [
     "SHOP_REVIEWS",
@@ -47,8 +47,8 @@ def _repair_shops(findings: Sequence[Finding]) -> int:
     """Correct the counters of shops that are wrong; return how many. One transaction of three
     statements, one round trip."""
     shop_ids = sorted({finding.subject.id for finding in findings})
-    corrected = mysql.run_in_transaction(lambda cursor: shop_totals.correct(cursor, shop_ids))
-    shop_totals.drop(shop_ids)
+    corrected = mysql.run_in_transaction(lambda cursor: totals.correct(cursor, shop_ids))
+    totals.drop(shop_ids)
     return corrected
 
 

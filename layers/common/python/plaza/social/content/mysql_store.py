@@ -50,14 +50,6 @@ def lock_post(cursor: Cursor, post_id: int) -> tuple[Existence, int]:
     return _existence(row), int(row[1]) if row else 0
 
 
-def lock_shop(cursor: Cursor, shop_id: int) -> Existence:
-    """Return whether the shop exists, with a shared lock on it until the commit."""
-    cursor.execute(
-        "SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s LOCK IN SHARE MODE", (shop_id,)
-    )
-    return _existence(cursor.fetchone())
-
-
 def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
     """Store ``draft`` and return the stored text. Two statements."""
     cursor.execute(

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from plaza.commerce.shops import queries as shops_queries
 from plaza.core import counters
 from plaza.core.reactions import Target
 from plaza.core.reactions import queries as reaction_queries
 from plaza.core.reactions.kinds import kinds_of
 from plaza.core.reactions.model import Count
 from plaza.core.targets import Existence, TargetHidden, lookup
+from plaza.infra.contexts import offers
 from plaza.infra.derived import cache, projections
 from plaza.infra.derived.cache import NEVER_STALE, CacheEntry, StillLoading
 from plaza.infra.redis import redis
@@ -129,14 +129,23 @@ def require_parent(draft: Draft) -> None:
 
 
 def require_shop(shop_id: int) -> None:
-    """Raise ShopMissing or ShopDeleted if the shop does not exist; MysqlDown, RedisDown.
+    """Raise NotFound or Gone if the shop does not exist; MysqlDown, RedisDown. No shop exists in a
+    deployment without the wing that has them.
 
     No round trip if this process read the shop within 1 s, otherwise one if Redis has the shop or
     its absence. The filter of shop ids keeps most other ids from MySQL.
     """
     if shop_id not in _shops:
-        shops_queries.read(shop_id)
+        require_reviewed(shop_id).require(shop_id)
         _shops.put(shop_id, True)
+
+
+def require_reviewed(shop_id: int) -> Any:
+    """Return the module that reads and locks shops. Raises ContentMissing in a deployment without
+    shops."""
+    for _, reviewed in offers("reviews"):
+        return reviewed
+    raise missing(Target("shop", shop_id))
 
 
 def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -> ContentView:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plaza.core.counters import shop_totals
 from plaza.core.reactions import Target
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import NEVER_STALE, CachedValue, CacheEntry
@@ -21,6 +20,7 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.commands import Command
 from plaza.infra.runtime.codec import DELETED, Deleted, list_codec
 from plaza.social.content.model import DELETED_VERSION, TEXT, ListCursor, StoredText, Text
+from plaza.social.shop_scores import totals
 
 if TYPE_CHECKING:
     from plaza.core.reach import Visit
@@ -77,7 +77,7 @@ def drop_lists(texts: Iterable[Text]) -> None:
         (text.type, text.author_id if text.parent_id is None else text.parent_id) for text in texts
     }
     keys = [list_key(*owner, latest) for owner in sorted(owners) for latest in (True, False)]
-    keys += [shop_totals.key(shop_id) for text_type, shop_id in owners if text_type == "review"]
+    keys += [totals.key(shop_id) for text_type, shop_id in owners if text_type == "review"]
     cache.drop_first_pages(keys)
 
 

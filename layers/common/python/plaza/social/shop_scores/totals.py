@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from plaza.core.counters import mysql_shops
-from plaza.core.counters.model import SHOP_COUNTER, ShopCounter
-from plaza.core.counters.mysql_shops import add, correct
 from plaza.infra.derived import cache
 from plaza.infra.derived.cache import CachedValue, CacheEntry, Policy, StillLoading
 from plaza.infra.derived.projections import key_of
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
+from plaza.social.shop_scores import mysql_store
+from plaza.social.shop_scores.model import SHOP_COUNTER, ShopCounter
+from plaza.social.shop_scores.mysql_store import add, correct
 
-__all__ = ["add", "correct", "drop", "key", "read"]
+__all__ = ["SHOP_COUNTER", "add", "correct", "drop", "key", "read"]
 
 POLICY = Policy(ttl_s=60)
 
@@ -41,11 +41,11 @@ def read(shop_id: int, cached: CachedValue[list[ShopCounter]] | None = None) -> 
                     POLICY,
                     key(shop_id),
                     SHOP_COUNTER,
-                    lambda: CacheEntry(clock.now_us(), [mysql_shops.load(shop_id)]),
+                    lambda: CacheEntry(clock.now_us(), [mysql_store.load(shop_id)]),
                 )
             if cached.value:
                 return cached.value[0]
-        return mysql_shops.load(shop_id)
+        return mysql_store.load(shop_id)
     except MysqlDown:
         return None
 

@@ -11,12 +11,12 @@ from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.servers import connect_mysql
 from plaza.commerce.shops import queries
-from plaza.core.counters import mysql_shops, shop_totals
-from plaza.core.counters.model import ShopCounter
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
+from plaza.social.shop_scores import ShopCounter, mysql_store
+from plaza.social.shop_scores import totals as shop_totals
 from tests.integration.conftest import Away
 from tests.support.content_api import REVIEW, ask
 from tests.support.interleave import run_after_statement
@@ -91,7 +91,7 @@ def test_two_first_reviews_at_once_are_counted_twice(
 
         def store(cursor: Cursor) -> None:
             cursor.execute(add_review, (11,))
-            mysql_shops.add(cursor, SHOP, ShopCounter(1, 4))
+            mysql_store.add(cursor, SHOP, ShopCounter(1, 4))
 
         run_after_statement(monkeypatch, store_the_other, number=2)
         mysql.run_in_transaction(store)

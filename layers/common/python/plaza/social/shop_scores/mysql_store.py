@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plaza.core.counters.model import ShopCounter
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.social.shop_scores.model import ShopCounter
 
 _ROWS = """
     SELECT {shop_id:d}, COUNT(*), COALESCE(SUM(score), 0)
