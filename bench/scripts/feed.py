@@ -8,7 +8,7 @@ from bench.scripts.cases import Case, prepare_nothing
 from plaza.infra.redis import redis
 from plaza.infra.redis.shards import shard_of
 from plaza.people import follows
-from plaza.social.content import ListCursor
+from plaza.social.content.model import ListCursor
 from plaza.social.feed import redis_store
 from plaza.social.feed.apply_follows import BACKFILL
 from plaza.social.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline

@@ -24,9 +24,9 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.errors import PlazaError, Unavailable
 from plaza.infra.runtime.process import clear_caches
-from plaza.social.content import ListCursor, publish
 from plaza.social.content import commands as content_commands
-from plaza.social.content.model import Text
+from plaza.social.content import publish
+from plaza.social.content.model import ListCursor, Text
 from plaza.social.feed import apply_follows, fan_out, older_posts, redis_store
 from plaza.social.feed import queries as feed_queries
 from plaza.social.feed.model import Timeline

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 
 from plaza.infra.mysql import mysql
-from plaza.social.content import ContentView, ListCursor
+from plaza.social.content.model import ContentView, ListCursor
 from plaza.social.feed import queries
 
 BASE_US = 1_790_000_000_000_000

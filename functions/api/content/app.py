@@ -38,7 +38,7 @@ from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.people.auth.caller_identity import identify
 from plaza.people.blocks import Blocked
-from plaza.social.content import ContentView, Draft, ListCursor, queries, reaction_lists
+from plaza.social.content import queries, reaction_lists
 from plaza.social.content.encoder import (
     encode_comment,
     encode_post,
@@ -47,7 +47,13 @@ from plaza.social.content.encoder import (
     encode_reacted,
     encode_review,
 )
-from plaza.social.content.model import AlreadyReviewed, OrderUnusable
+from plaza.social.content.model import (
+    AlreadyReviewed,
+    ContentView,
+    Draft,
+    ListCursor,
+    OrderUnusable,
+)
 
 if TYPE_CHECKING:
     from plaza.core.reach import schemas as reach_schemas

@@ -13,8 +13,8 @@ from plaza.infra.http.routes import BEARER, BodyOf, Responses
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.people.auth.caller_identity import identify
-from plaza.social.content import ListCursor
 from plaza.social.content.encoder import encode_preview
+from plaza.social.content.model import ListCursor
 from plaza.social.content.schemas import PostPreview
 from plaza.social.feed import queries
 

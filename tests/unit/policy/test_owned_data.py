@@ -55,7 +55,6 @@ READERS = {
         "received, and not the author's own",
     ),
     "shops": ({"user"}, "a member of a shop exists when appointed"),
-    "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "reaction_log": (
         {
             *("content", "counter", "external_target", "reaction", "reaction_log"),

@@ -23,7 +23,8 @@ from plaza.infra.mysql.driver import SharedTlsConnection
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
 from plaza.notifications.unread import erasure, list_groups, mark_read, moves
-from plaza.social.content import Draft, commands, mysql_store
+from plaza.social.content import commands, mysql_store
+from plaza.social.content.model import Draft
 from tests.support.consumers import consumer, deadlocks, end, go, make_event
 from tests.support.depth import read_count
 from tests.support.plaza import World

@@ -30,8 +30,9 @@ from plaza.people.users import erasures, mysql_imports, profiles, sign_up
 from plaza.people.users.identities import Identity
 from plaza.people.users.model import KEPT_OPEN_S, UserMissing
 from plaza.people.users.mysql_logins import PHONES
-from plaza.social.content import Draft, commands
+from plaza.social.content import commands
 from plaza.social.content import erasure as content_erasure
+from plaza.social.content.model import Draft
 from plaza.social.feed import erasure as feed_erasure
 from tests.integration.conftest import Away
 from tests.support.accounts import (

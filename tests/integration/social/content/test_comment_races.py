@@ -20,9 +20,9 @@ from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.social.content import Draft, commands, refresh
+from plaza.social.content import commands, refresh
 from plaza.social.content import mysql_store as content_mysql
-from plaza.social.content.model import Text
+from plaza.social.content.model import Draft, Text
 from tests.support.content_api import (
     COMMENT,
     POST,

@@ -14,8 +14,8 @@ from plaza.core.reactions import COLLECT, LIKE, Target, react
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, redis
-from plaza.social.content import ListCursor, mysql_store, queries
-from plaza.social.content.model import MAX_PAGE_BYTES
+from plaza.social.content import mysql_store, queries
+from plaza.social.content.model import MAX_PAGE_BYTES, ListCursor
 from tests.support.content_api import (
     COMMENT,
     POST,

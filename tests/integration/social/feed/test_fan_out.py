@@ -16,8 +16,9 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import connections, redis
-from plaza.social.content import Draft, commands, publish, refresh
+from plaza.social.content import commands, publish, refresh
 from plaza.social.content import redis_store as content_store
+from plaza.social.content.model import Draft
 from plaza.social.content.queues import FANOUTS, FanOut
 from plaza.social.feed import fan_out as feed_fan_out
 from plaza.social.feed import queries, rebuild, redis_store

@@ -17,8 +17,9 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
-from plaza.social.content import ListCursor, commands
+from plaza.social.content import commands
 from plaza.social.content import queries as content_queries
+from plaza.social.content.model import ListCursor
 from plaza.social.feed import queries, redis_store
 from plaza.social.feed.model import INBOX, POSTS, Timeline
 from tests.integration.conftest import Away

@@ -10,7 +10,7 @@ from plaza.core.reactions import FOLLOW, Target, persist, react
 from plaza.core.reactions.queues import FOLLOWS, REACTIONS
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.social.content import ListCursor
+from plaza.social.content.model import ListCursor
 from plaza.social.content.queues import FanOut
 from plaza.social.feed import apply_follows, fan_out, mysql_store, queries, rebuild, redis_store
 from plaza.social.feed.model import INBOX, POSTS, FeedEntry, Timeline

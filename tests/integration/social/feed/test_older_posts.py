@@ -14,7 +14,8 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import TooManyRequests
-from plaza.social.content import ListCursor, commands
+from plaza.social.content import commands
+from plaza.social.content.model import ListCursor
 from plaza.social.feed import mysql_store, older_posts, queries, redis_store
 from plaza.social.feed.model import (
     INBOX,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from hypothesis import strategies as st
 
 from deploy.deploy import check_declared
 from deploy.parts import DeployError
+from plaza.core.targets import Description, descriptions
 from plaza.core.targets.target_ids import TargetId
 from plaza.core.targets.types import OWN, number_of, parse_types
 from plaza.infra.runtime.settings import BadSettings
@@ -99,3 +103,26 @@ def test_a_deploy_and_a_stack_name_the_field_that_is_wrong(
     with pytest.raises(DeployError, match=field):
         check_declared(target_types, kinds)
     check_declared('{"song": {"create": "server"}}', '{"bookmark": {"targets": ["song"]}}')
+
+
+def test_types_of_a_wing_that_is_off_do_not_exist() -> None:
+    code = (
+        "import json; from plaza.core.reactions.kinds import CONTENT_TYPES, FOLLOW, LIKE;"
+        "from plaza.core.targets.types import TYPES, list_owned;"
+        "print(json.dumps([[*TYPES], sorted(LIKE.targets), sorted(FOLLOW.targets),"
+        " [*CONTENT_TYPES], len(list_owned())]))"
+    )
+    env = os.environ | {
+        "PLAZA_KINDS": "",
+        "PLAZA_WINGS_OFF": "social,commerce",
+        "PLAZA_TARGET_TYPES": '{"article": {"create": "server"}}',
+    }
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert json.loads(completed.stdout) == [["user", "article"], ["article"], ["user"], [], 1]
+
+
+def test_targets_of_an_unknown_type_have_no_description() -> None:
+    users = [("user", 7), ("song", 1)]
+    assert descriptions.describe_all(users) == {("user", 7): Description("7")}

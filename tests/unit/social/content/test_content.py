@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from plaza.core.idempotency import IdempotentRequest
 from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.http.requests import MAX_ID
-from plaza.social.content import Draft, ListCursor, Text, model
-from plaza.social.content.model import MAX_CREATED_US, MAX_PREVIEW, TEXT, cut_preview, paginate
+from plaza.social.content import model
+from plaza.social.content.model import (
+    MAX_CREATED_US,
+    MAX_PREVIEW,
+    TEXT,
+    Draft,
+    ListCursor,
+    Text,
+    cut_preview,
+    paginate,
+)
 
 POST = Draft(type="post", author_id=7, kind="note", title="t", body="b", images=("https://a/",))
 MAX_BYTES = 5_000

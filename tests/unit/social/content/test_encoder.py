@@ -17,8 +17,8 @@ from plaza.infra.http.schemas import Time
 from plaza.infra.mysql.sql import from_us
 from plaza.people.users import Card
 from plaza.people.users.schemas import UserCard
-from plaza.social.content import ContentView, Text, encoder
-from plaza.social.content.model import MAX_CREATED_US, MAX_PREVIEW, cut_preview
+from plaza.social.content import encoder
+from plaza.social.content.model import MAX_CREATED_US, MAX_PREVIEW, ContentView, Text, cut_preview
 from plaza.social.content.reaction_lists import ListedReaction
 from plaza.social.content.schemas import (
     Comment,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plaza.core.reactions.queues import FOLLOWS, MAX_PAIRS
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime.codec import MAX_ID
-from plaza.social.content import ListCursor
+from plaza.social.content.model import ListCursor
 from plaza.social.content.queues import FANOUTS, FanOut
 from plaza.social.feed.model import (
     INBOX,

@@ -45,7 +45,7 @@ class Context(NamedTuple):  # a dataclass takes 1 ms more of each cold start
     lag: Names = ()  # meters of what is left to do: read now and sampled
     gauges: Names = ()  # other meters, which are sampled only
     commands: str | None = None  # a module with operator commands
-    types: Names = ()
+    types: Names = ()  # each a TargetSelects, whose name in lower case is the type's: "x.y:POST"
     reviews: str | None = None  # module: what can be reviewed exists, and is locked
     may_review: str | None = None  # whether a user may name an order in a review
     review_totals: str | None = None  # module: how many reviews, and the sum of their scores

@@ -9,6 +9,7 @@ CONTEXTS = (
         erase="users.erasure:erase",
         remains="users.mysql_users:REMAINS",
         commands="users.operator_commands",
+        types=("users.mysql_targets:USER",),
     ),
     Context(
         name="auth",

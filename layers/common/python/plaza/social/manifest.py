@@ -13,6 +13,11 @@ CONTEXTS = (
         canary="content.canary:make_post",
         compare=("content.inspection:SHOP_REVIEWS",),
         counts=("content.mysql_counted:COUNTED",),
+        types=(
+            "content.mysql_targets:POST",
+            "content.mysql_targets:COMMENT",
+            "content.mysql_targets:REVIEW",
+        ),
     ),
     Context(name="shop_scores", review_totals="shop_scores.totals"),
     Context(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from plaza.core.reactions import redis_commits, redis_hydration
-from plaza.core.reactions.kinds import CONTENT_TYPES, Kind
+from plaza.core.reactions.kinds import Kind
 from plaza.core.reactions.model import MAX_UNSORTED, Commit, Size, Target
 from plaza.core.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.core.reactions.redis_hydration import HydrationLease
@@ -140,8 +140,7 @@ def _load(
 def _mark_hidden(loaded: Iterable[Target]) -> None:
     """Mark those targets that a moderator hid. After they were loaded: a text that is hidden later
     is marked by the process that hides it."""
-    texts = {target for target in loaded if target.type in CONTENT_TYPES}
-    if texts and (hidden := lookup.find_hidden(texts)):
+    if hidden := lookup.find_hidden({*loaded}):
         set_visibility({Target(*target): visibility for target, visibility in hidden.items()})
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from plaza.core.reactions import mysql_rows, redis_gate, redis_hydration
 from plaza.core.reactions.hot_totals import drop_total
 from plaza.core.reactions.hydration import hydrate, request_rebuild
-from plaza.core.reactions.kinds import CONTENT_TYPES, Kind
+from plaza.core.reactions.kinds import Kind
 from plaza.core.reactions.model import (
     KindClosed,
     NotRepeated,
@@ -188,7 +188,7 @@ def _require_visible(event: ReactionEvent) -> None:
     """Raise TargetHidden if the event is a new reaction of a stranger to a hidden text; MysqlDown.
     One statement."""
     target = event.key.target
-    if not event.on or target.type not in CONTENT_TYPES:
+    if not event.on:
         return
     visibility = lookup.find_hidden([target]).get(target)
     if visibility is not None and visibility.hidden_author_id != event.key.actor_id:

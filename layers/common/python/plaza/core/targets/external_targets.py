@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from plaza.core.targets import announce, lookup, markers, mysql_external, mysql_store, redis_store
-from plaza.core.targets.model import Existence, Mark
+from plaza.core.targets.model import Description, Existence, Mark
 from plaza.core.targets.mysql_external import StoredTarget, read_all
 from plaza.core.targets.types import EXTERNAL, TypedId, number_of
 from plaza.infra.mysql import mysql
@@ -26,6 +26,7 @@ __all__ = [
     "StoredTarget",
     "create_all",
     "delete",
+    "describe",
     "erase_owner",
     "find",
     "read_all",
@@ -143,6 +144,16 @@ def delete(target: TypedId, external_id: str) -> Existence:
     else:
         markers.mark_deleted([target])
     return was
+
+
+def describe(targets: Collection[TypedId]) -> dict[TypedId, Description]:
+    """Return the ids and URLs of ``targets`` that are not deleted. One statement. Raises
+    MysqlDown."""
+    return {
+        target: Description(row.external_id, url=row.url)
+        for target, row in read_all(targets).items()
+        if not row.is_deleted
+    }
 
 
 def refresh(targets: Collection[TypedId]) -> dict[TypedId, int]:

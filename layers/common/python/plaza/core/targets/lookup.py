@@ -76,9 +76,10 @@ def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
     return {target for target, existence in marks.items() if existence is Existence.LIVE}
 
 
-def find_hidden(texts: Collection[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
-    """Return the texts that a moderator hid. One statement. Raises MysqlDown."""
-    return mysql_store.read_hidden(texts)
+def find_hidden(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
+    """Return the targets that a moderator hid. One statement, none for types that cannot be hidden.
+    Raises MysqlDown."""
+    return mysql_store.read_hidden(targets)
 
 
 def find_in_mysql(target_type: str, target_id: int) -> Existence:

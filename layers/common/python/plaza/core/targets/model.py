@@ -36,6 +36,15 @@ class Mark(NamedTuple):
         return f"{self.existence.value}:{self.external_id}".rstrip(":")
 
 
+class Description(NamedTuple):
+    """What a target is, to its owner: its id as views have it; of a text its title or body; of a
+    target of the app where it is shown."""
+
+    id: str
+    text: str | None = None
+    url: str | None = None
+
+
 class Visibility(NamedTuple):
     """Whether a text is hidden, at a ``version`` of it: ``hidden_author_id`` is its author, None
     when the text is visible."""

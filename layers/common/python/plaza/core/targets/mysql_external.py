@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from plaza.core.targets.types import TypedId
+from plaza.core.targets.types import TargetSelects, TypedId
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
 Row = tuple[str, int, str, int | None, str | None]
 """Type, number, id, owner and URL of a target to create."""
+
+
+_OF_IDS = "FROM external_target WHERE type = '{type}' AND id IN ({ids})"
+# Shared until the commit: an erasure of the owner waits for what counts for the owner.
+_OWNED = f"{_OF_IDS} AND owner_id IS NOT NULL LOCK IN SHARE MODE"
+SELECTS = TargetSelects(
+    existing=f"SELECT type, id, deleted_at IS NOT NULL, external_id {_OF_IDS}",
+    owners=f"(SELECT '{{type}}', {sql.concat_rows('id', 'owner_id')} {_OWNED})",
+    rows="""
+        SELECT type, id, owner_id, deleted_at
+        FROM external_target FORCE INDEX (PRIMARY)
+        """,
+    describe="targets.external_targets:describe",
+)
+"""Of all types of the app."""
 
 
 class StoredTarget(NamedTuple):

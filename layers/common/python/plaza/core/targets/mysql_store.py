@@ -4,48 +4,12 @@ MysqlDown."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from plaza.core.targets.model import Existence, Mark, Visibility
-from plaza.core.targets.types import TYPES, TargetType
+from plaza.core.targets.types import TYPES
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-
-
-class _Selects(NamedTuple):
-    """SELECTs of the targets of a type, which begin with its name; ``{ids}`` are their ids.
-
-    ``existing``: id, whether it was deleted, and the external id, "" for a target of Plaza.
-    ``owners``: ids and owners, packed; "": targets are their own owners. ``hidden``: id, version
-    and owner of the hidden ones; "": none is.
-    """
-
-    existing: str
-    owners: str = ""
-    hidden: str = ""
-
-
-def _make_selects(declared: TargetType) -> _Selects:
-    name = declared.name
-    if name == "user":
-        return _Selects("SELECT 'user', id, 0, '' FROM user WHERE id IN ({ids})")
-    if declared.external:
-        rows = f"FROM external_target WHERE type = '{name}' AND id IN ({{ids}})"
-        # Shared until the commit: an erasure of the owner waits for what counts for the owner.
-        owned = f"{rows} AND owner_id IS NOT NULL LOCK IN SHARE MODE"
-        return _Selects(
-            f"SELECT type, id, deleted_at IS NOT NULL, external_id {rows}",
-            f"(SELECT '{name}', {sql.concat_rows('id', 'owner_id')} {owned})",
-        )
-    rows = f"FROM content WHERE content_type = '{name}' AND content_id IN ({{ids}})"
-    return _Selects(
-        f"SELECT content_type, content_id, deleted_at IS NOT NULL, '' {rows}",
-        f"SELECT '{name}', {sql.concat_rows('content_id', 'author_id')} {rows}",
-        f"SELECT content_type, content_id, version, author_id {rows} AND hidden_at IS NOT NULL",
-    )
-
-
-_SELECTS = {name: _make_selects(declared) for name, declared in TYPES.items()}
 
 
 def read_existence(targets: Collection[tuple[str, int]]) -> dict[tuple[str, int], Mark]:
@@ -78,7 +42,7 @@ def owners_of(
     targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
 ) -> dict[tuple[str, int], int]:
     """Return the owner of each of ``targets`` from the rows of ``select_owners``."""
-    return {target: target[1] for target in targets if not _SELECTS[target[0]].owners} | {
+    return {target: target[1] for target in targets if not TYPES[target[0]].selects.owners} | {
         (target_type, target_id): owner
         for target_type, packed in rows
         for target_id, owner in sql.split_rows(packed)
@@ -98,8 +62,8 @@ def _select(
     """Return the SELECTs of the types of ``targets`` as one, "" without any."""
     return " UNION ALL ".join(
         [
-            select.format(ids=ids)
+            select.format(type=target_type, ids=ids)
             for target_type, ids in sql.render_ids_by_type(targets).items()
-            if (select := getattr(_SELECTS[target_type], what))
+            if (select := getattr(TYPES[target_type].selects, what))
         ]
     )

@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 from importlib import resources
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from plaza.infra.runtime.observability import record_unknown
 
@@ -55,6 +54,8 @@ class Zone(NamedTuple):
 def _load(name: str) -> tzinfo:
     """Return a zone of the database, UTC for a name that only another version of it has: without
     it no user could check in or choose another zone."""
+    from zoneinfo import ZoneInfo  # late: 4 ms, which most functions never need
+
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from plaza.infra.runtime.codec import ID
-from plaza.social.content import ContentView, ListCursor
+from plaza.social.content.model import ContentView, ListCursor
 
 MAX_TIMELINES = 100
 # Followees that one page below the floor looks up in MySQL.

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from plaza.infra.mysql import mysql, sql
-from plaza.social.content import ListCursor
+from plaza.social.content.model import ListCursor
 from plaza.social.feed.model import INBOX, POSTS, FeedEntry, Followee, Timeline
 
 # MariaDB turns a longer list into a join, which cannot use the time in the index.

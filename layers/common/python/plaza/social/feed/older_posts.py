@@ -18,7 +18,7 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.infra.runtime.errors import TooManyRequests
-from plaza.social.content import ListCursor
+from plaza.social.content.model import ListCursor
 from plaza.social.feed import mysql_store, redis_store
 from plaza.social.feed.model import (
     MAX_FLOOR_US,

@@ -16,9 +16,8 @@ from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.errors import TooManyRequests
 from plaza.infra.runtime.observability import record
-from plaza.social import content
-from plaza.social.content import ContentView, ListCursor
 from plaza.social.content import queries as content_queries
+from plaza.social.content.model import ContentView, ListCursor, count_fitting
 from plaza.social.feed import redis_store
 from plaza.social.feed.model import (
     INBOX,
@@ -78,7 +77,7 @@ def read_feed(
         cursor = batch.last
         if len(batch.entries) <= limit or len(visible) > limit:
             break
-    page = visible[: content.count_fitting([view.text for view in visible[:limit]])]
+    page = visible[: count_fitting([view.text for view in visible[:limit]])]
     if len(page) < len(visible):
         cursor = ListCursor(page[-1].text.created_us, page[-1].text.id)
     return FeedPage(page, cursor)

@@ -34,7 +34,7 @@ from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec, json_codec, row_type, values_of
-from plaza.social.content import ListCursor
+from plaza.social.content.model import ListCursor
 from plaza.social.feed.model import (
     INBOX,
     MAX_FLOOR_US,

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 
 from plaza.core.reactions.model import PostRank
 from plaza.infra.runtime.codec import ID, Meta, Struct
-from plaza.social.content import ContentView
+from plaza.social.content.model import ContentView
 
 LIST_LENGTH = 100
 MAX_POINTS = 1_000_000

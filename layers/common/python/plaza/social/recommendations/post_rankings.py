@@ -19,8 +19,8 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import SwitchedOff
 from plaza.infra.runtime.observability import record
-from plaza.social import content
 from plaza.social.content import queries
+from plaza.social.content.model import count_fitting
 from plaza.social.recommendations import mysql_rankings
 from plaza.social.recommendations.model import (
     HOT_HALF_LIVES,
@@ -107,7 +107,7 @@ def list_most_liked(
         after = ranked[-1] if ranked else after
         if not more or len(listed) == limit:
             break
-    fitting = content.count_fitting([post.post.text for post in listed])
+    fitting = count_fitting([post.post.text for post in listed])
     if fitting < len(listed):
         last = listed[fitting - 1]
         return RankingPage(listed[:fitting], PostRank(last.likes, last.post.text.id))

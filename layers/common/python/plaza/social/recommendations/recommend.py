@@ -14,7 +14,8 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import SwitchedOff
 from plaza.infra.runtime.observability import record
-from plaza.social.content import ContentView, queries
+from plaza.social.content import queries
+from plaza.social.content.model import ContentView
 from plaza.social.recommendations import mysql_recommendations, redis_store
 from plaza.social.recommendations.model import (
     MAX_SHOPS_PER_MESSAGE,
