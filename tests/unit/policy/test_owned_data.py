@@ -32,8 +32,8 @@ from tests.unit.policy.modules import PLAZA, ROOT, imports_of, nodes_of
 READERS = {
     "auth": ({"user"}, "a session has the current role of its user"),
     "unread": (
-        {"content", "counter", "external_target", "log_barrier", "reaction", "user_block"},
-        "what is deleted or blocked does not notify; a repair counts the rows of a group",
+        {"counter", "log_barrier", "reaction", "user_block"},
+        "what is blocked does not notify; a repair counts the rows of a group",
     ),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop_counter"}, "counters of shops are compared with reviews"),
@@ -56,10 +56,7 @@ READERS = {
     ),
     "shops": ({"user"}, "a member of a shop exists when appointed"),
     "reaction_log": (
-        {
-            *("content", "counter", "external_target", "reaction", "reaction_log"),
-            *("user_counter", "watermark"),
-        },
+        {"counter", "reaction", "reaction_log", "user_counter", "watermark"},
         "it recounts all counters from the log and from the rows",
     ),
 }

@@ -40,16 +40,12 @@ MAY_KNOW = {
 # Files that know another wing until manifests and participants replace it.
 UNTIL_NOW = {
     ("commerce/flash_sales/outcomes.py", "notifications"),
-    ("core/reaction_log/mysql_totals.py", "social"),
     ("core/reactions/acknowledgement.py", "notifications"),
     ("core/reactions/notification_moves.py", "notifications"),
     ("core/reactions/persist.py", "notifications"),
     ("core/reactions/sweep.py", "notifications"),
-    ("notifications/notifications/list_notifications.py", "social"),
     ("notifications/notifications/prepare_pushes.py", "commerce"),
     ("notifications/notifications/prepare_pushes.py", "social"),
-    ("notifications/unread/mysql_recount.py", "social"),
-    ("notifications/unread/mysql_store.py", "social"),
     ("people/blocks/block_user.py", "notifications"),
     ("social/content/commands.py", "notifications"),
     ("social/content/refresh.py", "notifications"),

@@ -46,6 +46,8 @@ class Context(NamedTuple):  # a dataclass takes 1 ms more of each cold start
     gauges: Names = ()  # other meters, which are sampled only
     commands: str | None = None  # a module with operator commands
     types: Names = ()  # each a TargetSelects, whose name in lower case is the type's: "x.y:POST"
+    recounts: Names = ()  # each a RecountedRows: rows besides reactions that totals count
+    notified: Names = ()  # modules: a KIND of notifications besides reactions, ROWS, read_actors
     reviews: str | None = None  # module: what can be reviewed exists, and is locked
     may_review: str | None = None  # whether a user may name an order in a review
     review_totals: str | None = None  # module: how many reviews, and the sum of their scores

@@ -18,6 +18,8 @@ CONTEXTS = (
             "content.mysql_targets:COMMENT",
             "content.mysql_targets:REVIEW",
         ),
+        recounts=("content.mysql_recounts:COMMENTS", "content.mysql_recounts:POSTS"),
+        notified=("content.mysql_notified",),
     ),
     Context(name="shop_scores", review_totals="shop_scores.totals"),
     Context(

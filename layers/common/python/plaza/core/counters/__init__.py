@@ -15,6 +15,7 @@ from plaza.core.counters.model import (
     CounterDelta,
     CounterKey,
     Hold,
+    RecountedRows,
     TargetCounter,
     UserCounter,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "CounterDelta",
     "CounterKey",
     "Hold",
+    "RecountedRows",
     "TargetCounter",
     "UserCounter",
     "add_to_targets",

@@ -24,6 +24,16 @@ USER_COUNTER = record_codec("user_totals", UserCounter)
 COMMENT_TOTAL: Codec[int] = json_codec("comment_totals", int)
 
 
+class RecountedRows(NamedTuple):
+    """Rows besides reactions that a counter counts, as a context offers them: ``name`` is a kind of
+    counters of ``target_type``, or a column of user_counter. ``rows``: a SELECT of their column id,
+    of the target."""
+
+    target_type: str
+    name: str
+    rows: str
+
+
 class Hold(NamedTuple):
     """A reserved slot below a limit: its time on the clock of Redis, and the time of the member's
     earlier hold, 0 without one. Both in microseconds since 1970."""

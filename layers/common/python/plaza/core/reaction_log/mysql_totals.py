@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from plaza.core.counters import COMMENT
-from plaza.core.reaction_log.model import POSTS, TARGET_KINDS, USER_COLUMNS, CounterKey, Scope
+from plaza.core.counters import RecountedRows
+from plaza.core.reaction_log.model import TARGET_KINDS, USER_COLUMNS, CounterKey, Scope
 from plaza.core.reactions import KINDS, Target
+from plaza.core.targets.types import list_owned
+from plaza.infra.contexts import offers
 from plaza.infra.mysql.mysql import Cursor
 
 
@@ -38,7 +40,8 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
 
 
 def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
-    """Count active reactions and live content, by counter. Five statements at most."""
+    """Count active reactions, and the rows that contexts offer, by counter. Three statements at
+    most, and one for each offer."""
     totals: dict[CounterKey, int] = defaultdict(int)
     if scope.user_id is None:
         where, args = _of_target(scope, "AND")
@@ -54,55 +57,60 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
         for of, target_id, kind, total in cursor:
             if kind in KINDS:
                 totals[CounterKey(Target(of, target_id), kind)] = total
-        of_post = "" if scope.target is None else " AND parent_id = %s AND %s = 'post'"
-        cursor.execute(
-            f"""
-            SELECT parent_id, COUNT(*)
-            FROM content
-            WHERE content_type = 'comment'
-              AND deleted_at IS NULL
-              AND parent_id IS NOT NULL{of_post}
-            GROUP BY parent_id
-            """,
-            () if scope.target is None else (scope.target.id, scope.target.type),
-        )
-        for post_id, total in cursor:
-            totals[CounterKey(Target("post", post_id), COMMENT)] = total
     if scope.target is None:
         _count_of_users(cursor, scope, totals)
+    for _, counted in offers("recounts"):
+        _count_offered(cursor, scope, counted, totals)
     return totals
+
+
+def _count_offered(
+    cursor: Cursor, scope: Scope, counted: RecountedRows, totals: dict[CounterKey, int]
+) -> None:
+    target_id = scope.target.id if scope.target else None
+    only_id = scope.user_id if counted.name in USER_COLUMNS else target_id
+    is_other = scope.target is not None and scope.target.type != counted.target_type
+    if is_other or (only_id is None and scope != Scope()):
+        return
+    cursor.execute(
+        f"""
+        SELECT id, COUNT(*)
+        FROM ({counted.rows}) AS counted{"" if only_id is None else " WHERE id = %s"}
+        GROUP BY id
+        """,
+        () if only_id is None else (only_id,),
+    )
+    for counted_id, total in cursor:
+        totals[CounterKey(Target(counted.target_type, counted_id), counted.name)] = total
 
 
 def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int]) -> None:
     def add(user_id: int, column: str, total: int) -> None:
         totals[CounterKey(Target("user", user_id), column)] += total
 
-    of_content, args = _of_user(scope, "c.author_id")
-    of_external, _ = _of_user(scope, "t.owner_id")
+    of_owner, args = _of_user(scope, "t.owner_id")
     of_profile, _ = _of_user(scope, "target_id")
-    cursor.execute(
+    arms = [
         f"""
-        SELECT c.author_id, r.kind, COUNT(*)
-        FROM content AS c
-        JOIN reaction AS r ON r.target_type = c.content_type AND r.target_id = c.content_id
-        WHERE r.state = 1{of_content}
-        GROUP BY c.author_id, r.kind
-        UNION ALL
         SELECT t.owner_id, r.kind, COUNT(*)
-        FROM external_target AS t
+        FROM ({rows}) AS t
         JOIN reaction AS r ON r.target_type = t.type AND r.target_id = t.id
         WHERE r.state = 1
-          AND t.owner_id IS NOT NULL{of_external}
+          AND t.owner_id IS NOT NULL{of_owner}
         GROUP BY t.owner_id, r.kind
-        UNION ALL
+        """
+        for rows in list_owned()
+    ]
+    arms.append(
+        f"""
         SELECT target_id, kind, COUNT(*)
         FROM reaction
         WHERE target_type = 'user'
           AND state = 1{of_profile}
         GROUP BY target_id, kind
-        """,
-        args * 3,
+        """
     )
+    cursor.execute(" UNION ALL ".join(arms), args * len(arms))
     for user_id, kind, total in cursor:
         if kind in KINDS and (received := KINDS[kind].received):
             add(user_id, received, total)
@@ -119,41 +127,24 @@ def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int])
     for user_id, name, total in cursor:
         if name in KINDS and (given := KINDS[name].given):
             add(user_id, given, total)
-    where, args = _of_user(scope, "author_id")
-    cursor.execute(
-        f"""
-        SELECT author_id, COUNT(*)
-        FROM content
-        WHERE content_type = 'post'
-          AND deleted_at IS NULL{where}
-        GROUP BY author_id
-        """,
-        args,
-    )
-    for user_id, total in cursor:
-        add(user_id, POSTS, total)
 
 
-def read_authors(cursor: Cursor, scope: Scope) -> dict[tuple[str, int], int]:
-    """Return (type, id) -> author of content or owner of a target of the app, deleted or not; empty
-    in the scope of a target."""
+def read_owners(cursor: Cursor, scope: Scope) -> dict[tuple[str, int], int]:
+    """Return target -> owner of all targets that have one besides themselves, deleted or not; empty
+    in the scope of a target. One statement."""
     if scope.target is not None:
         return {}
-    where, args = _of_user(scope, "author_id")
-    owned, _ = _of_user(scope, "owner_id")
-    cursor.execute(
+    of_owner, args = _of_user(scope, "owner_id")
+    arms = [
         f"""
-        SELECT content_type, content_id, author_id
-        FROM content
-        WHERE TRUE{where}
-        UNION ALL
         SELECT type, id, owner_id
-        FROM external_target
-        WHERE owner_id IS NOT NULL{owned}
-        """,
-        args * 2,
-    )
-    return {(of, content_id): author_id for of, content_id, author_id in cursor}
+        FROM ({rows}) AS t
+        WHERE owner_id IS NOT NULL{of_owner}
+        """
+        for rows in list_owned()
+    ]
+    cursor.execute(" UNION ALL ".join(arms), args * len(arms))
+    return {(of, target_id): owner_id for of, target_id, owner_id in cursor}
 
 
 def _of_target(scope: Scope, begin: str = "WHERE") -> tuple[str, tuple[object, ...]]:

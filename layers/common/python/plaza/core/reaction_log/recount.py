@@ -80,8 +80,8 @@ class LatestEvents:
             if actors.get(actor, 0) < value:
                 actors[actor] = value
 
-    def count(self, authors: Mapping[tuple[str, int], int]) -> dict[CounterKey, int]:
-        """Return the value of each counter. ``authors``: (type, id) of content -> author."""
+    def count(self, owners: Mapping[tuple[str, int], int]) -> dict[CounterKey, int]:
+        """Return the value of each counter. ``owners``: target -> owner."""
         counted: dict[CounterKey, int] = defaultdict(int)
         for (of, name), targets in self.latest.items():
             kind = KINDS.get(name)
@@ -90,7 +90,7 @@ class LatestEvents:
             for target_id, actors in targets.items():
                 on = sum(value & 1 for value in actors.values())
                 counted[CounterKey(Target(of, target_id), name)] = on
-                owner = target_id if of == "user" else authors.get((of, target_id))
+                owner = target_id if of == "user" else owners.get((of, target_id))
                 if owner is not None and kind.received:
                     counted[CounterKey(Target("user", owner), kind.received)] += on
                 if kind.given:
@@ -152,7 +152,7 @@ def recount_log(scope: Scope, until_us: int = NO_LIMIT_US) -> Recount:
         for rows in mysql_log.read_all(cursor, until_us, scope.target):
             newest.add(rows)
             recount.events_in_mysql += len(rows)
-        counted = newest.count(mysql_totals.read_authors(cursor, scope))
+        counted = newest.count(mysql_totals.read_owners(cursor, scope))
         counters = mysql_totals.read_counters(cursor, scope)
         compared = _compare(counted, counters, exclude=NOT_IN_LOG, scope=scope)
         recount.compared, recount.differing = compared.compared, compared.differing
@@ -224,7 +224,7 @@ def _build_filter(cursor: Cursor, scope: Scope) -> _EventFilter | None:
         return lambda of, _kind, _actor: of == target
     if scope.user_id is not None:
         user_id = scope.user_id
-        owned = {("user", user_id), *mysql_totals.read_authors(cursor, scope)}
+        owned = {("user", user_id), *mysql_totals.read_owners(cursor, scope)}
         return lambda of, kind, actor: of in owned or (actor == user_id and kind in _GIVEN)
     return None
 

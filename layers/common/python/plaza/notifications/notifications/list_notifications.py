@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from plaza.core import counters
 from plaza.core.reactions import KINDS, Kind, Target
 from plaza.core.reactions import queries as reaction_queries
+from plaza.infra.contexts import offers
 from plaza.infra.runtime.observability import record_unknown
 from plaza.notifications.notifications.model import MAX_ACTORS, Notification, NotificationPage
 from plaza.notifications.notifications.subjects import read_subjects
 from plaza.notifications.unread import GroupCursor, GroupKey, ListedGroup, list_groups
 from plaza.people.blocks import queries as block_queries
 from plaza.people.users import Card, cards
-from plaza.social.content import queries as content_queries
 
 _COMMENT = "comment"
 _READ_ACTORS = MAX_ACTORS + 1  # one may be the recipient
@@ -71,13 +71,14 @@ def _read_totals(keys: Sequence[GroupKey], user_id: int) -> dict[GroupKey, int]:
 
 def _read_actors(groups: Sequence[ListedGroup], user_id: int) -> dict[GroupKey, list[Card]]:
     keys = [group.key for group in groups]
-    reacted = [key for key in keys if key.kind != _COMMENT]
+    reacted = [key for key in keys if key.kind in KINDS]
     pairs = [_pair_of(key) for key in reacted]
     listed = reaction_queries.list_newest(pairs, _READ_ACTORS)
     newest: dict[GroupKey, Sequence[int]] = dict(zip(reacted, listed, strict=True))
-    posts = [key.subject_id for key in keys if key.kind == _COMMENT]
-    authors = content_queries.read_commenters(posts, _READ_ACTORS)
-    newest |= {key: authors.get(key.subject_id, []) for key in keys if key.kind == _COMMENT}
+    for _, notified in offers("notified"):
+        of_kind = [key for key in keys if key.kind == notified.KIND]
+        actors = notified.read_actors([key.subject_id for key in of_kind], _READ_ACTORS)
+        newest |= {key: actors.get(key.subject_id, []) for key in of_kind}
     hidden = {user_id, *(block_queries.read_blocked(user_id) if keys else ())}
     named = {
         key: [actor_id for actor_id in actor_ids if actor_id not in hidden][:MAX_ACTORS]

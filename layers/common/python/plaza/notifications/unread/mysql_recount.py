@@ -7,10 +7,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from plaza.infra.contexts import offers
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.notifications.unread.model import COMMENT, GroupKey
+from plaza.notifications.unread.model import GroupKey
 from plaza.notifications.unread.mysql_lists import TOTAL_ROWS
+
+_JOIN_REACTIONS = """
+    LEFT JOIN reaction AS r FORCE INDEX (PRIMARY)
+        ON  r.target_type = g.subject_type
+        AND r.target_id = g.subject_id
+        AND r.kind = g.kind
+        AND r.state = 1
+    """
 
 
 class SizedGroup(NamedTuple):
@@ -112,36 +121,26 @@ def count_notified_after(
 
 def _select(columns: str, keys: Sequence[GroupKey]) -> str:
     """Return the statement that groups the rows of ``keys``, at least one."""
-    comments = [key for key in keys if key.kind == COMMENT]
-    reactions = [key for key in keys if key.kind != COMMENT]
-    return " UNION ALL ".join(
-        _select_kind(columns, of_kind, is_comment=of_kind is comments)
-        for of_kind in (reactions, comments)
-        if of_kind
-    )
+    joins = {notified.KIND: _join(notified.ROWS) for _, notified in offers("notified")}
+    by_join: dict[str, list[GroupKey]] = {}
+    for key in keys:
+        by_join.setdefault(joins.get(key.kind, _JOIN_REACTIONS), []).append(key)
+    return " UNION ALL ".join(_select_kind(columns, *of_kind) for of_kind in by_join.items())
 
 
-def _select_kind(columns: str, keys: Sequence[GroupKey], *, is_comment: bool) -> str:
+def _join(rows: str) -> str:
+    return f"LEFT JOIN ({rows}) AS r ON r.subject_id = g.subject_id"
+
+
+def _select_kind(columns: str, join: str, keys: Sequence[GroupKey]) -> str:
     among = " OR ".join(
         "(g.user_id = %d AND g.kind = '%s' AND g.subject_type = '%s' AND g.subject_id = %d)" % key
         for key in sorted(keys)
     )
-    rows = (
-        """LEFT JOIN content AS r FORCE INDEX (by_parent)
-            ON  r.content_type = 'comment'
-            AND r.parent_id = g.subject_id
-            AND r.deleted_at IS NULL"""
-        if is_comment
-        else """LEFT JOIN reaction AS r FORCE INDEX (PRIMARY)
-            ON  r.target_type = g.subject_type
-            AND r.target_id = g.subject_id
-            AND r.kind = g.kind
-            AND r.state = 1"""
-    )
     return f"""
         SELECT g.user_id, g.kind, g.subject_type, g.subject_id, {columns}
         FROM notification_group AS g FORCE INDEX (PRIMARY)
-        {rows}
+        {join}
         WHERE {among}
         GROUP BY g.user_id, g.kind, g.subject_type, g.subject_id
         """

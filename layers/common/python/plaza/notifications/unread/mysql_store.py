@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import itemgetter
 
-from plaza.core.targets.types import EXTERNAL
+from plaza.core.targets.types import TYPES
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.notifications.unread.model import Group, GroupKey, UnreadCounter
@@ -145,11 +145,11 @@ def _select_groups(keys: Collection[GroupKey]) -> list[str]:
           AND g.subject_type = 'user'
           AND g.subject_id = g.user_id
         """
-        if subject_type == "user"
+        if not (rows := TYPES[subject_type].selects.rows)
         else f"""
         SELECT '{kind}', '{subject_type}', {packed},
                {sql.concat_rows("IF(t.deleted_at IS NULL, NULL, t.id)")}
-        FROM external_target AS t FORCE INDEX (PRIMARY)
+        FROM ({rows}) AS t
         LEFT JOIN notification_group AS g FORCE INDEX (PRIMARY)
             ON  g.user_id = t.owner_id
             AND g.kind = '{kind}'
@@ -157,19 +157,6 @@ def _select_groups(keys: Collection[GroupKey]) -> list[str]:
             AND g.subject_id = t.id
         WHERE t.type = '{subject_type}'
           AND t.id IN ({sql.render_ids(sorted(of_kind))})
-        """
-        if subject_type in EXTERNAL
-        else f"""
-        SELECT '{kind}', '{subject_type}', {packed},
-               {sql.concat_rows("IF(c.deleted_at IS NULL, NULL, c.content_id)")}
-        FROM content AS c FORCE INDEX (PRIMARY)
-        LEFT JOIN notification_group AS g FORCE INDEX (PRIMARY)
-            ON  g.user_id = c.author_id
-            AND g.kind = '{kind}'
-            AND g.subject_type = '{subject_type}'
-            AND g.subject_id = c.content_id
-        WHERE c.content_type = '{subject_type}'
-          AND c.content_id IN ({sql.render_ids(sorted(of_kind))})
         """
         for (kind, subject_type), of_kind in ids.items()
     ]

@@ -413,32 +413,6 @@ def read_of_parent(
     return _read_page(content_type, "parent_id", parent_id, after, latest, limit)
 
 
-def read_commenters(post_ids: Iterable[int], count: int) -> dict[int, list[int]]:
-    """Return post -> authors of its newest comments that are not hidden, newest first, each once.
-    One statement. Raises MysqlDown."""
-    arms = [
-        f"""
-        (
-            SELECT parent_id, author_id, created_at, content_id
-            FROM content FORCE INDEX (by_parent)
-            WHERE content_type = 'comment'
-              AND parent_id = {post_id:d}
-              AND deleted_at IS NULL
-              AND hidden_at IS NULL
-            ORDER BY created_at DESC, content_id DESC LIMIT {count:d}
-        )
-        """
-        for post_id in post_ids
-    ]
-    authors: dict[int, list[int]] = {}
-    rows = mysql.fetch_all(" UNION ALL ".join(arms))
-    for post_id, author_id, *_ in sorted(rows, key=lambda row: row[2:], reverse=True):
-        of_post = authors.setdefault(post_id, [])
-        if author_id not in of_post:
-            of_post.append(author_id)
-    return authors
-
-
 def read_positions(content_type: str, owner_id: int, latest: bool, limit: int) -> list[ListCursor]:
     """Return the cursors of the first page of a list. The owner is the author of posts, the post
     of comments or the shop of reviews. One statement, answered by an index. Raises MysqlDown."""

@@ -96,12 +96,6 @@ def read_all_stored(targets: Iterable[Target]) -> dict[Target, StoredText]:
     return mysql_store.read(targets)
 
 
-def read_commenters(post_ids: Sequence[int], count: int) -> dict[int, list[int]]:
-    """Return post -> the authors of its ``count`` newest visible comments, newest first, each once.
-    One statement. Raises MysqlDown."""
-    return mysql_store.read_commenters(post_ids, count) if post_ids else {}
-
-
 def require_not_deleted(target: Target, deleted: bool) -> None:
     """Raise ContentDeleted if ``deleted``."""
     require_existing(target, Existence.DELETED if deleted else Existence.LIVE)
