@@ -29,7 +29,7 @@ LIKERS = range(ID, ID + 20)
 AUTHOR = "its author", "GET /users/{user_id}", "users"
 READ = (
     ("a post", "GET /posts/{post_id}", "content"),
-    ("its likers", "GET /posts/{post_id}/likers", "content"),
+    ("its likers", "GET /posts/{post_id}/likers", "reactions"),
     AUTHOR,
     ("a shop", "GET /shops/{shop_id}", "shops"),
 )

@@ -92,7 +92,7 @@ _ALL = {"limit": 100}
 CASES: dict[str, Case] = {
     "GET /checkins": Case("checkins", {"month": "2026-10"}),
     "GET /comments/{comment_id}": Case("content", {}, {"comment_id": COMMENT + 1}),
-    "GET /comments/{comment_id}/likers": Case("content", _ALL, {"comment_id": COMMENT + 1}),
+    "GET /comments/{comment_id}/likers": Case("reactions", _ALL, {"comment_id": COMMENT + 1}),
     "GET /feed": Case("feed", _ALL, moved=_jump_in_feed, before=2),
     "GET /health": Case("system"),
     "GET /openapi.json": Case("system"),
@@ -101,7 +101,7 @@ CASES: dict[str, Case] = {
         {"target": f"post:{POST + 1},comment:{COMMENT + 1},review:{REVIEW + 1}", "limit": 50},
     ),
     "GET /ops/breakers": Case("operations"),
-    "GET /ops/erasures": Case("users", _ALL),
+    "GET /ops/erasures": Case("accounts", _ALL),
     "GET /ops/events": Case("operations", {"limit": 1_000}),
     "GET /ops/health": Case("operations"),
     "GET /ops/keys": Case("operations"),
@@ -128,11 +128,11 @@ CASES: dict[str, Case] = {
         "content", {**_ALL, "cursor": pack_cursor(MIDDLE_US, COMMENT + ROWS // 2)}, _OF_POST
     ),
     "GET /posts/{post_id}/likers": Case(
-        "content", {**_ALL, "cursor": pack_cursor(FAN + ROWS // 2, MIDDLE_US)}, _OF_POST
+        "reactions", {**_ALL, "cursor": pack_cursor(FAN + ROWS // 2, MIDDLE_US)}, _OF_POST
     ),
     "GET /reports/{report_id}": Case("moderation", {}, {"report_id": 1}),
     "GET /reviews/{review_id}": Case("content", {}, {"review_id": REVIEW + 1}),
-    "GET /reviews/{review_id}/likers": Case("content", _ALL, {"review_id": REVIEW + 1}),
+    "GET /reviews/{review_id}/likers": Case("reactions", _ALL, {"review_id": REVIEW + 1}),
     "GET /shop-types": Case("shops"),
     "GET /shop-types/{type_id}": Case("shops", {}, {"type_id": 1}),
     "GET /shop-types/{type_id}/shops": Case(
@@ -150,7 +150,7 @@ CASES: dict[str, Case] = {
     "GET /shops/{shop_id}/reviews/recommended": Case("recommendations", _ALL, _OF_SHOP),
     "GET /shops/{shop_id}/vouchers": Case("flash_sales", _ALL, _OF_SHOP),
     "GET /targets/{target_type}/{target_id}/reactions/{kind}": Case(
-        "content",
+        "reactions",
         {**_ALL, "cursor": pack_cursor(FAN + ROWS // 2, MIDDLE_US)},
         {"target_type": "post", "target_id": POST + 1, "kind": "like"},
     ),
@@ -160,22 +160,23 @@ CASES: dict[str, Case] = {
     "GET /totals": Case("totals", {"of": ",".join(f"post:{n}" for n in _POST_IDS[:MAX_TARGETS])}),
     "GET /users": Case("users", {"ids": ",".join(str(AUTHOR + n) for n in range(1, 101))}),
     "GET /users/me": Case("users"),
-    "GET /users/me/notifications/unread": Case("users"),
+    "GET /users/me/notifications/unread": Case("notifications"),
     "GET /users/me/notifications": Case(
-        "users", {**_ALL, "cursor": pack_cursor(ROWS // 2, "like", "post", POST + ROWS // 2)}
+        "notifications",
+        {**_ALL, "cursor": pack_cursor(ROWS // 2, "like", "post", POST + ROWS // 2)},
     ),
     "GET /users/me/blocks": Case("follows", _ALL),
     "GET /users/me/collects": Case(
-        "content", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
+        "reactions", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
     ),
-    "GET /users/me/export": Case("users", {"limit": 1}),
+    "GET /users/me/export": Case("accounts", {"limit": 1}),
     "GET /users/me/likes": Case(
-        "content", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
+        "reactions", {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)}
     ),
     "GET /users/me/orders": Case("flash_sales", _ALL),
-    "GET /users/me/push": Case("users"),
+    "GET /users/me/push": Case("notifications"),
     "GET /users/me/reactions/{kind}": Case(
-        "content",
+        "reactions",
         {**_ALL, "expand": "post", "cursor": pack_cursor(MIDDLE_US, "post", POST)},
         {"kind": "like"},
     ),
@@ -184,7 +185,7 @@ CASES: dict[str, Case] = {
     "GET /users/me/waitlists": Case("flash_sales", _ALL),
     "GET /users/{user_id}": Case("users", {}, {"user_id": AUTHOR + 1}),
     "GET /users/{user_id}/common-follows": Case("follows", _ALL, {"user_id": WRITER}),
-    "GET /users/{user_id}/export": Case("users", {"limit": 1}, {"user_id": READER}),
+    "GET /users/{user_id}/export": Case("accounts", {"limit": 1}, {"user_id": READER}),
     "GET /users/{user_id}/followers": Case(
         "follows", {**_ALL, "cursor": pack_cursor(MIDDLE_US, 1)}, {"user_id": AUTHOR + 1}
     ),

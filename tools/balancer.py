@@ -13,6 +13,7 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ ORDER = (
     "FollowsApi",
     "ContentApi",
     "ShopsApi",
+    "NotificationsApi",
+    "AccountsApi",
     "UsersApi",
     "CheckinsApi",
     "AuthApi",
@@ -40,6 +43,7 @@ ORDER = (
     "OperationsApi",
 )
 MAX_PATTERNS = 3  # of a condition; five in a rule
+MAX_WILDCARDS = 5  # of a rule
 PRIORITIES = 10  # of a function, so that a new path changes the rules of one function only
 FREE_RULES = 10  # evaluated in a request
 
@@ -124,10 +128,23 @@ def expand_template() -> str:
 
 
 def _batch(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    patterns = sorted({re.sub(r"\{\w+\}", "*", path) for path in paths})
+    patterns = sorted(_widen([re.sub(r"\{\w+\}", "*", path) for path in paths]))
     wide = [p for p in patterns if not any(_fits(q, p) for q in patterns if q != p)]
-    for start in range(0, len(wide), MAX_PATTERNS):
-        yield tuple(wide[start : start + MAX_PATTERNS])
+    batch: list[str] = []
+    for pattern in wide:
+        if len(batch) == MAX_PATTERNS or "".join([*batch, pattern]).count("*") > MAX_WILDCARDS:
+            yield tuple(batch)
+            batch = []
+        batch.append(pattern)
+    if batch:
+        yield tuple(batch)
+
+
+def _widen(patterns: Sequence[str]) -> set[str]:
+    """Replace three or more patterns that differ before an id only by one: ``/*/*/likers``."""
+    wider = {pattern: re.sub(r"/[a-z-]+/\*(?=/)", "/*/*", pattern, count=1) for pattern in patterns}
+    counts = Counter(wider.values())
+    return {wide if counts[wide] > 2 else pattern for pattern, wide in wider.items()}
 
 
 def _fits(pattern: str, path: str) -> bool:

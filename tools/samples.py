@@ -252,7 +252,7 @@ def _order(world: World, voucher: str, buyer: int) -> str:
 
 
 def _make_subscription(world: World, _: str) -> str:
-    body = json.loads(read_sample("users.create_push_subscription")["body"])
+    body = json.loads(read_sample("notifications.create_push_subscription")["body"])
     body["endpoint"] += uuid.uuid4().hex
     return str(world.send("PUT", "/push-subscriptions", body)["id"])
 

@@ -47,15 +47,15 @@ class RemoteCallers(samples.Callers):
         "auth.delete_passkey": _FRESH,
         "auth.delete_phone": _FRESH,
         "users.delete_user": _FRESH,
-        "users.get_user_export": _FRESH,
+        "accounts.get_user_export": _FRESH,
         "auth.delete_current_session": _ENDS_SESSION,
         "auth.delete_sessions": _ENDS_SESSION,
         "renew_canary.create": "it would begin a rotation",
         "rotate_secret.create": "it would begin a rotation",
         "smoke_version.deployment": "a deployment of CodeDeploy has its id",
-        "users.create_push_subscription": _MAY_PUSH_NOTHING,
+        "notifications.create_push_subscription": _MAY_PUSH_NOTHING,
         "users.delete_my_account": _ENDS_SESSION,
-        "users.delete_push_subscription": _MAY_PUSH_NOTHING,
+        "notifications.delete_push_subscription": _MAY_PUSH_NOTHING,
         "users.delete_user_sessions": _ENDS_SESSION,
     }
 

@@ -19,7 +19,7 @@ from local.stack.servers import connect_mysql
 from plaza.core import counters
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.process import clear_caches
-from tests.support.routes import check_documented, match
+from tests.support.routes import check_documented, find_folder, match
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 COMMENT = {"body": "The thin ones are better."}
@@ -55,9 +55,10 @@ def ask(
     visitor: str | None = None,
     ip: str = "203.0.113.7",
     agent: str = "tests",
-    folder: str = "api/content",
+    folder: str | None = None,
 ) -> Reply:
-    """Send one request in the format of API Gateway. A ``str`` is sent unchanged, else as JSON."""
+    """Send one request in the format of API Gateway, to the function that has the route unless
+    ``folder`` names one. A ``str`` is sent unchanged, else as JSON."""
     path, _, query = path.partition("?")
     headers = {"user-agent": agent, "content-type": "application/json"}
     if user is not None:
@@ -82,7 +83,7 @@ def ask(
     }
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
-    response = load_function(folder).handler(event, CONTEXT)
+    response = load_function(folder or find_folder(method, path)).handler(event, CONTEXT)
     check_documented(event["routeKey"], response)
     decoded = json.loads(response["body"]) if response.get("body") else None
     return Reply(response["statusCode"], decoded, response.get("headers") or {})

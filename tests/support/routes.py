@@ -11,7 +11,8 @@ from typing import Any
 from cli.paths import CONTRACT
 from local.stack.gateway import Match, Routes
 from local.stack.routes import read_routes
-from tests.unit.policy.template import resources
+from tests.unit.policy import template
+from tools.template.routes import DEFAULT
 
 
 def match(method: str, path: str) -> dict[str, Any]:
@@ -26,6 +27,13 @@ def find_match(method: str, path: str) -> Match:
     result = _routes().find(method, path)
     assert result
     return result
+
+
+def find_folder(method: str, path: str) -> str:
+    """Return the folder of the function that gets a request, such as ``api/shops``."""
+    verb, _, pattern = find_match(method, path).route.key.partition(" ")
+    function = _functions().get(("GET" if verb == "HEAD" else verb, pattern), DEFAULT)
+    return "/".join(template.folder_of(function).parts[-2:])
 
 
 def fill_path(path: str, ids: str = "11") -> str:
@@ -62,5 +70,12 @@ def contract() -> dict[str, Any]:
 
 
 @cache
+def _functions() -> dict[tuple[str, str], str]:
+    return template.routes()
+
+
+@cache
 def _routes() -> Routes:
-    return Routes(read_routes(resources("AWS::Serverless::HttpApi")["Api"]["DefinitionBody"]))
+    return Routes(
+        read_routes(template.resources("AWS::Serverless::HttpApi")["Api"]["DefinitionBody"])
+    )

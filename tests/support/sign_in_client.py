@@ -17,7 +17,7 @@ from plaza.people.auth.caller_identity import identify
 from plaza.people.auth.codes import KeyedHasher
 from plaza.people.auth.hashers import current_hasher
 from tests.support.keyspace import find_keys
-from tests.support.routes import match
+from tests.support.routes import find_folder, match
 
 PHONE, OTHER = "+8613800138000", "+12025550123"
 HOME = "203.0.113.7"
@@ -53,9 +53,10 @@ def send(
     token: str | None = None,
     source: str = HOME,
     headers: Mapping[str, str] | None = None,
-    folder: str = "api/auth",
+    folder: str | None = None,
 ) -> Reply:
-    """Send a request as the event of API Gateway. ``body`` is sent as JSON, text unchanged."""
+    """Send a request as the event of API Gateway, to the function that has the route unless
+    ``folder`` names one. ``body`` is sent as JSON, text unchanged."""
     path, _, query = path.partition("?")
     context = {"requestId": "r", "stage": "$default"}
     context["http"] = {"method": method, "path": path, "sourceIp": source}  # type: ignore[assignment]
@@ -71,7 +72,7 @@ def send(
         "body": body if body is None or isinstance(body, str) else json.dumps(body),
         **match(method, path),
     }
-    response = _handler(folder)(event, CONTEXT)
+    response = _handler(folder or find_folder(method, path))(event, CONTEXT)
     parsed = json.loads(response["body"]) if response.get("body") else None
     results = {name.lower(): value for name, value in response.get("headers", {}).items()}
     return Reply(response["statusCode"], results, parsed)

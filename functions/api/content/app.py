@@ -1,8 +1,7 @@
-"""Posts, comments and reviews, who likes them, and what the caller likes and collects."""
+"""Posts, comments and reviews."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,41 +9,33 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.core.idempotency import IdempotentRequest, KeyReused
 from plaza.core.reach import visitor_ids
-from plaza.core.reactions import COLLECT, KINDS, LIKE, Kind, Target
-from plaza.core.reactions.kinds import CONTENT_TYPES, KindName
-from plaza.core.reactions.model import ReactedTarget, Reactor, TargetDeleted
+from plaza.core.reactions import Target
 from plaza.core.switches import Switch
-from plaza.core.targets import TargetHidden, external_targets
-from plaza.core.targets.external_targets import Created, NumberTaken, OwnerFixed
-from plaza.core.targets.target_ids import TargetId, TypeName, parse_id
-from plaza.core.targets.types import EXTERNAL
-from plaza.infra.http.cursors import BadCursor, pack_cursor, unpack_cursor
+from plaza.core.targets import TargetHidden
+from plaza.infra.http.cursors import BadCursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags, tag_version
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.responses import encode_page
 from plaza.infra.http.routes import (
     BEARER,
     OPTIONAL,
-    SERVER,
     WRITES,
     BodyOf,
     Headers,
     Responses,
     StoppedBy,
-    declare_arguments,
 )
-from plaza.infra.runtime.errors import BadInput, ChangedMeanwhile, Forbidden, Gone, NotFound
+from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, Gone, NotFound
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.people.auth.caller_identity import identify
 from plaza.people.blocks import Blocked
-from plaza.social.content import queries, reaction_lists
+from plaza.social.content import listed_texts, queries
 from plaza.social.content.encoder import (
     encode_comment,
     encode_post,
     encode_post_details,
     encode_preview,
-    encode_reacted,
     encode_review,
 )
 from plaza.social.content.model import (
@@ -57,11 +48,7 @@ from plaza.social.content.model import (
 
 if TYPE_CHECKING:
     from plaza.core.reach import schemas as reach_schemas
-    from plaza.core.reactions import react
-    from plaza.core.reactions import schemas as reaction_schemas
     from plaza.infra.http import schemas as http
-    from plaza.people.users import owned_targets
-    from plaza.people.users.owned_targets import OwnedTarget
     from plaza.social.content import commands, schemas
 else:  # reads need no commands, and a request without parameters no pydantic
     commands = LazyModule("plaza.social.content.commands")
@@ -70,19 +57,12 @@ else:  # reads need no commands, and a request without parameters no pydantic
         LazyModule("plaza.social.content.schemas"),
     )
     reach_schemas = LazyModule("plaza.core.reach.schemas")
-    react, reaction_schemas = (
-        LazyModule("plaza.core.reactions.react"),
-        LazyModule("plaza.core.reactions.schemas"),
-    )
-    owned_targets = LazyModule("plaza.people.users.owned_targets")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})
 
 _CREATED = "Created by this request, or by an earlier one with the same key."
 _PAGE = "A page. Long texts make it shorter than `limit`."
 _DELETED = Responses({204: "Deleted."}, Forbidden, NotFound, Gone)
-_LIKERS = Responses("A page of users.", NotFound, Gone, TargetHidden)
-_REACTED = Responses("A page of targets.")
 
 
 @app.post(
@@ -142,7 +122,7 @@ def get_post(
     target = _target("post", post_id)
     visit = visitor_ids.build_visit(actor_id, visitor_id, app.client_ip)
     view = queries.read_one(target, actor_id, visit)
-    likers = reaction_lists.read_first_likers(target.id, actor_id)
+    likers = listed_texts.read_first_likers(target.id, actor_id)
     return encode_post_details(view, actor_id, likers), 200, _tag(view, actor_id)
 
 
@@ -312,180 +292,6 @@ def delete_review(review_id: Id) -> tuple[None, int]:
     return _delete(_target("review", review_id))
 
 
-def _add_likers_route(target_type: str) -> None:
-    """Add ``GET /posts/{post_id}/likers``."""
-    name = f"{target_type}_id"
-
-    def function(
-        limit: int = 20, cursor: str | None = None, order: str = "earliest", **ids: str
-    ) -> Any:
-        return _likers(LIKE, _target(target_type, ids[name]), order, limit, cursor)
-
-    function.__name__ = f"list_{target_type}_likers"
-    function.__doc__ = f"""List the users who like a {target_type}.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    declare_arguments(
-        function,
-        {name: "Id"},
-        {
-            "limit": ("http.Limit", 20),
-            "cursor": ("http.Cursor", None),
-            "order": ("schemas.LikeOrder", "earliest"),
-        },
-        "http.Page[schemas.Liker]",
-    )
-    path = f"/{target_type}s/<{name}>/likers"
-    app.get(path, security=OPTIONAL, tags=["reactions"], responses=_LIKERS)(function)
-
-
-for _type in sorted(LIKE.targets & CONTENT_TYPES):
-    _add_likers_route(_type)
-
-
-@app.get(
-    "/targets/<target_type>/<target_id>/reactions/<kind>",
-    security=OPTIONAL,
-    tags=["reactions"],
-    responses=_LIKERS,
-)
-def list_reactions(
-    target_type: TypeName,
-    target_id: TargetId,
-    kind: KindName,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    order: schemas.LikeOrder = "earliest",
-) -> http.Page[schemas.Liker]:
-    """List the users who reacted to a target.
-
-    For kinds whose actors are public; others are not found. Earliest reaction first, unless `order`
-    says otherwise. A new reaction appears after a second or two.
-    """
-    declared = KINDS.get(kind)
-    if declared is None or not declared.is_public or target_type not in declared.targets:
-        raise NotFound(f"A {target_type} has no public list of {kind}.")
-    target = Target(target_type, parse_id(target_type, target_id))
-    return _likers(declared, target, order, limit, cursor)
-
-
-@app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
-def list_my_likes(
-    limit: http.Limit = 20, cursor: http.Cursor = None, expand: schemas.Expand = None
-) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
-    """List the targets that the caller likes.
-
-    Latest like first. A new like appears after a second or two. With `expand` each item has
-    a preview of its post, its comment or its review.
-    """
-    return _my_reactions(LIKE, limit, cursor, expand)
-
-
-@app.get("/users/me/collects", security=BEARER, tags=["reactions"], responses=_REACTED)
-def list_my_collects(
-    limit: http.Limit = 20, cursor: http.Cursor = None, expand: schemas.Expand = None
-) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
-    """List the targets that the caller collects.
-
-    Latest collect first. A new collect appears after a second or two. With `expand` each item has
-    a preview of its post, its comment or its review.
-    """
-    return _my_reactions(COLLECT, limit, cursor, expand)
-
-
-@app.get(
-    "/users/me/reactions/<kind>",
-    security=BEARER,
-    tags=["reactions"],
-    responses=Responses("A page of targets.", NotFound),
-)
-def list_my_reactions(
-    kind: KindName,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    expand: schemas.Expand = None,
-) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
-    """List the targets to which the caller reacted.
-
-    Latest reaction first, of one kind. A new one appears after a second or two. With `expand` each
-    item has a preview of its post, its comment or its review.
-    """
-    declared = KINDS.get(kind)
-    if declared is None or "user" in declared.targets:
-        raise NotFound(f"There is no list of {kind}.")
-    return _my_reactions(declared, limit, cursor, expand)
-
-
-@app.put(
-    "/targets/<target_type>/<target_id>",
-    security=SERVER,
-    tags=["reactions"],
-    middlewares=WRITES,
-    responses=Responses("The target is live.", NotFound, Gone, OwnerFixed, NumberTaken),
-)
-def set_target(
-    target_type: TypeName, target_id: TargetId, request: reaction_schemas.TargetRequest
-) -> reaction_schemas.CreatedTarget:
-    """Create a target of the app.
-
-    Of a type that the deployment declares. Idempotent: a repeat replaces the URL, unless it has
-    none. The owner never changes. For servers.
-    """
-    _find_external(target_type, target_id)
-    declared = owned_targets.OwnedTarget(target_type, target_id, request.owner, request.url)
-    [result] = _create_targets([declared])
-    match result:
-        case Created.DELETED:
-            raise TargetDeleted(f"{target_type.capitalize()} {target_id} was deleted.")
-        case Created.OWNER_FIXED:
-            raise OwnerFixed(f"{target_type.capitalize()} {target_id} has another owner, or none.")
-        case Created.NUMBER_TAKEN:
-            raise NumberTaken(f"{target_id} has the number of another {target_type}.")
-        case Created.UNKNOWN_OWNER:
-            raise BadInput("owner", "names no user", code="unknown-id")
-    return reaction_schemas.CreatedTarget(type=target_type, id=target_id, result="live")
-
-
-@app.delete(
-    "/targets/<target_type>/<target_id>",
-    security=SERVER,
-    tags=["reactions"],
-    middlewares=WRITES,
-    responses=Responses({204: "Deleted."}, NotFound, Gone),
-)
-def delete_target(target_type: TypeName, target_id: TargetId) -> tuple[None, int]:
-    """Delete a target of the app.
-
-    It takes no more reactions, keeps those that it has, and is not made again. For servers.
-    """
-    target = _find_external(target_type, target_id)
-    react.require_live(target, external_targets.delete(target, target_id))
-    return None, 204
-
-
-@app.post(
-    "/targets",
-    security=SERVER,
-    tags=["reactions"],
-    middlewares=WRITES,
-    responses=Responses("What became of each."),
-)
-def create_targets(request: reaction_schemas.TargetsRequest) -> reaction_schemas.CreatedTargets:
-    """Create up to 100 targets of the app.
-
-    Idempotent: a repeat replaces their URLs. Each has a result of its own. For servers.
-    """
-    declared = [owned_targets.OwnedTarget(t.type, t.id, t.owner, t.url) for t in request.targets]
-    results = _create_targets(declared)
-    return reaction_schemas.CreatedTargets(
-        items=[
-            reaction_schemas.CreatedTarget(type=of.type, id=of.external_id, result=result.value)
-            for of, result in zip(declared, results, strict=True)
-        ]
-    )
-
-
 @logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
@@ -497,19 +303,6 @@ def _target(target_type: str, target_id: str) -> Target:
     return Target(target_type, read_id(target_id, target_type))
 
 
-def _find_external(target_type: str, target_id: str) -> Target:
-    """Return the target with this id, of a type of the app. Raises NotFound."""
-    if target_type not in EXTERNAL:
-        raise NotFound(f"{target_type!r} is not a type of the app.")
-    return Target(target_type, parse_id(target_type, target_id))
-
-
-def _create_targets(declared: Sequence[OwnedTarget]) -> list[Created]:
-    """Create targets for a server, for ten tokens each; return what became of each."""
-    app.charge(external_targets.TOKENS_PER_CREATION * len(declared) - 1)
-    return owned_targets.create_all(declared)
-
-
 def _create_content(draft: Draft, key: str | None) -> ContentView:
     return commands.create(draft, IdempotentRequest.of(key, asdict(draft)) if key else None)
 
@@ -517,30 +310,6 @@ def _create_content(draft: Draft, key: str | None) -> ContentView:
 def _delete(target: Target) -> tuple[None, int]:
     commands.delete(target, require_caller(app))
     return None, 204
-
-
-def _likers(
-    kind: Kind, target: Target, order: str, limit: int, cursor: str | None
-) -> http.Page[schemas.Liker]:
-    actor_id = find_caller(app)
-    after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = reaction_lists.list_likers(kind, target, after, order == "latest", limit, actor_id)
-    return http.Page(
-        items=[schemas.Liker.of(r) for r in page], next=pack_cursor(*last) if last else None
-    )
-
-
-def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None) -> str:
-    actor_id = require_caller(app)
-    after = None
-    if cursor:
-        version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
-        if target_type not in kind.targets:
-            raise BadCursor
-        after = ReactedTarget(Target(target_type, target_id), version_us)
-    page, last = reaction_lists.list_reacted(kind, actor_id, after, limit, schemas.EXPANDED[expand])
-    next_after = (last.version_us, *last.target) if last else None
-    return encode_page([encode_reacted(item, actor_id) for item in page], next_after)
 
 
 def _parse_cursor(cursor: str | None) -> ListCursor | None:

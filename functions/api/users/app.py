@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.core.switches import current
-from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id, read_tags
 from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
 from plaza.infra.http.routes import (
@@ -17,41 +15,15 @@ from plaza.infra.http.routes import (
     OPERATOR,
     OPTIONAL,
     WRITES,
-    Compressed,
     FreshSignIn,
     Headers,
     Responses,
 )
-from plaza.infra.http.schemas import Cursor, Ids, IfMatch, Limit, Page
+from plaza.infra.http.schemas import Ids, IfMatch, Page
 from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, NotFound, Unavailable
-from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.notifications.notifications.model import decode_order
-from plaza.notifications.notifications.schemas import (
-    MarkReadRequest,
-    MarkReadResponse,
-    NotificationsResponse,
-    UnreadResponse,
-)
-from plaza.notifications.push import subscriptions
-from plaza.notifications.push.model import PushIsOff, SubscriptionMissing, TooManySubscriptions
-from plaza.notifications.push.schemas import (
-    PushPreferencesRequest,
-    PushResponse,
-    SubscriptionId,
-    SubscriptionRequest,
-    SubscriptionResponse,
-)
-from plaza.notifications.unread import GroupCursor, mark_read
-from plaza.notifications.unread import queries as unread_queries
-from plaza.operate.accounts import export
-from plaza.operate.accounts.request_erasure import (
-    close_account,
-    close_account_of,
-    read_latest,
-    require_known,
-)
-from plaza.operate.accounts.schemas import ErasureResponse, ExportedRowResponse
+from plaza.operate.accounts.request_erasure import close_account, close_account_of
+from plaza.operate.accounts.schemas import ErasureResponse
 from plaza.people.auth import own_sessions, parse_bearer, session_end
 from plaza.people.auth.caller_identity import identify
 from plaza.people.auth.own_sessions import SessionMissing
@@ -66,11 +38,6 @@ from plaza.people.users.schemas import (
     ProfileUpdateRequest,
     UserProfile,
 )
-
-if TYPE_CHECKING:
-    from plaza.notifications.notifications import list_notifications as notifications
-else:  # profiles and badges read no texts
-    notifications = LazyModule("plaza.notifications.notifications.list_notifications")
 
 app = PlazaResolver(identify, tag="users")
 
@@ -119,21 +86,6 @@ def delete_my_account() -> tuple[ErasureResponse, int]:
 
 
 @app.get(
-    "/users/me/export",
-    security=BEARER,
-    middlewares=[Compressed(False)],
-    responses=Responses("Rows about the caller."),
-)
-def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
-    """Get what is stored about the caller.
-
-    Returns the rows of all tables that name the caller, section by section.
-    """
-    rows, following = export.read_page(require_caller(app), cursor, limit, app.charge)
-    return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
-
-
-@app.get(
     "/users/me/sessions",
     security=BEARER,
     responses=Responses("Open sessions, the newest first. `next` is null."),
@@ -161,129 +113,6 @@ def delete_my_session(session_id: SessionId) -> tuple[None, int]:
     _read_token()  # a server key has no sessions
     own_sessions.end_session(require_caller(app), session_id)
     return None, 204
-
-
-@app.get(
-    "/users/me/notifications/unread",
-    security=BEARER,
-    responses=Responses("What is new for the caller."),
-)
-def get_my_unread() -> UnreadResponse:
-    """Get how many notifications are new.
-
-    Returns the number that a badge shows. Poll it; an answer with a lower `at` than one before is
-    late.
-    """
-    return UnreadResponse.of(unread_queries.read_unread(require_caller(app)))
-
-
-@app.get(
-    "/users/me/notifications",
-    security=BEARER,
-    responses=Responses("Notifications, those with the newest event first."),
-)
-def list_my_notifications(limit: Limit = 20, cursor: Cursor = None) -> NotificationsResponse:
-    """List notifications.
-
-    Returns all likes or comments of a text, or all follows, as one item each, read or not. A page
-    may have fewer items than `limit`.
-    """
-    user_id = require_caller(app)
-    after = cursor and GroupCursor(*unpack_cursor(cursor, (int, str, str, int)))
-    page = notifications.list_notifications(
-        user_id,
-        after or None,
-        limit,
-        is_displayed=not (app.current_event.http_method == "HEAD" or current().read_only),
-    )
-    following = page.last and pack_cursor(*page.last)
-    return NotificationsResponse.of_page(page, following)
-
-
-@app.put(
-    "/users/me/notifications/read",
-    security=BEARER,
-    middlewares=WRITES,
-    responses=Responses("What is new after the mark."),
-)
-def update_my_notifications(mark: MarkReadRequest) -> MarkReadResponse:
-    """Mark notifications as read.
-
-    Marks what the list displayed, and leaves what is new since. Idempotent.
-    """
-    user_id = require_caller(app)
-    marked = mark_read.mark_read(user_id, decode_order(mark.at), mark.keys_of(user_id))
-    state = UnreadResponse.of(marked.state)
-    return MarkReadResponse(unread=state.unread, at=state.at, left=marked.left)
-
-
-@app.get("/users/me/push", security=BEARER, responses=Responses("What is pushed to the caller."))
-def get_my_push() -> PushResponse:
-    """Get what is pushed.
-
-    Returns the key with which a browser subscribes, and the preference of each kind of
-    notification.
-    """
-    preferences = subscriptions.read_preferences(require_caller(app))
-    return PushResponse.of(subscriptions.read_public_key(), preferences)
-
-
-@app.put(
-    "/users/me/push",
-    security=BEARER,
-    middlewares=WRITES,
-    responses=Responses("What is pushed to the caller."),
-)
-def update_my_push(change: PushPreferencesRequest) -> PushResponse:
-    """Choose what is pushed.
-
-    Changes the preferences that it names. Notifications are listed as before.
-    """
-    changed = subscriptions.change_preferences(
-        require_caller(app), [preference.to_preference() for preference in change.preferences]
-    )
-    return PushResponse.of(subscriptions.read_public_key(), changed)
-
-
-@app.put(
-    "/push-subscriptions",
-    security=BEARER,
-    middlewares=WRITES,
-    responses=Responses("The subscription.", PushIsOff, TooManySubscriptions),
-)
-def create_push_subscription(request: SubscriptionRequest) -> SubscriptionResponse:
-    """Push to a browser.
-
-    What was new before is not pushed. A browser belongs to the user who added it last. Idempotent.
-    """
-    user_id = require_caller(app)
-    sequence = unread_queries.read_states([user_id])[user_id].sequence
-    added = subscriptions.subscribe(user_id, request.to_subscription(), sequence)
-    return SubscriptionResponse(id=added)
-
-
-@app.delete(
-    "/push-subscriptions/<subscription_id>",
-    security=BEARER,
-    middlewares=WRITES,
-    responses=Responses({204: "Nothing is pushed to it."}, SubscriptionMissing),
-)
-def delete_push_subscription(subscription_id: SubscriptionId) -> tuple[None, int]:
-    """End the pushes to a browser.
-
-    Call it before the session ends.
-    """
-    subscriptions.unsubscribe(require_caller(app), subscription_id)
-    return None, 204
-
-
-@app.get("/ops/erasures", security=OPERATOR, responses=Responses("The latest erasures.", example=1))
-def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
-    """List erasures of accounts.
-
-    Returns the latest ones; those that are not closed come first. For operators.
-    """
-    return Page(items=[ErasureResponse.of(erasure) for erasure in read_latest(limit)], next=None)
 
 
 @app.get("/users", security=OPTIONAL, responses=Responses("The profiles, in the order of `ids`."))
@@ -343,27 +172,6 @@ def delete_user(user_id: Id) -> tuple[ErasureResponse, int]:
     """
     admin_id, erased_id = require_caller(app), read_id(user_id, "user")
     return ErasureResponse.of(close_account_of(erased_id, operator_id=admin_id)), 202
-
-
-@app.get(
-    "/users/<user_id>/export",
-    security=ADMIN,
-    middlewares=[Compressed(False), FreshSignIn()],
-    responses=Responses("Rows about the user.", NotFound),
-)
-def get_user_export(
-    user_id: Id, limit: Limit = 100, cursor: Cursor = None
-) -> Page[ExportedRowResponse]:
-    """Get what is stored about a user.
-
-    For a user who asked for it and cannot sign in. Needs a sign-in within five minutes; a session
-    signs in again for the next pages. For admins.
-    """
-    admin_id, exported_id = require_caller(app), read_id(user_id, "user")
-    rows, following = export.read_page_of(exported_id, admin_id, cursor, limit, app.charge)
-    if not rows:
-        require_known(exported_id)
-    return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
 
 
 def _own(profile: Profile) -> tuple[OwnProfile, int, Headers]:

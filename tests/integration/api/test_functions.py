@@ -96,20 +96,20 @@ def test_likers_and_own_likes_are_listed(content: World) -> None:
     for actor in (8, 7):
         react.react(LIKE, POST, actor, True)
     content.queues.drain()
-    status, page = ask("content.list_post_likers", "api/content")
+    status, page = ask("reactions.list_post_likers", "api/reactions")
     assert status == 200
     assert [item["user_id"] for item in page["items"]] == ["7", "8"]
     assert page["next"] is None
-    status, page = ask("content.list_my_likes", "api/content")
+    status, page = ask("reactions.list_my_likes", "api/reactions")
     assert [(item["type"], item["id"]) for item in page["items"]] == [("post", "11")]
 
 
 @pytest.mark.parametrize("of_type", ["\ud800", "é", "日本", "\x00", "x'y", "user", ""])
 def test_a_forged_cursor_is_a_400_or_a_page(content: World, of_type: str) -> None:
     insert_rows([(Target("post", n), 7, 1, 1_000 + n) for n in range(1, 120)])
-    request = event("content.list_my_likes")
+    request = event("reactions.list_my_likes")
     request["queryStringParameters"] = {"cursor": pack_cursor(1_010, of_type, 5)}
-    assert handler("api/content")(request, None)["statusCode"] in (200, 400)
+    assert handler("api/reactions")(request, None)["statusCode"] in (200, 400)
 
 
 def test_totals_of_many_targets_come_in_one_response(content: World) -> None:

@@ -102,7 +102,7 @@ def test_if_none_match_with_a_star_is_a_304(plaza: World) -> None:
 def test_no_answer_to_a_key_is_stored(plaza: World) -> None:
     plaza.add(POST)
     key = make_server_key("web", ["read"], 100, operator_id="test")[1]
-    answer = send("GET", "/posts/11/likers", token=key, folder="api/content")
+    answer = send("GET", "/posts/11/likers", token=key)
     assert (answer.status, answer.headers["cache-control"]) == (200, "no-store")
     assert "etag" not in answer.headers
 
@@ -150,7 +150,7 @@ def test_a_key_twice_in_an_object_is_refused(plaza: World, body: str) -> None:
 )
 def test_a_number_of_a_query_is_digits(plaza: World, text: str) -> None:
     plaza.add(POST)
-    answer = send("GET", f"/posts/11/likers?limit={text}", folder="api/content")
+    answer = send("GET", f"/posts/11/likers?limit={text}")
     assert (answer.status, answer.body["errors"][0]["code"]) == (400, "wrong-type")
     assert answer.body["errors"][0]["detail"] == "is a whole number"
 

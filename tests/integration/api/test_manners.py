@@ -62,7 +62,7 @@ def test_an_unknown_parameter_is_refused_beside_valid_ones_and_changes_nothing(
 ) -> None:
     plaza.add(POST)
     token = sign_in()
-    reply = send("GET", f"/posts/{POST.id}/likers?limit=2&page=2", folder="api/content")
+    reply = send("GET", f"/posts/{POST.id}/likers?limit=2&page=2")
     assert (reply.status, [error["field"] for error in reply.body["errors"]]) == (
         400,
         ["query.page"],
@@ -78,7 +78,7 @@ def test_a_path_without_an_id_is_404_whatever_the_query(plaza: World) -> None:
 
 def test_the_errors_of_unknown_parameters_are_bounded(plaza: World) -> None:
     query = "&".join(f"p{number}=1" for number in range(100))
-    for path, folder in (("/posts/11", "api/content"), ("/posts/11/likers", "api/content")):
+    for path, folder in (("/posts/11", "api/content"), ("/posts/11/likers", "api/reactions")):
         assert len(send("GET", f"{path}?{query}", folder=folder).body["errors"]) == 20
 
 

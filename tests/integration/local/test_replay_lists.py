@@ -43,12 +43,10 @@ class FunctionApiReader(ApiReader):
         self, path: str, *, body: Any = None, user_id: int | None = None
     ) -> Mapping[str, Any]:
         """Return the response of the function that has the route."""
-        folder = "api/content"
-        if path.startswith("/reactions/"):
-            folder = "api/reactions"
-        elif path.startswith("/users/me/notifications") or (
-            path.startswith("/users/") and "/me/" not in path
-        ):
+        folder = "api/reactions"
+        if path.startswith("/users/me/notifications"):
+            folder = "api/notifications"
+        elif path.startswith("/users/") and "/me/" not in path:
             folder = "api/users"
         reply = ask_function(
             "GET" if body is None else "POST",

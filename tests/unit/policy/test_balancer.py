@@ -79,8 +79,8 @@ def test_a_path_is_served_by_one_function() -> None:
 
 def test_a_name_in_place_of_an_id_reaches_a_function_that_knows_the_path() -> None:
     """``/posts/ranking/likes/me``: API Gateway takes ``ranking`` for an id. Two requests reach
-    another function there, which answers 405, too; others, with what is no id of a session or no
-    kind, reach one that answers 404."""
+    another function there, which answers 405, too; others, with what is no id of a session
+    or of a key, reach one that answers 404."""
     names = {part for _, path in ROUTES for part in path.split("/") if part and part[0] != "{"}
     differing = set()
     for (method, path), name in product(ROUTES, names):
@@ -89,10 +89,13 @@ def test_a_name_in_place_of_an_id_reaches_a_function_that_knows_the_path() -> No
             key = find_match(method, path).route.key
             if function_of(path) != ROUTES[tuple(key.split(" ", 1))]:  # type: ignore[index]
                 differing.add(f"{method} {path}")
-    assert differing == {"DELETE /posts/ranking", "PATCH /posts/ranking"} | {
-        f"DELETE /users/me/sessions/{name}"
-        for name in ("common-follows", "followers", "following", "posts")
-    } | {f"GET /users/me/reactions/{name}" for name in ("common-follows", "followers", "following")}
+    assert differing == {
+        *("DELETE /posts/ranking", "PATCH /posts/ranking", "DELETE /ops/server-keys/likers"),
+        *(
+            f"DELETE /users/me/sessions/{name}"
+            for name in ("common-follows", "export", "followers", "following", "likers", "posts")
+        ),
+    }
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def uses(folder: str) -> tuple[str, set[str], set[str]]:
 @pytest.mark.parametrize(
     ("folder", "consumed", "sent", "measured"),
     [
-        ("api/reactions", "", {"reactions", "rebuilds"}, set()),
+        ("api/reactions", "", {"reactions", "rebuilds", "refreshes"}, set()),
         ("api/feed", "", {"inboxes", "follows", "rebuilds"}, set()),
         ("api/flash_sales", "", {"orders", "pushes", "shops"}, {"orders"}),
         ("queue/fan_out_post", "fanouts", {"fanouts", "fanouts_dlq"}, set()),

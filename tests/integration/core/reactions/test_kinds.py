@@ -66,7 +66,7 @@ def test_views_lists_and_totals_have_an_added_kind(world: World) -> None:
     _, post = ask("GET", f"/posts/{POST.id}", folder="api/content")
     assert post["reactions"]["bookmark"] == {"total": 1, "at": ORDER_TOKEN, "mine": True}
     assert post["reactions"]["like"]["total"] == post["likes"] == 0
-    _, page = ask("GET", "/users/me/reactions/bookmark", folder="api/content")
+    _, page = ask("GET", "/users/me/reactions/bookmark")
     assert [(item["type"], item["id"]) for item in page["items"]] == [("post", str(POST.id))]
     _, totals = ask("GET", f"/totals?of=post:{POST.id}", None, folder="api/totals")
     assert totals["items"][0]["reactions"]["bookmark"] == {"total": 1, "at": ORDER_TOKEN}
@@ -77,9 +77,9 @@ def test_actors_are_listed_only_if_they_are_public(
 ) -> None:
     ask("PUT", f"{PATH}/me")
     world.queues.drain()
-    assert ask("GET", PATH, ADA, folder="api/content")[0] == 404
+    assert ask("GET", PATH, ADA)[0] == 404
     add(monkeypatch, dataclasses.replace(BOOKMARK, is_public=True))
-    status, page = ask("GET", PATH, ADA, folder="api/content")
+    status, page = ask("GET", PATH, ADA)
     assert (status, [item["user_id"] for item in page["items"]]) == (200, [str(ME)])
 
 

@@ -47,7 +47,7 @@ def key() -> str:
 
 
 def serve(key: str, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-    return send(method, path, body, token=key, headers=headers, folder="api/content")
+    return send(method, path, body, token=key, headers=headers)
 
 
 def ask(
@@ -55,10 +55,9 @@ def ask(
     path: str,
     body: Any = None,
     user: int | None = ME,
-    folder: str = "api/reactions",
     role: str = "user",
 ) -> tuple[int, Any]:
-    reply = ask_function(method, path, body, user=user, folder=folder, role=role)
+    reply = ask_function(method, path, body, user=user, role=role)
     return reply.status, reply.body
 
 
@@ -95,17 +94,15 @@ def test_lists_totals_and_queries_have_the_ids_of_the_app(world: World, key: str
     like(path="/targets/clip/12/reactions/collect")
     world.queues.drain()
     for _ in range(2):  # from the marker, and from the row without one
-        _, page = ask("GET", "/users/me/likes?limit=5", folder="api/content")
+        _, page = ask("GET", "/users/me/likes?limit=5")
         assert [(item["type"], item["id"]) for item in page["items"]] == [("article", "8f3a")]
-        _, page = ask("GET", "/users/me/reactions/collect?expand=target", folder="api/content")
+        _, page = ask("GET", "/users/me/reactions/collect?expand=target")
         assert [(item["type"], item["id"]) for item in page["items"]] == [("clip", "12")]
         redis.execute("DEL", markers.existence_key("article", number_of("article", "8f3a")))
         clear_caches()
-    _, likers = ask("GET", LIKE, folder="api/content")
+    _, likers = ask("GET", LIKE)
     assert [item["user_id"] for item in likers["items"]] == [str(ME)]
-    _, totals = ask(
-        "GET", "/totals?of=article:8f3a,clip:12,article:8F3A", None, folder="api/totals"
-    )
+    _, totals = ask("GET", "/totals?of=article:8f3a,clip:12,article:8F3A", None)
     assert [(item["id"], item["likes"], item["collects"]) for item in totals["items"]] == [
         ("8f3a", 1, 0),
         ("12", 0, 1),
@@ -121,16 +118,16 @@ def test_the_owner_is_notified_with_the_url(world: World, key: str) -> None:
     like()
     world.queues.drain()
     path = "/users/me/notifications"
-    _, page = ask("GET", path, user=ADA, folder="api/users")
+    _, page = ask("GET", path, user=ADA)
     [item] = page["items"]
     assert item["subject"] == {"type": "article", "id": "8f3a", "text": None, "url": URL}
     read = {"kind": "like", "subject": {"type": "article", "id": "8f3a"}}
     body = {"at": page["at"], "groups": [read]}
-    status, marked = ask("PUT", f"{path}/read", body, ADA, "api/users")
+    status, marked = ask("PUT", f"{path}/read", body, ADA)
     assert (status, marked["unread"]) == (200, 0)
     assert serve(key, "DELETE", ARTICLE).status == 204
     world.queues.drain()
-    assert ask("GET", path, user=ADA, folder="api/users")[1]["items"] == []
+    assert ask("GET", path, user=ADA)[1]["items"] == []
 
 
 def test_likes_one_after_another_are_one_notification(
@@ -140,12 +137,12 @@ def test_likes_one_after_another_are_one_notification(
     for user in (ME, BO, ADA):
         like(user)
         world.queues.drain()
-    _, page = ask("GET", "/users/me/notifications", user=ADA, folder="api/users")
+    _, page = ask("GET", "/users/me/notifications", user=ADA)
     [item] = page["items"]
     assert (item["total"], item["fresh"], page["unread"]) == (2, 2, 1)
     ask("DELETE", f"{LIKE}/me")
     world.queues.drain()
-    _, page = ask("GET", "/users/me/notifications", user=ADA, folder="api/users")
+    _, page = ask("GET", "/users/me/notifications", user=ADA)
     assert (page["items"][0]["total"], page["items"][0]["fresh"]) == (1, 1)
     assert Audit(redis_url, mysql_url)().differences == []
 
@@ -174,17 +171,17 @@ def test_events_name_the_target_as_the_app_does(
 
 def test_a_report_reaches_moderators_with_the_url(key: str) -> None:
     report = {"reason": "spam", "target": {"type": "article", "id": "8f3a"}}
-    assert ask("POST", "/reports", report, folder="api/moderation")[0] == 404
+    assert ask("POST", "/reports", report)[0] == 404
     serve(key, "PUT", ARTICLE, OWNED)
-    assert ask("POST", "/reports", report, ADA, "api/moderation")[0] == 400, "its own"
-    status, made = ask("POST", "/reports", report, folder="api/moderation")
+    assert ask("POST", "/reports", report, ADA)[0] == 400, "its own"
+    status, made = ask("POST", "/reports", report)
     assert (status, made["target"]) == (201, {"type": "article", "id": "8f3a"})
-    _, queue = ask("GET", "/ops/reports", None, 1, "api/moderation", "moderator")
+    _, queue = ask("GET", "/ops/reports", None, 1, "moderator")
     [shown] = queue["items"]
     assert (shown["target"]["id"], shown["url"], shown["content"]) == ("8f3a", URL, None)
     outcome = {"outcome": "upheld"}
     path = f"/ops/reports/{made['id']}/outcome"
-    _, resolved = ask("PUT", path, outcome, 1, "api/moderation", "moderator")
+    _, resolved = ask("PUT", path, outcome, 1, "moderator")
     assert resolved["target"]["id"] == "8f3a"
 
 
@@ -255,9 +252,9 @@ def test_only_keys_that_act_make_and_delete_targets(key: str) -> None:
     for method in ("PUT", "DELETE"):
         body: dict[str, str] | None = {} if method == "PUT" else None
         assert serve(reader, method, ARTICLE, body).status == 403
-        assert ask(method, ARTICLE, body, folder="api/content")[0] == 403
-        assert ask(method, ARTICLE, body, None, "api/content")[0] == 401
-        assert ask(method, ARTICLE, body, 1, "api/content", "admin")[0] == 403
+        assert ask(method, ARTICLE, body)[0] == 403
+        assert ask(method, ARTICLE, body, None)[0] == 401
+        assert ask(method, ARTICLE, body, 1, role="admin")[0] == 403
     assert serve(key, "PUT", ARTICLE, {}, **{"plaza-user": "my-app|ann"}).status == 200
     assert mysql.fetch_all("SELECT * FROM user_identity") == [], "it names no user"
 
@@ -273,9 +270,9 @@ def test_a_deleted_target_refuses_reactions_and_keeps_its_rows(world: World, key
         clear_caches()
     assert serve(key, "DELETE", ARTICLE).status == 410
     assert serve(key, "DELETE", "/targets/article/other").status == 404
-    _, totals = ask("GET", "/totals?of=article:8f3a", None, folder="api/totals")
+    _, totals = ask("GET", "/totals?of=article:8f3a", None)
     assert totals["items"][0]["likes"] == 1
-    _, page = ask("GET", "/users/me/likes", folder="api/content")
+    _, page = ask("GET", "/users/me/likes")
     assert [item["id"] for item in page["items"]] == ["8f3a"]
 
 
@@ -296,7 +293,7 @@ def test_a_first_reaction_costs_ten_tokens_and_others_one() -> None:
 
     def remaining(clip: int) -> int:
         path = f"/targets/clip/{clip}/reactions/like/me"
-        reply = send("PUT", path, token=token, folder="api/reactions")
+        reply = send("PUT", path, token=token)
         assert reply.status == 200, reply.body
         return int(reply.headers["ratelimit"].partition("r=")[2].partition(";")[0])
 
@@ -371,9 +368,7 @@ def test_stores_of_targets_of_the_app_agree_and_a_wrong_total_is_repaired(
     mysql.write("UPDATE user_counter SET likes_received_total = 5 WHERE user_id = 8")
     assert run(world).differing > 0
     assert run(world).differing == 0
-    _, audited = ask(
-        "GET", "/ops/audit?target=article:8f3a", None, 1, "api/reconciliation", "operator"
-    )
+    _, audited = ask("GET", "/ops/audit?target=article:8f3a", None, 1, "operator")
     assert {(item["id"], item["rows"]) for item in audited["items"]} == {("8f3a", 2), ("8f3a", 0)}
 
 

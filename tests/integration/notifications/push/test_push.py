@@ -527,7 +527,7 @@ def test_without_a_key_nothing_is_pushed_or_asked_of_mysql(
 
 def test_the_routes_of_pushes(service: FakePushService) -> None:
     def call(method: str, path: str, body: Any = None) -> Any:
-        return ask(method, path, body, user=OWNER, folder="api/users")
+        return ask(method, path, body, user=OWNER)
 
     assert call("GET", "/users/me/push").body["public_key"] == KEYS.public
     change = {"preferences": [{"kind": "order", "channel": "push", "on": False}]}

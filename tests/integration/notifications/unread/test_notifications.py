@@ -29,7 +29,7 @@ def world(plaza: World) -> Iterator[World]:
 
 
 def call(method: str, path: str, body: Any = None, user: int = AUTHOR) -> Reply:
-    reply = ask(method, f"/users/me/notifications{path}", body, user=user, folder="api/users")
+    reply = ask(method, f"/users/me/notifications{path}", body, user=user)
     assert reply.headers["cache-control"] in ("no-cache", "no-store", "private, no-cache")
     return reply
 
@@ -195,7 +195,7 @@ def test_a_badge_is_read_in_one_round_trip(world: World) -> None:
 
 def test_a_caller_without_a_session_has_no_unread() -> None:
     for method, path in (("GET", ""), ("GET", ""), ("PUT", "/read")):
-        reply = ask(method, f"/users/me/notifications{path}", None, user=None, folder="api/users")
+        reply = ask(method, f"/users/me/notifications{path}", None, user=None)
         assert reply.status == 401
 
 

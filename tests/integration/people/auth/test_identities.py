@@ -331,7 +331,7 @@ def test_a_code_that_met_an_outage_still_links(issuer: FakeIssuer, mysql_away: A
 
 def test_the_export_has_the_identity(issuer: FakeIssuer) -> None:
     opened = use(issuer.sign()).body
-    reply = send("GET", "/users/me/export?limit=100", token=opened["token"], folder="api/users")
+    reply = send("GET", "/users/me/export?limit=100", token=opened["token"])
     [row] = [item["row"] for item in reply.body["items"] if item["section"] == "identity"]
     assert (row["issuer"], row["subject"]) == (URL, "ann")
     assert json.dumps(row["created_at"])

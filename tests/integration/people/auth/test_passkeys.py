@@ -352,13 +352,13 @@ def test_erase_and_export_of_others_need_a_fresh_sign_in(
     token = signed_in(enrolled())
     weak = new_session.open_session(ADA, opening=Opening("code"))
     for refused in (weak, signed_in(enrolled(BOB))):
-        reply = send(method, path, token=refused, folder="api/users")
+        reply = send(method, path, token=refused)
         assert (reply.status, reply.problem) == (403, "forbidden")
     old = new_session.open_session(ADA)
     mysql.write("UPDATE session SET signed_in_at = '2026-01-01' ORDER BY signed_in_at DESC LIMIT 1")
     let_pass(monkeypatch, 301)
     for stale in (token, old):
-        reply = send(method, path, token=stale, folder="api/users")
+        reply = send(method, path, token=stale)
         assert (reply.status, reply.problem) == (403, "sign-in-too-old")
     monkeypatch.undo()
 
@@ -368,7 +368,7 @@ def test_an_admin_exports_and_erases_another_user(
 ) -> None:
     token = signed_in(enrolled())
     enrolled(BOB)
-    exported = send("GET", f"/users/{BOB}/export", token=token, folder="api/users")
+    exported = send("GET", f"/users/{BOB}/export", token=token)
     assert {"profile", "passkeys"} <= {item["section"] for item in exported.body["items"]}
     erased = send("DELETE", f"/users/{BOB}", token=token, folder="api/users")
     assert (erased.status, erased.body["user_id"]) == (202, str(BOB))

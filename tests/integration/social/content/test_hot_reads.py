@@ -31,7 +31,7 @@ def paths(world: World) -> list[tuple[str, str]]:
     react.react(LIKE, Target("post", int(post_id)), 8, True)
     world.queues.drain()
     return [
-        ("api/content", f"/posts/{post_id}/likers"),
+        ("api/reactions", f"/posts/{post_id}/likers"),
         ("api/users", f"/users/{AUTHOR}"),
         ("api/shops", f"/shops/{create()}"),
     ]

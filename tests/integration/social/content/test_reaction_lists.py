@@ -10,7 +10,7 @@ from plaza.core.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.core.targets import lookup
 from plaza.infra.mysql import mysql
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.social.content import reaction_lists
+from plaza.people.users import likers
 from tests.support.content_api import (
     POST,
     add_users,
@@ -221,7 +221,7 @@ def test_users_are_listed_by_id_with_their_totals(world: World) -> None:
 def test_hot_first_likers_cost_anonymous_callers_one_read_a_second(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reaction_lists._hot_likers, "_hot_per_s", 2)
+    monkeypatch.setattr(likers._hot_likers, "_hot_per_s", 2)
     post_id = post()
     like(world, post_id, 8)
     costs = []

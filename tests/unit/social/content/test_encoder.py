@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from plaza.core.reactions import Target
+from plaza.core.reactions import Target, reaction_lists
 from plaza.core.reactions.kinds import kinds_of
 from plaza.core.reactions.model import Count, ReactedTarget
+from plaza.core.reactions.schemas import make_item_schema
 from plaza.infra.http.requests import MAX_ID
 from plaza.infra.http.schemas import Time
 from plaza.infra.mysql.sql import from_us
@@ -19,13 +20,11 @@ from plaza.people.users import Card
 from plaza.people.users.schemas import UserCard
 from plaza.social.content import encoder
 from plaza.social.content.model import MAX_CREATED_US, MAX_PREVIEW, ContentView, Text, cut_preview
-from plaza.social.content.reaction_lists import ListedReaction
 from plaza.social.content.schemas import (
     Comment,
     Post,
     PostDetails,
     PostPreview,
-    ReactionListItem,
     Review,
     ViewerState,
 )
@@ -168,10 +167,12 @@ def test_a_listed_reaction_has_the_fields_of_its_schema(
 ) -> None:
     post = of_type(view, "post")
     reacted, post_id = ReactedTarget(Target("post", post.text.id), at_us), str(post.text.id)
-    for listed in (ListedReaction(reacted, post_id, post), ListedReaction(reacted, post_id, None)):
-        item = ReactionListItem.model_validate_json(encoder.encode_reacted(listed, actor_id))
-        assert (item.type, item.id, item.at) == ("post", str(post.text.id), from_us(at_us))
-        assert (item.post is None) is (listed.view is None)
+    encoded_post = encoder.encode_reacted(post, actor_id)
+    for encoded, has_post in ((encoded_post, True), (encoder.ABSENT, False)):
+        text = reaction_lists.encode_item(reacted, post_id, [encoded])
+        item: Any = make_item_schema().model_validate_json(text)
+        assert (item.type, item.id, item.at) == ("post", post_id, from_us(at_us))
+        assert (item.post is not None) is has_post
 
 
 @given(times_us)

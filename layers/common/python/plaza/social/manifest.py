@@ -11,6 +11,7 @@ CONTEXTS = (
         show="content.erasure:show",
         remains="content.mysql_store:REMAINS",
         canary="content.canary:make_post",
+        listed="content.listed_texts",
         compare=("content.inspection:SHOP_REVIEWS",),
         counts=("content.mysql_counted:COUNTED",),
         types=(

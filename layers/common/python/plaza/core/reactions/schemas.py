@@ -1,20 +1,24 @@
-"""Schemas of the API: likes and collects."""
+"""Schemas of the API: reactions, lists of them, and targets of the app."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cache
 from typing import Annotated, Any, ClassVar, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.core.targets.external_targets import MAX_CREATED
 from plaza.core.targets.schemas import NamedTarget, TypeText
 from plaza.core.targets.types import EXTERNAL, TYPES
+from plaza.infra.contexts import offers
 from plaza.infra.http.schemas import (
     ORDER_EXAMPLE,
     OrderToken,
     RequestModel,
     ResponseModel,
+    Time,
 )
 from plaza.infra.http.texts import HTTPS_URL
 
@@ -339,3 +343,42 @@ class CreatedTargets(ResponseModel):
     items: Annotated[
         list[CreatedTarget], Field(description="One item a target, in the order of the request.")
     ]
+
+
+LikeOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
+]
+Expand = Annotated[
+    Literal["post", "target"] | None,
+    Query(
+        description=(
+            "With `target` the items have their posts, comments and reviews, with `post` their "
+            "posts only."
+        )
+    ),
+]
+
+
+class _Reacted(ResponseModel):
+    """A target that the caller reacted to."""
+
+    type: TypeText
+    id: str
+    at: Annotated[Time, Field(description="When the caller reacted.")]
+
+
+@cache
+def make_item_schema() -> type[ResponseModel]:
+    """Return ``ReactionListItem``, with the texts that contexts offer as ``listed``."""
+    example: dict[str, Any] = {"type": "post", "id": "9000001", "at": "2026-11-22T12:00:01.000417Z"}
+    texts = [listed.find_schema() for _, listed in offers("listed")]
+    for model in texts:
+        extra: Any = model.model_config["json_schema_extra"]
+        example |= extra["examples"][0]
+
+    class ReactionListItem(*reversed(texts), _Reacted):  # type: ignore[misc]
+        """A target that the caller reacted to."""
+
+        model_config = ConfigDict(json_schema_extra={"examples": [example]})
+
+    return ReactionListItem

@@ -2,8 +2,8 @@
 projections.
 
 Owns the tables user, user_phone, user_identity, closed_user and erasure. Other contexts use
-``cards``, ``sign_up``, ``closed_users``, ``erasures``, ``identities``, ``roles`` and ``erasure``,
-operators ``import_users``.
+``cards``, ``likers``, ``sign_up``, ``closed_users``, ``erasures``, ``identities``, ``roles`` and
+``erasure``, operators ``import_users``.
 """
 
 from plaza.people.users.model import Card, Profile, User, UserMissing
@@ -21,6 +21,7 @@ __all__ = [
     "erasures",
     "identities",
     "import_users",
+    "likers",
     "roles",
     "sign_up",
 ]

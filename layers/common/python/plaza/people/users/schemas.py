@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.core.reactions import FOLLOW
 from plaza.core.reactions.schemas import Reactions, ReactionTotal
-from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel
+from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel, Time
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line, trim
+from plaza.infra.mysql.sql import from_us
 from plaza.people.users.model import Card, Profile
 from plaza.people.users.zones import DEFAULT, check_zone
+
+if TYPE_CHECKING:
+    from plaza.people.users.likers import ListedLiker
 
 
 def _check_zone(name: str) -> str:
@@ -227,3 +231,29 @@ class EndSessionsResponse(ResponseModel):
     model_config = ConfigDict(json_schema_extra={"examples": [{"ended": 2}]})
 
     ended: Annotated[int, Field(description="Number of sessions that were ended.")]
+
+
+class Liker(ResponseModel):
+    """A user who reacted to a target."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "user_id": "31",
+                    "user": {"id": "31", "nickname": "grace", "avatar": None},
+                    "at": "2026-11-22T12:00:02.518304Z",
+                }
+            ]
+        }
+    )
+
+    user_id: str
+    user: UserCard
+    at: Annotated[Time, Field(description="When the user reacted.")]
+
+    @classmethod
+    def of(cls, liker: ListedLiker) -> Liker:
+        """Returns ``liker`` as the API sends it."""
+        card = UserCard.of(liker.card)
+        return cls(user_id=card.id, user=card, at=from_us(liker.version_us))

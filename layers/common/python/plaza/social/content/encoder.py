@@ -17,7 +17,6 @@ from plaza.infra.http import responses
 from plaza.infra.mysql.sql import from_us
 from plaza.people.users import Card
 from plaza.social.content.model import ContentView, Text, cut_preview
-from plaza.social.content.reaction_lists import ListedReaction
 
 _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _BOOL = {False: "false", True: "true"}
@@ -56,18 +55,18 @@ def encode_review(view: ContentView, actor_id: int | None) -> str:
     return f"{_encode_review(view.text)}{_encode_counts(view, actor_id)}}}"
 
 
-def encode_reacted(listed: ListedReaction, actor_id: int) -> str:
-    """Encode a ``ReactionListItem``."""
-    target_type = listed.reacted.target.type
-    texts = dict.fromkeys(_ENCODERS, "null")
-    if listed.view:
-        texts[target_type] = _ENCODERS[target_type](listed.view, actor_id)
-    fields = ",".join(f'"{name}":{text}' for name, text in texts.items())
-    at = format_time(listed.reacted.version_us)
-    return f'{{"type":"{target_type}","id":"{listed.id}","at":"{at}",{fields}}}'
+def encode_reacted(view: ContentView, actor_id: int) -> str:
+    """Encode the fields of ``ReactedTexts``."""
+    return _reacted_fields(view.text.type, _ENCODERS[view.text.type](view, actor_id))
+
+
+def _reacted_fields(of_type: str = "", encoded: str = "") -> str:
+    return ",".join(f'"{name}":{encoded if name == of_type else "null"}' for name in _ENCODERS)
 
 
 _ENCODERS = {"post": encode_preview, "comment": encode_comment, "review": encode_review}
+ABSENT = _reacted_fields()
+"""``ReactedTexts`` of a target without a text."""
 
 
 def format_time(at_us: int) -> str:

@@ -24,6 +24,7 @@ from plaza.infra.runtime.errors import (
 from plaza.people.users import Card
 
 MAX_PREVIEW = 300  # characters
+FIRST_LIKERS = 5  # of a post
 _WORDS = re.compile(r".{200,}(?=\s)", re.DOTALL)  # a word that is longer than a third is cut
 _MAX_JOINED = 32  # characters that are displayed as one
 _MARKS = {"Mn", "Mc", "Me", "Cf"}  # categories of characters that continue the one before

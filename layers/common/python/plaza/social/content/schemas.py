@@ -9,7 +9,6 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.core.reactions.schemas import Reactions, make_example
-from plaza.core.targets.schemas import TypeText
 from plaza.infra.http.schemas import (
     ACCEPT_INTEGRAL_FLOAT,
     ORDER_EXAMPLE,
@@ -17,7 +16,6 @@ from plaza.infra.http.schemas import (
     OrderToken,
     RequestModel,
     ResponseModel,
-    Time,
     Title,
 )
 from plaza.infra.http.texts import (
@@ -27,30 +25,10 @@ from plaza.infra.http.texts import (
     FieldError,
     check_text,
 )
-from plaza.infra.mysql.sql import from_us
 from plaza.people.users.schemas import UserCard
-from plaza.social.content.model import MAX_PREVIEW, Draft
-from plaza.social.content.reaction_lists import FIRST_LIKERS, ListedLiker
+from plaza.social.content.model import FIRST_LIKERS, MAX_PREVIEW, Draft
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
-LikeOrder = Annotated[
-    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
-]
-Expand = Annotated[
-    Literal["post", "target"] | None,
-    Query(
-        description=(
-            "With `target` the items have their posts, comments and reviews, with `post` their "
-            "posts only."
-        )
-    ),
-]
-EXPANDED: dict[str | None, frozenset[str]] = {
-    None: frozenset(),
-    "post": frozenset({"post"}),
-    "target": frozenset({"post", "comment", "review"}),
-}
-"""The types of targets that have their texts in a list of reactions."""
 
 PostKind = Annotated[
     Literal["note", "blog"], Field(description="A `note` is short, a `blog` is long.")
@@ -385,53 +363,13 @@ class Review(_TextFields):
     images: Images
 
 
-class Liker(ResponseModel):
-    """A user who reacted to a target."""
+class ReactedTexts(ResponseModel):
+    """The fields of a `ReactionListItem` that have its text."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "user_id": "31",
-                    "user": {"id": "31", "nickname": "grace", "avatar": None},
-                    "at": "2026-11-22T12:00:02.518304Z",
-                }
-            ]
-        }
+        json_schema_extra={"examples": [{"post": PREVIEW_EXAMPLE, "comment": None, "review": None}]}
     )
 
-    user_id: str
-    user: UserCard
-    at: Annotated[Time, Field(description="When the user reacted.")]
-
-    @classmethod
-    def of(cls, liker: ListedLiker) -> Liker:
-        """Returns ``liker`` as the API sends it."""
-        card = UserCard.of(liker.card)
-        return cls(user_id=card.id, user=card, at=from_us(liker.version_us))
-
-
-class ReactionListItem(ResponseModel):
-    """A target that the caller reacted to."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": "post",
-                    "id": "9000001",
-                    "at": "2026-11-22T12:00:01.000417Z",
-                    "post": PREVIEW_EXAMPLE,
-                    "comment": None,
-                    "review": None,
-                }
-            ]
-        }
-    )
-
-    type: TypeText
-    id: str
-    at: Annotated[Time, Field(description="When the caller reacted.")]
     post: Annotated[
         PostPreview | None,
         Field(
