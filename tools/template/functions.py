@@ -22,7 +22,7 @@ _TAKE = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility
 _ONCE = {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
 _PROPERTIES = {
     "MemorySize", "Timeout", "Secrets", "Variables", "Statements", "Queues", "Schedule",
-    "RetryPolicy", "Network", "Executions", "Stores",
+    "RetryPolicy", "Network", "Executions", "Stores", "Wing",
 }  # fmt: skip
 
 
