@@ -170,7 +170,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "people/users/mysql_imports.py": [TAKEN, LEFT_OUT, REIMPORTED],
     "people/users/zones.py": [ZONES, CHECKIN_RULES],
     "operate/accounts/erase.py": [RETURNED, ERASURE],
-    "operate/accounts/request_erasure.py": [CLOSED],
+    "people/auth/request_erasure.py": [CLOSED],
     "people/users/mysql_closed.py": [CLOSED],
     "people/auth/mysql_server_keys.py": [SERVER_KEYS],
     "notifications/unread/inspection.py": [UNREAD_REPAIR],

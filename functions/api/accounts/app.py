@@ -20,9 +20,10 @@ from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.operate.accounts import export
-from plaza.operate.accounts.request_erasure import read_latest, require_known
-from plaza.operate.accounts.schemas import ErasureResponse, ExportedRowResponse
+from plaza.operate.accounts.schemas import ExportedRowResponse
 from plaza.people.auth.caller_identity import identify
+from plaza.people.auth.request_erasure import read_latest, require_known
+from plaza.people.users.schemas import ErasureResponse
 
 app = PlazaResolver(identify, tag="users")
 

@@ -22,11 +22,10 @@ from plaza.infra.http.routes import (
 from plaza.infra.http.schemas import Ids, IfMatch, Page
 from plaza.infra.runtime.errors import ChangedMeanwhile, Forbidden, NotFound, Unavailable
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.operate.accounts.request_erasure import close_account, close_account_of
-from plaza.operate.accounts.schemas import ErasureResponse
 from plaza.people.auth import own_sessions, parse_bearer, session_end
 from plaza.people.auth.caller_identity import identify
 from plaza.people.auth.own_sessions import SessionMissing
+from plaza.people.auth.request_erasure import close_account, close_account_of
 from plaza.people.auth.session_schemas import OwnSessionResponse, SessionId
 from plaza.people.auth.sessions import hash_token
 from plaza.people.blocks import queries as block_queries
@@ -34,6 +33,7 @@ from plaza.people.users import profiles
 from plaza.people.users.model import Profile
 from plaza.people.users.schemas import (
     EndSessionsResponse,
+    ErasureResponse,
     OwnProfile,
     ProfileUpdateRequest,
     UserProfile,

@@ -37,8 +37,8 @@ from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import migrations, mysql
 from plaza.infra.mysql.database_users import PRIVILEGES, create_users
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.operate.accounts.request_erasure import erase_now
 from plaza.people.auth import new_session, session_end, session_lookup
+from plaza.people.auth.request_erasure import erase_now
 from plaza.people.follows import follow_user
 from plaza.people.users import profiles
 from plaza.social.content import commands

@@ -21,7 +21,7 @@ from plaza.core.reactions.sweep import sweep_outbox
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
-from plaza.operate.accounts.request_erasure import erase_now
+from plaza.people.auth.request_erasure import erase_now
 from tests.support.audits import Audit
 from tests.support.consumers import statements
 from tests.support.failures import Killed, failing

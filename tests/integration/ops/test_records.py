@@ -15,7 +15,7 @@ from ops.records import RecordReport, import_records
 from plaza.core.event_log import mysql_events, read_events
 from plaza.core.event_log.model import EventOffset
 from plaza.infra.mysql import mysql
-from plaza.operate.accounts.request_erasure import erase_now
+from plaza.people.auth.request_erasure import erase_now
 from plaza.people.users import sign_up
 from plaza.social.content import import_texts
 from tests.support.audits import Audit

@@ -20,7 +20,7 @@ from tools.template.wings import (
 )
 
 # Functions that use contexts of another wing until manifests replace them.
-UNTIL_NOW = {("RefreshProjections", "social"), ("UsersApi", "operate")}
+UNTIL_NOW = {("RefreshProjections", "social")}
 # Queues of core that another wing consumes: without it nothing may be sent to them.
 CONSUMED_ABOVE = {("FollowsQueue", "social")}
 

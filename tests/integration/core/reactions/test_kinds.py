@@ -12,7 +12,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.settings import BadSettings
 from plaza.operate.accounts import export
-from plaza.operate.accounts.request_erasure import erase_now
+from plaza.people.auth.request_erasure import erase_now
 from tests.support.accounts import run_until_erased
 from tests.support.audits import Audit
 from tests.support.content_api import ask as ask_function

@@ -16,9 +16,9 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import clear_caches
 from plaza.operate.accounts import export
-from plaza.operate.accounts.request_erasure import erase_now
 from plaza.people.auth.new_session import open_session
 from plaza.people.auth.operate_server_keys import make_server_key
+from plaza.people.auth.request_erasure import erase_now
 from tests.integration.conftest import Away
 from tests.support.accounts import run_until_erased
 from tests.support.audits import Audit

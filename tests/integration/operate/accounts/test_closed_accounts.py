@@ -14,11 +14,23 @@ from plaza.core.reactions.model import TargetMissing
 from plaza.core.targets.model import TargetHidden
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime.errors import BadInput
-from plaza.operate.accounts import erase, export, request_erasure
-from plaza.operate.accounts.request_erasure import close_account, erase_now
-from plaza.people.auth import new_session, server_caller, session_end, session_lookup
+from plaza.operate.accounts import erase, export
+from plaza.people.auth import (
+    new_session,
+    request_erasure,
+    server_caller,
+    session_end,
+    session_lookup,
+)
+from plaza.people.auth.request_erasure import close_account, erase_now
 from plaza.people.follows import follow_user
-from plaza.people.users import closed_users, erasures, mysql_closed, profiles, sign_up
+from plaza.people.users import (
+    closed_users,
+    erasures,
+    mysql_closed,
+    profiles,
+    sign_up,
+)
 from plaza.people.users import erasure as users_erasure
 from plaza.people.users.erasures import RETURN_S, SETTLE_S
 from plaza.people.users.model import UserMissing

@@ -22,8 +22,8 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.operate.accounts import erase, export
-from plaza.operate.accounts.request_erasure import erase_now
 from plaza.people.auth import session_end, session_lookup
+from plaza.people.auth.request_erasure import erase_now
 from plaza.people.follows import follow_user
 from plaza.people.users import erasure as users_erasure
 from plaza.people.users import erasures, mysql_imports, profiles, sign_up

@@ -24,12 +24,12 @@ from plaza.infra.redis import redis
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.settings import settings
-from plaza.operate.accounts.request_erasure import read_latest
 from plaza.operate.operator_commands import redis_flush
 from plaza.operate.operator_commands.commands import list_commands
 from plaza.operate.operator_commands.mysql_server import MAX_STATEMENT_CHARS, hide_literals
 from plaza.people.auth import new_session, session_lookup
 from plaza.people.auth.operator_commands import SMOKE_SESSION_S
+from plaza.people.auth.request_erasure import read_latest
 from plaza.people.users import UserMissing
 from tests.integration.conftest import Away
 from tests.support import sales

@@ -12,12 +12,12 @@ from plaza.infra.jobs.operator_commands import Refused
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.infra.runtime import clock
-from plaza.operate.accounts.request_erasure import erase_now
 from plaza.operate.operator_commands import commands
 from plaza.people.auth import mysql_passkeys, new_session, session_lookup
 from plaza.people.auth.caller_identity import identify
 from plaza.people.auth.expired_sessions import delete_expired
 from plaza.people.auth.redis_passkeys import passkey_challenge_key
+from plaza.people.auth.request_erasure import erase_now
 from plaza.people.auth.sessions import MAX_PASSKEY_SESSION_S, Opening
 from plaza.people.users import cards
 from tests.integration.conftest import Away

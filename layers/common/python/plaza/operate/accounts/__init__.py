@@ -5,4 +5,4 @@ The contexts erase and export what they own: their manifests name ``erase`` and 
 
 from plaza.operate.accounts.model import ExportCursor
 
-__all__ = ["ExportCursor", "request_erasure"]
+__all__ = ["ExportCursor"]

@@ -17,8 +17,7 @@ from functools import partial
 from plaza.infra.contexts import offers
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.operate.accounts import request_erasure
-from plaza.people.auth import session_end
+from plaza.people.auth import request_erasure, session_end
 from plaza.people.users import closed_users, erasures
 from plaza.people.users.closed_users import ClosedUser
 from plaza.people.users.erasures import SETTLE_S, Erasure

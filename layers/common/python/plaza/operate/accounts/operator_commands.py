@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.infra.jobs.operator_commands import Id, Result, command
-from plaza.operate.accounts import request_erasure as erasures
+from plaza.people.auth import request_erasure as erasures
 
 
 @command

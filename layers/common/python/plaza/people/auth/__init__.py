@@ -15,6 +15,7 @@ __all__ = [
     "operate_server_keys",
     "own_sessions",
     "parse_bearer",
+    "request_erasure",
     "server_keys",
     "session_end",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -12,7 +13,7 @@ from plaza.core.reactions.schemas import Reactions, ReactionTotal
 from plaza.infra.http.schemas import ORDER_EXAMPLE, OrderToken, RequestModel, ResponseModel, Time
 from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, FieldError, check_line, trim
 from plaza.infra.mysql.sql import from_us
-from plaza.people.users.model import Card, Profile
+from plaza.people.users.model import Card, Erasure, Profile
 from plaza.people.users.zones import DEFAULT, check_zone
 
 if TYPE_CHECKING:
@@ -257,3 +258,61 @@ class Liker(ResponseModel):
         """Returns ``liker`` as the API sends it."""
         card = UserCard.of(liker.card)
         return cls(user_id=card.id, user=card, at=from_us(liker.version_us))
+
+
+class ErasureResponse(ResponseModel):
+    """The erasure of an account."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "user_id": "7",
+                    "state": "account-closed",
+                    "requested_at": "2026-11-22T12:00:00.518000Z",
+                    "erases_at": "2026-11-29T12:00:00.518000Z",
+                    "erased_at": None,
+                    "closed_at": None,
+                },
+                {
+                    "user_id": "7",
+                    "state": "erased",
+                    "requested_at": "2026-11-22T12:00:00.518000Z",
+                    "erases_at": "2026-11-29T12:00:00.518000Z",
+                    "erased_at": "2026-11-29T12:06:11.020000Z",
+                    "closed_at": None,
+                },
+            ]
+        }
+    )
+
+    user_id: str
+    state: Annotated[
+        Literal["account-closed", "erasing", "erased", "closed"],
+        Field(
+            description=(
+                "`account-closed`: the next sign-in opens it again, until `erases_at`. "
+                "`erased`: nothing was found any more. `closed`: 15 days later; until then what "
+                "late messages bring back is erased again."
+            )
+        ),
+    ]
+    requested_at: Time
+    erases_at: Annotated[
+        Time | None,
+        Field(description="When its data begins to be erased. Null if that was at once."),
+    ]
+    erased_at: Time | None
+    closed_at: Time | None
+
+    @classmethod
+    def of(cls, erasure: Erasure) -> ErasureResponse:
+        """Returns ``erasure`` as the API sends it."""
+        return cls(
+            user_id=str(erasure.user_id),
+            state=erasure.state,
+            requested_at=erasure.requested_at.replace(tzinfo=UTC),
+            erases_at=erasure.erases_at and erasure.erases_at.replace(tzinfo=UTC),
+            erased_at=erasure.erased_at and erasure.erased_at.replace(tzinfo=UTC),
+            closed_at=erasure.closed_at and erasure.closed_at.replace(tzinfo=UTC),
+        )

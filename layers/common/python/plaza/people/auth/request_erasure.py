@@ -43,7 +43,7 @@ def close_account_of(user_id: int, operator_id: int) -> Erasure:
 
 def close_account(user_id: int) -> Erasure:
     """Close an account: the profile, the phone and the sessions go now, the texts when
-    ``erase.run_passes`` hides them, all data after seven days. Safe to repeat. Raises MysqlDown."""
+    the wing operate hides them, all data after seven days. Safe to repeat. Raises MysqlDown."""
 
     def work(cursor: Cursor) -> Erasure:
         closed_users.close(cursor, user_id)
