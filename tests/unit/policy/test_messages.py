@@ -20,8 +20,9 @@ from plaza.core.reactions.model import Commit, ReactionEvent, ReactionKey
 from plaza.core.reactions.queues import BloomBuildStep, Unacknowledged
 from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.derived.cache import CacheDrops
+from plaza.infra.queues.announcements import Notice
 from plaza.integrations.webhooks.model import DeliveryOutcome, SentEvent, WebhookBatch
-from plaza.notifications.push import Notice, PushRequest, Subscription
+from plaza.notifications.push import PushRequest, Subscription
 from plaza.notifications.push.model import PushTask
 from plaza.operate.reconciliation import ComparePart, RepairFindings
 from plaza.operate.warm_up.queues import WarmUpStep

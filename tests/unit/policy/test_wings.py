@@ -39,17 +39,12 @@ MAY_KNOW = {
 }
 # Files that know another wing until manifests and participants replace it.
 UNTIL_NOW = {
-    ("commerce/flash_sales/outcomes.py", "notifications"),
     ("core/reactions/acknowledgement.py", "notifications"),
     ("core/reactions/notification_moves.py", "notifications"),
     ("core/reactions/persist.py", "notifications"),
-    ("core/reactions/sweep.py", "notifications"),
-    ("notifications/notifications/prepare_pushes.py", "commerce"),
-    ("notifications/notifications/prepare_pushes.py", "social"),
     ("people/blocks/block_user.py", "notifications"),
     ("social/content/commands.py", "notifications"),
     ("social/content/refresh.py", "notifications"),
-    ("social/moderation/reports.py", "notifications"),
 }
 MAX_MODULES = 10  # that reading all manifests loads
 MAX_SWEEP_NOW_S = 6  # the API answers within 10 s

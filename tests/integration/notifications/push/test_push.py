@@ -16,13 +16,13 @@ from plaza.infra.aws import secrets
 from plaza.infra.http import web_client
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
+from plaza.infra.queues.announcements import Notice
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.settings import BadSettings
 from plaza.notifications.notifications import prepare_pushes
 from plaza.notifications.push import (
-    Notice,
     PushRequest,
     announce,
     mysql_store,

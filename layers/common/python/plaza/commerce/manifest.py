@@ -21,6 +21,7 @@ CONTEXTS = (
         maintains="flash_sales.archive_orders:run_archive",
         gauges=("flash_sales.gauges:read_orders",),
         commands="flash_sales.operator_commands",
+        pushes=("flash_sales.outcomes:ORDERS", "flash_sales.outcomes:OFFERS"),
     ),
     Context(
         name="checkins",

@@ -51,8 +51,11 @@ class Context(NamedTuple):  # a dataclass takes 1 ms more of each cold start
     reviews: str | None = None  # module: what can be reviewed exists, and is locked
     may_review: str | None = None  # whether a user may name an order in a review
     review_totals: str | None = None  # module: how many reviews, and the sum of their scores
-    participates: str | None = None
     listed: str | None = None  # module: texts of targets in lists of reactions
+    participates: str | None = None  # a module (infra.mysql.participants)
+    announces: str | None = None  # a module (infra.queues.announcements)
+    pushes: Names = ()  # kinds of notices
+    resends: Names = ()  # functions that send spilled messages again
 
 
 @cache

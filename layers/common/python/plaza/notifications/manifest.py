@@ -9,6 +9,8 @@ CONTEXTS = (
         export="push.export:SECTIONS",
         erase="push.erasure:erase",
         hide="push.erasure:hide",
+        announces="push.announce",
+        resends=("push.announce:resend",),
     ),
     Context(
         name="unread",

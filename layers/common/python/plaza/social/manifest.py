@@ -30,7 +30,10 @@ CONTEXTS = (
         compare=("feed.inspection:INBOXES", "feed.inspection:CELEBRITY_POSTS"),
     ),
     Context(
-        name="moderation", export="moderation.export:SECTIONS", erase="moderation.erasure:erase"
+        name="moderation",
+        export="moderation.export:SECTIONS",
+        erase="moderation.erasure:erase",
+        pushes=("moderation.reports:REPORTS",),
     ),
     Context(
         name="recommendations",

@@ -8,7 +8,7 @@ that were spilled to MySQL are sent first in any case: they were never on the qu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from plaza.core.reactions import redis_outbox
@@ -18,6 +18,7 @@ from plaza.core.reactions.model import Target
 from plaza.core.reactions.queues import FOLLOWS, REACTIONS
 from plaza.core.reactions.redis_keys import outboxes_key
 from plaza.core.reactions.redis_outbox import SweptTarget
+from plaza.infra.contexts import offers
 from plaza.infra.derived import outbox
 from plaza.infra.derived.outbox import MAX_BACKLOG, MAX_WAIT_US
 from plaza.infra.jobs.sweeps import Sweep
@@ -25,7 +26,6 @@ from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues import sqs
 from plaza.infra.queues.spill import send_spilled
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.notifications.push.queues import PUSHES
 
 MAX_EVENTS = 50_000
 MAX_RUN_S = 20
@@ -77,13 +77,15 @@ def _measure_age_s() -> float:
 
 
 def _send_spilled() -> int:
-    """Send spilled events, follows and pushes; return how many the queues accepted. Raises
-    QueueDown."""
+    """Send spilled events, follows and what other contexts spilled; return how many the queues
+    accepted. Raises QueueDown."""
     try:
-        return sum(
+        own = sum(
             send_spilled(queue, partial(sqs.send_all, queue))
-            for queue in (REACTIONS.name, FOLLOWS.name, PUSHES.name)
+            for queue in (REACTIONS.name, FOLLOWS.name)
         )
+        others: Iterator[Callable[[], int]] = (resend for _, resend in offers("resends"))
+        return own + sum(resend() for resend in others)
     except MysqlDown as error:
         record("spill_resend_postponed", **error_fields(error))
         return 0

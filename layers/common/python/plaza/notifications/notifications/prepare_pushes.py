@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plaza.commerce.flash_sales import outcomes
+from plaza.infra.contexts import offers
+from plaza.infra.queues.announcements import Notice, NoticeKind, NoticeText
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 from plaza.notifications.notifications.model import MAX_TEXT, GroupSubject, encode_order
 from plaza.notifications.notifications.subjects import read_subjects
-from plaza.notifications.push import Notice, PushRequest, PushTask, Recipient, prepared, topic_of
+from plaza.notifications.push import PushRequest, PushTask, Recipient, prepared, topic_of
 from plaza.notifications.push.queues import PUSHES
 from plaza.notifications.unread import ListedGroup, UnreadState
 from plaza.notifications.unread import queries as unread_queries
-from plaza.social.moderation import reports
 
 __all__ = ["PUSHES", "prepare"]
 
 MAX_GROUPS = 10  # of a user in one run; the list has the others
-_SUBJECTS = {"order": "order", "waitlist": "voucher", "report": "report"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,50 +95,19 @@ def _of_notices(notices: Iterable[Notice]) -> list[_Push]:
     by_kind: dict[str, list[Notice]] = {}
     for notice in notices:
         by_kind.setdefault(notice.kind, []).append(notice)
+    kinds: list[NoticeKind] = [kind for _, kind in offers("pushes")]
     return [
-        push
-        for kind, read in (("order", _orders), ("waitlist", _offers), ("report", _reports))
-        for push in (read(by_kind[kind]) if kind in by_kind else ())
+        _push(notice, kind.subject_type, text)
+        for kind in kinds
+        if kind.name in by_kind
+        for notice, text in kind.read(by_kind[kind.name]).items()
     ]
 
 
-def _orders(notices: Collection[Notice]) -> list[_Push]:
-    orders = outcomes.read_orders({notice.subject_id for notice in notices})
-    return [
-        _push(notice, order.title, order.what)
-        for notice in notices
-        if (order := orders.get(notice.subject_id)) and order.user_id == notice.user_id
-    ]
-
-
-def _offers(notices: Collection[Notice]) -> list[_Push]:
-    offers = outcomes.read_offers({(notice.subject_id, notice.user_id) for notice in notices})
-    return [
-        _push(notice, offer.title, offer.what)
-        for notice in notices
-        if (offer := offers.get((notice.subject_id, notice.user_id)))
-    ]
-
-
-def _reports(notices: Collection[Notice]) -> list[_Push]:
-    resolved = reports.read_outcomes({notice.subject_id for notice in notices})
-    return [
-        _push(notice, None, report.outcome)
-        for notice in notices
-        if (report := resolved.get(notice.subject_id)) and report.reporter_id == notice.user_id
-    ]
-
-
-def _push(notice: Notice, text: str | None, what: str | None) -> _Push:
-    kind = notice.kind
-    return _Push(
-        notice.user_id,
-        kind,
-        _SUBJECTS[kind],
-        notice.subject_id,
-        GroupSubject(str(notice.subject_id), (text or "")[:MAX_TEXT] or None),
-        what=what,
-    )
+def _push(notice: Notice, subject_type: str, text: NoticeText) -> _Push:
+    subject = GroupSubject(str(notice.subject_id), (text.title or "")[:MAX_TEXT] or None)
+    kind, user_id, subject_id = notice
+    return _Push(user_id, kind, subject_type, subject_id, subject, what=text.what)
 
 
 def _requests(

@@ -1,13 +1,12 @@
 """Push messages: what users receive, their browsers, and the two queues to the push services.
 
 Owns the tables push_subscription, push_recipient and notification_preference. Contexts call
-``announce`` after a commit that notified an unread counter or decided something; ``notifications``
+``infra.queues.announcements`` after a commit that notified or decided something; ``notifications``
 consumes PUSHES and composes. ``send_requests`` runs outside of the VPC. See docs/notifications.md.
 """
 
 from plaza.notifications.push.model import (
     KINDS,
-    Notice,
     PushRequest,
     PushTask,
     Recipient,
@@ -17,7 +16,6 @@ from plaza.notifications.push.model import (
 
 __all__ = [
     "KINDS",
-    "Notice",
     "PushRequest",
     "PushTask",
     "Recipient",

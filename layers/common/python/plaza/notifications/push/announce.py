@@ -3,12 +3,15 @@ they end, so that at least one announcement of it arrives. What is pushed is rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from functools import partial
 
+from plaza.infra.queues import sqs
+from plaza.infra.queues.announcements import Notice
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.queues.spill import spill
+from plaza.infra.queues.spill import send_spilled, spill
 from plaza.notifications.push import mysql_store
-from plaza.notifications.push.model import COALESCED_S, Notice, PushTask
+from plaza.notifications.push.model import COALESCED_S, PushTask
 from plaza.notifications.push.queues import MAX_USERS, PUSHES
 from plaza.notifications.push.settings import push_settings
 
@@ -33,16 +36,21 @@ def announce_notified(user_ids: Collection[int]) -> None:
         mysql_store.set_due(unscheduled, _DUE_S)
 
 
-def announce_notices(notices: Iterable[Notice]) -> None:
+def announce_notices(notices: Collection[Notice]) -> None:
     """Push notices to their users who have a subscription. One statement, and a message
     for 100 of them. Raises MysqlDown."""
-    unique = list(dict.fromkeys(notices))
-    if not unique or not is_on():
+    if not notices or not is_on():
         return
-    recipients = mysql_store.find_recipients(sorted({notice.user_id for notice in unique}))
-    of_recipients = [notice for notice in unique if notice.user_id in recipients]
+    recipients = mysql_store.find_recipients(sorted({notice.user_id for notice in notices}))
+    of_recipients = [notice for notice in notices if notice.user_id in recipients]
     for start in range(0, len(of_recipients), MAX_USERS):
         _send(PushTask(notices=of_recipients[start : start + MAX_USERS]), 0)
+
+
+def resend() -> int:
+    """Send what SQS refused; return how many messages it accepted. Two statements a page. Raises
+    MysqlDown, QueueDown."""
+    return send_spilled(PUSHES.name, partial(sqs.send_all, PUSHES.name))
 
 
 def _send(task: PushTask, delay_s: int) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from plaza.infra.http.urls import Url, parse_url
 from plaza.infra.runtime.errors import Conflict, NotFound
+
+if TYPE_CHECKING:
+    from plaza.infra.queues.announcements import Notice
 
 Kind = Literal["like", "comment", "follow", "order", "waitlist", "report"]
 Channel = Literal["push"]
@@ -56,15 +59,6 @@ class Preference(NamedTuple):
     kind: Kind
     channel: Channel
     is_on: bool
-
-
-class Notice(NamedTuple):
-    """Something that was decided for a user, and that is read when the push is made: an order, a
-    voucher with an offer for the user, a report."""
-
-    kind: Kind
-    user_id: int
-    subject_id: int
 
 
 class Recipient(NamedTuple):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, cast
 
+from plaza.infra.queues.announcements import Notice
 from plaza.infra.queues.messages import InvalidMessage, message_codec
 from plaza.infra.queues.queue import Queue
 from plaza.infra.queues.retries import RetryPolicy
@@ -11,7 +12,6 @@ from plaza.infra.runtime.codec import ID, VERSION, Meta, Struct
 from plaza.notifications.push.model import (
     MAX_ENDPOINT,
     Kind,
-    Notice,
     PushRequest,
     PushTask,
     Subscription,
@@ -31,9 +31,8 @@ class _TaskBody(Struct, frozen=True, omit_defaults=True):
 
 def _pack_task(task: PushTask) -> _TaskBody:
     ended = tuple((user_id, endpoint.hex()) for user_id, endpoint in task.ended)
-    return _TaskBody(
-        tuple(task.users), tuple((n.kind, n.user_id, n.subject_id) for n in task.notices), ended
-    )
+    notices = tuple((cast(Kind, n.kind), n.user_id, n.subject_id) for n in task.notices)
+    return _TaskBody(tuple(task.users), notices, ended)
 
 
 def _unpack_task(body: _TaskBody) -> PushTask:

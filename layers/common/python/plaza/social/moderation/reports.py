@@ -17,9 +17,10 @@ from plaza.core.targets.types import EXTERNAL
 from plaza.infra.derived import ids
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.queues import announcements
+from plaza.infra.queues.announcements import Notice, NoticeKind, NoticeText
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import record
-from plaza.notifications.push import Notice, announce
 from plaza.social.content import queries
 from plaza.social.moderation import mysql_store
 from plaza.social.moderation.model import (
@@ -151,16 +152,24 @@ def resolve(report_id: int, outcome: str, operator_id: int, key_id: str | None =
         return report
 
     report = mysql.run_in_transaction(work)
-    announce.announce_notices([Notice("report", report.reporter_id, report_id)])
+    announcements.announce_notices([Notice("report", report.reporter_id, report_id)])
     fields = {"outcome": outcome, "operator_id": operator_id, "key_id": key_id}
     record("report_resolved", report_id=report_id, **fields)
     return _name_all([report])[0]
 
 
-def read_outcomes(report_ids: Collection[int]) -> dict[int, Report]:
-    """Return the resolved ones of ``report_ids``. One statement. Raises MysqlDown."""
-    reports = mysql_store.read_all(report_ids)
-    return {report.id: report for report in reports if report.outcome is not None}
+def _read_outcomes(notices: Collection[Notice]) -> dict[Notice, NoticeText]:
+    """Return the outcomes of resolved reports. One statement. Raises MysqlDown."""
+    reports = mysql_store.read_all({notice.subject_id for notice in notices})
+    outcome_of = {(report.reporter_id, report.id): report.outcome for report in reports}
+    return {
+        notice: NoticeText(outcome)
+        for notice in notices
+        if (outcome := outcome_of.get((notice.user_id, notice.subject_id))) is not None
+    }
+
+
+REPORTS = NoticeKind("report", "report", _read_outcomes)
 
 
 def _read_created(created_type: str, created_id: int) -> Report:
