@@ -131,7 +131,7 @@ def measure(harness: Harness) -> list[Figure]:
         _side_by_side("consumers of one viral post", _take(like_events, side_by_side)),
         _pace(_take(events, PACED_BATCHES * BATCH), four.value),
     ]
-    mysql.run_in_transaction(lambda cursor: unread_rows.create_unread(cursor, range(1, 501)))
+    mysql.write(unread_rows.render_new(range(1, 501)))
     unread_counters = [
         figure
         for size, (pairs, goal) in UNREAD_SIZES.items()

@@ -82,6 +82,7 @@ LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
 UNREAD = "tests/integration/notifications/unread/test_unread.py"
 UNREAD_REPAIR = "tests/integration/notifications/unread/test_unread_repair.py"
 EVENTS_OUT = "tests/integration/core/event_log/test_events_out.py"
+PARTICIPANT = "tests/unit/notifications/test_participant.py"
 PUSH = "tests/integration/notifications/push/test_push.py"
 SCORES = "tests/integration/social/shop_scores/test_shop_scores.py"
 CLOCK_JUMPS = "tests/integration/infra/test_clock_jumps.py"
@@ -177,6 +178,7 @@ OF_FILES: dict[str, Sequence[str]] = {
     "notifications/unread/mark_read.py": [UNREAD],
     "notifications/unread/model.py": [UNREAD],
     "notifications/unread/mysql_recount.py": [UNREAD_REPAIR],
+    "notifications/unread/participant.py": [PARTICIPANT, UNREAD],
     "notifications/unread/redis_store.py": [UNREAD],
     "commerce/checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
     "commerce/checkins/mysql_store.py": [CHECKINS],
@@ -236,7 +238,6 @@ OF_FILES: dict[str, Sequence[str]] = {
     "notifications/push/announce.py": [PUSH],
     "notifications/push/mysql_store.py": [PUSH],
     "core/reactions/acknowledgement.py": [*STORED, *ACKNOWLEDGED, TERM_GUARD, FOLLOWS, PERSIST],
-    "core/reactions/notification_moves.py": [DECISION, UNREAD],
     "core/reactions/hydration.py": [HYDRATE, QUERIES, TOMBSTONE, OUTAGES],
     "core/reactions/lua/apply.lua": [APPLY, HYDRATE, EARLIEST],
     "core/reactions/lua/begin_bloom.lua": [BLOOM, GATE],

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from local.audit.unread import find_wrong_unread
 from plaza.core.switches import change_switches
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.runtime.settings import settings
-from plaza.notifications.unread import GroupKey, list_groups, mark_read
+from plaza.notifications.unread import list_groups, mark_read
 from plaza.notifications.unread.list_groups import GroupPage
 from plaza.notifications.unread.mark_read import Marked
 

@@ -37,15 +37,6 @@ MAY_KNOW = {
     "commerce": {"core", "people"},
     "integrations": {"core"},
 }
-# Files that know another wing until manifests and participants replace it.
-UNTIL_NOW = {
-    ("core/reactions/acknowledgement.py", "notifications"),
-    ("core/reactions/notification_moves.py", "notifications"),
-    ("core/reactions/persist.py", "notifications"),
-    ("people/blocks/block_user.py", "notifications"),
-    ("social/content/commands.py", "notifications"),
-    ("social/content/refresh.py", "notifications"),
-}
 MAX_MODULES = 10  # that reading all manifests loads
 MAX_SWEEP_NOW_S = 6  # the API answers within 10 s
 SHARED = [app for app in sorted(FUNCTIONS.glob("*/*/app.py")) if "offers(" in app.read_text()]
@@ -74,7 +65,7 @@ def arrows() -> set[tuple[str, str]]:
 
 def test_a_wing_knows_the_wings_below_it() -> None:
     above = {(file, wing) for file, wing in arrows() if wing not in MAY_KNOW[file.split("/")[0]]}
-    assert above == UNTIL_NOW
+    assert above == set()
 
 
 def test_the_wings_have_no_circle() -> None:

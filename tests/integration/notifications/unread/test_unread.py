@@ -6,10 +6,10 @@ import pytest
 
 from plaza.core.reactions import COLLECT, FOLLOW, LIKE, Target, persist
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.redis import redis
 from plaza.infra.runtime.clock import Deadline
 from plaza.notifications.unread import (
-    GroupKey,
     erasure,
     list_groups,
     mark_read,

@@ -18,13 +18,14 @@ import pytest
 from local.stack.servers import connect_mysql
 from plaza.core.reactions import Target, persist
 from plaza.core.reactions.model import ReactionEvent
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.driver import SharedTlsConnection
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import Changes
 from plaza.infra.runtime.clock import Deadline
-from plaza.notifications.unread import erasure, list_groups, mark_read, moves
+from plaza.notifications.unread import erasure, list_groups, mark_read, participant
 from plaza.social.content import commands, mysql_store
-from plaza.social.content.model import Draft
+from plaza.social.content.model import Draft, move_of
 from tests.support.consumers import consumer, deadlocks, end, go, make_event
 from tests.support.depth import read_count
 from tests.support.plaza import World
@@ -112,9 +113,8 @@ def notify_pending(cursor: Cursor, rng: random.Random) -> None:
         pending = mysql_store.lock_pending_notifications(cursor, [comment_id])
         if pending:
             author = author_of(Target("post", post_id))
-            notified = moves.notify_comments(
-                cursor, author, post_id, [*pending.values()], notifies=True
-            )
+            moves = [move_of(author, post_id, by, on=True) for by in pending.values()]
+            notified = participants.run(cursor, Changes(moves))
             mysql_store.set_notified_sequences(cursor, dict(zip(pending, notified, strict=True)))
 
 
@@ -259,7 +259,7 @@ def test_what_ends_between_packets_leaves_nothing_and_can_be_repeated(
         "list": lambda: list_groups.list_groups(author, None, 20, is_displayed=True),
         "mark": lambda: mark_read.mark_read(author, version),
         "erase": lambda: erasure.erase(author, Deadline.in_s(5)),
-        "clear": lambda: moves.clear([(*POSTS[0], author)]),
+        "clear": lambda: participant.clear([(*POSTS[0], author)]),
         "comment": lambda: run(write_comment, seed=5),
         "delete": lambda: run(delete_notified),
         "refresh": lambda: run(notify_pending),

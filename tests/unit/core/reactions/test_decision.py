@@ -4,18 +4,17 @@ and any order, is what its newest events say."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.core.counters import CounterKey, TargetCounter
-from plaza.core.reactions import notification_moves, persist
+from plaza.core.reactions import persist
 from plaza.core.reactions.kinds import KINDS
 from plaza.core.reactions.model import ReactionEvent, ReactionKey, ReactionRow, group_events
 from plaza.core.reactions.persist import Decision, Stored
-from plaza.infra.mysql import mysql
-from plaza.notifications.unread import GroupKey, Move, moves
+from plaza.infra.mysql.participants import GroupKey, Move
 
 EPOCH = 5 << 40
 ACTORS, POSTS = range(1, 5), (11, 12)
@@ -157,71 +156,38 @@ def test_a_repeated_batch_changes_nothing_and_logs_each_event(
         assert len(again.log.split("),(")) == len(logged)
 
 
-@given(batches, st.booleans())
-def test_only_moved_rows_of_others_on_kinds_that_notify_move_unread(
-    batches: list[list[ReactionEvent]], notifies: bool
-) -> None:
+@given(batches)
+def test_rows_of_kinds_that_notify_and_turn_move(batches: list[list[ReactionEvent]]) -> None:
     tables = Tables()
     for batch in batches:
         stored = tables.read(batch)
         decision = persist.decide(stored, group_events(batch))
-        new_moves = notification_moves.reads(
-            OWNERS, stored.rows, decision.changes, notifies=notifies
-        )
+        moves = persist.find_moves(stored, decision.changes)
         moved = {
             ReactionKey(*c.target, c.kind.name, a.actor_id): a.on
             for c in decision.changes
             for a in c.actors
-            if a.change and c.kind.notifies and OWNERS[c.target] != a.actor_id
+            if a.change and c.kind.notifies
         }
-        assert {key: move.on for key, move in new_moves.items()} == {
-            key: on for key, on in moved.items() if on and notifies
-        }
+        assert {key: move.on for key, move in moves.items()} == moved
         tables.write(decision)
 
 
-def render(columns: Mapping[tuple[int, ...], Sequence[int]]) -> str:
-    return ",".join(" ".join(map(str, (*key, *rest))) for key, rest in columns.items())
-
-
-LIKED = GroupKey(99, "like", "post", 12)
-
-
-def test_a_batch_without_moves_reads_and_writes_no_unread() -> None:
-    assert moves.decide([], [], notifies=True) == ([], [])
-    assert notification_moves.decide({}, [], {}, notifies=True) == ((), None)
-
-
-def test_notifies_of_one_batch_share_a_sequence_and_other_rows_keep_theirs() -> None:
-    keys = [ReactionKey("post", 12, "like", actor) for actor in (1, 2, 3, 4)]
-    before = {keys[2]: ReactionRow(True, 1, 6), keys[3]: ReactionRow(True, 1, 7)}
-    new_moves: dict[notification_moves.Key, Move] = {
-        keys[0]: Move(LIKED, 1, True, 0),
-        keys[1]: Move(LIKED, 2, True, 0),
-        keys[2]: Move(LIKED, 3, False, 6),
-    }
-    rows: moves.Rows = [
-        [(render({(99,): (7, 1, 0)}),)],
-        [("like", "post", render({(99, 12): (2, 5, 7, 5, 2, 1)}), None)],
-    ]
-    decision = notification_moves.decide(new_moves, rows, before, notifies=True)
-    assert decision.sequences == {keys[0]: 8, keys[1]: 8, keys[2]: 6, keys[3]: 7}
-    assert len(decision.writes) == 2
-    assert "(99,'like','post',12,3,5,8,5,3,1" in decision.writes[0]
-
-
-def test_blocked_actors_and_deleted_texts_do_not_notify() -> None:
+def test_a_move_has_its_owner_and_the_sequence_of_its_row() -> None:
     key = ReactionKey("post", 12, "like", 1)
-    new_moves: dict[notification_moves.Key, Move] = {key: Move(LIKED, 1, True, 0)}
-    unread: list[mysql.Row] = [(render({(99,): (7, 0, 1)}),)]
-    deleted: list[mysql.Row] = [("like", "post", None, "12")]
-    blocked: list[mysql.Row] = [
-        ("like", "post", None, None),
-        ("blocked", "", "99 1", None),
-    ]
-    for around in (deleted, blocked):
-        decision = notification_moves.decide(new_moves, [unread, around], {}, notifies=True)
-        assert (decision.writes, decision.sequences) == ([], {key: 0})
+    rows = {key: ReactionRow(True, 1, 6)}
+    stored = Stored(EPOCH, OWNERS, {key[:3]: TargetCounter(1)}, rows)
+    decision = persist.decide(stored, group_events([ReactionEvent(key, False, 2)]))
+    moves = persist.find_moves(stored, decision.changes)
+    assert moves == {key: Move(GroupKey(99, "like", "post", 12), 1, False, 6)}
+
+
+def test_rows_that_do_not_move_keep_their_sequences() -> None:
+    moved, unmoved = (ReactionKey("post", 12, "like", actor) for actor in (1, 2))
+    rows = {unmoved: ReactionRow(True, 1, 7)}
+    stored = Stored(EPOCH, OWNERS, {}, rows)
+    assert persist.sequences_after(stored, [moved], [8]) == {moved: 8, unmoved: 7}
+    assert persist.sequences_after(stored, [moved], None) is None
 
 
 def test_owners_of_reactions_that_notify_are_refreshed() -> None:
@@ -231,4 +197,4 @@ def test_owners_of_reactions_that_notify_are_refreshed() -> None:
         ReactionKey("post", 13, "like", 2),
         ReactionKey("user", 3, "follow", 2),
     ]
-    assert notification_moves.after(OWNERS, keys) == {1, 3}
+    assert persist.find_notified(OWNERS, keys) == {1, 3}

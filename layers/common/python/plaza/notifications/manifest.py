@@ -22,5 +22,6 @@ CONTEXTS = (
             "unread.inspection:GROUPS",
         ),
         expires=("unread.purge:EXPIRY",),
+        participates="unread.participant",
     ),
 )

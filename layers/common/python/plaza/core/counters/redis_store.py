@@ -94,7 +94,9 @@ def _projections_of(totals: Mapping[int, UserCounter]) -> list[Projection]:
     ]
 
 
-def find_cached_users(user_ids: Iterable[int], also: Callable[[int], str]) -> set[int]:
+def find_cached_users(
+    user_ids: Iterable[int], also: Callable[[int], str] | None = None
+) -> set[int]:
     """Return the users that have totals, a fence or holds in Redis, or the key ``also``, and
     others of their shards.
 
@@ -110,7 +112,7 @@ def find_cached_users(user_ids: Iterable[int], also: Callable[[int], str]) -> se
             (
                 f"{{{shard}}}:user:{user_id}:counters",
                 f"{{{shard}}}:user:{user_id}:holds",
-                also(user_id),
+                *((also(user_id),) if also else ()),
             )
         )
     counts = redis.pipeline([tuple(of_shard) for of_shard in keys.values()])

@@ -12,18 +12,18 @@ from plaza.core.reactions.kinds import LIKE, Kind
 from plaza.core.reactions.model import Commit, PostLikes, Target
 from plaza.core.reactions.redis_commits import ApplyResult
 from plaza.core.reactions.term_guard import MasterDeposed
+from plaza.infra.mysql import participants
 from plaza.infra.redis import connections
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.notifications.unread import queries as unread_queries
 
 
 class PersistedBatch(NamedTuple):
     """The result of a transaction: its commits, the users whose totals count the reactions, the
     follows (actor, target, version) whose holds end when these totals are in Redis, the versions
     of changed rows, whether the master that this process is connected to was deposed, so that it
-    must not apply the commits, and the users whose unread counters may have moved."""
+    must not apply the commits, and the users whom it may have notified."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
@@ -42,7 +42,7 @@ class Applied(NamedTuple):
 
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and two statements
-    and three round trips for users whose totals, holds or unread counters Redis has. Raises
+    and three round trips for users whose totals, holds or notifications Redis has. Raises
     RedisDown, MysqlDown."""
     complete(saved, apply(saved))
 
@@ -54,7 +54,7 @@ def apply(saved: PersistedBatch) -> Applied:
         connections.forget_client()
         raise MasterDeposed("This process is not connected to the current master of Redis")
     results = redis_commits.apply_all(saved.commits)
-    cached = counters.find_cached_users(saved.users, unread_queries.unread_key)
+    cached = counters.find_cached_users(saved.users, participants.projection_key())
     redis_rankings.project_likes(
         [
             PostLikes(c.target.id, c.total, c.db_version)
@@ -71,7 +71,7 @@ def complete(saved: PersistedBatch, applied: Applied) -> None:
     results, cached = applied
     if cached:
         counters.refresh_projections(sorted(cached))
-        unread_queries.refresh_projections(sorted(cached.intersection(saved.notified)))
+        participants.refresh(sorted(cached.intersection(saved.notified)))
     # Last: a hold counts for its follow until the projected total includes it.
     counters.release(of_follow for of_follow in saved.held if of_follow[0] in cached)
     lost, cold = [], []

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from plaza.core import counters
 from plaza.core.counters import CounterDelta, CounterKey, TargetCounter
@@ -14,7 +14,6 @@ from plaza.core.reactions import (
     acknowledgement,
     mysql_log,
     mysql_rows,
-    notification_moves,
     sorted_lists,
     term_guard,
 )
@@ -32,7 +31,6 @@ from plaza.core.reactions.model import (
     group_events,
     replay,
 )
-from plaza.core.reactions.notification_moves import NotificationDecision
 from plaza.core.reactions.queues import (
     ACKNOWLEDGEMENTS,
     FOLLOWS,
@@ -43,24 +41,20 @@ from plaza.core.reactions.queues import (
 from plaza.core.reactions.term_guard import Masters
 from plaza.core.switches import refresh as switches_refresh
 from plaza.core.targets import lookup
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
-from plaza.infra.queues import save_rate
+from plaza.infra.mysql.participants import Changes, GroupKey, Move
+from plaza.infra.queues import announcements, save_rate
 from plaza.infra.queues.spill import spill
 from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
-from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.notifications.unread import moves
-
-if TYPE_CHECKING:
-    from plaza.notifications.push import announce as push_announce
-else:  # while the unread counter is off, nothing is pushed
-    push_announce = LazyModule("plaza.notifications.push.announce")
 
 __all__ = ["ACKNOWLEDGEMENTS", "REACTIONS", "acknowledge_again", "save", "save_history"]
 
 EVENTS_PER_TRANSACTION = 1000
+Key = tuple[str, int, str, int]
+"""A ReactionKey: a plain tuple is made in a tenth of the time."""
 
 
 class Stored(NamedTuple):
@@ -148,7 +142,7 @@ def _store(
         targets=len(saved.commits),
     )
     if notifies:
-        push_announce.announce_notified(saved.notified)
+        announcements.announce_notified(saved.notified)
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
         newest_us = max(e.version_us for e in events if e.version_us)
@@ -247,22 +241,20 @@ def _persist_batch(
 ) -> PersistedBatch:
     """Read, decide and write a batch in three packets, of which the last one ends with the commit.
 
-    One packet more when a replica was promoted, one for the first notification of an owner, and two
-    when a target becomes large. Locks the log, then the counters by key, then the unread counters
-    by owner.
+    One packet more when a replica was promoted, one where the participant lacks rows, and two when
+    a target becomes large. Locks the log, then the counters by key, then what the participant has
+    of owners.
     """
     groups, keys = group_events(events), {event.key for event in events}
     rows = mysql_rows.render_rows(groups)
     stored = _read(cursor, keys, masters)
     decision = decide(stored, groups)
+    moves = find_moves(stored, decision.changes)
+    changes = Changes(moves.values(), notifies=notifies)
     # Before the owners are locked, who have more targets than these.
     _write_targets(cursor, stored, decision)
-    asked = notification_moves.reads(
-        stored.owners, stored.rows, decision.changes, notifies=notifies
-    )
-    around = moves.read(cursor, asked.values(), notifies=notifies)
-    unread_counters = notification_moves.decide(asked, around, stored.rows, notifies=notifies)
-    _write_rows(cursor, rows, stored, decision, unread_counters)
+    shared = participants.decide(changes, participants.read(cursor, changes))
+    _write_rows(cursor, rows, stored, decision, shared, moves)
     return _describe_batch(stored, keys, decision.commits)._replace(
         held=_find_held(groups),
         changed_us=[a.version_us for c in decision.changes for a in c.actors if a.is_newer],
@@ -307,6 +299,37 @@ def decide(stored: Stored, groups: EventGroups) -> Decision:
     return Decision(changes, commits, log, *_sum_totals(stored.owners, changes))
 
 
+def find_moves(stored: Stored, changes: Iterable[CounterChange]) -> dict[Key, Move]:
+    """Return the rows that ``changes`` turn on or off, of the kinds that notify and of targets with
+    an owner, for the participant. Pure."""
+    sequences, moves = _sequences_of(stored.rows), dict[Key, Move]()
+    for change in changes:
+        target, kind = change.target, change.kind
+        owner = stored.owners.get(target)
+        if owner is None or not kind.notifies:
+            continue
+        group = GroupKey(owner, kind.name, *target)
+        for actor_id, _, on, moved, _ in change.actors:
+            if moved:
+                key = (*target, kind.name, actor_id)
+                moves[key] = Move(group, actor_id, on, sequences.get(key, 0))
+    return moves
+
+
+def sequences_after(
+    stored: Stored, moves: Iterable[Key], moved_to: Sequence[int] | None
+) -> Mapping[Key, int] | None:
+    """Return key -> notified_sequence of the rows that have one, of which ``moves`` get
+    ``moved_to``; None: all stay. Pure."""
+    if moved_to is None:
+        return None
+    return _sequences_of(stored.rows) | dict(zip(moves, moved_to, strict=True))
+
+
+def _sequences_of(rows: Mapping[ReactionKey, ReactionRow]) -> dict[Key, int]:
+    return {key: row.notified_sequence for key, row in rows.items()}
+
+
 def _write_targets(cursor: Cursor, stored: Stored, decision: Decision) -> None:
     """Queue the writes that wait for no owner, for the next packet."""
     mysql_log.append_log(cursor, decision.log)
@@ -319,14 +342,15 @@ def _write_rows(
     rows: Mapping[ReactionKey, str],
     stored: Stored,
     decision: Decision,
-    unread_counters: NotificationDecision,
+    shared: participants.Writes,
+    moves: Iterable[Key],
 ) -> None:
     """Queue the other writes for the packet of the commit. Two packets more when a target becomes
     large."""
     if decision.is_new:
-        mysql_rows.upsert_rows(cursor, rows, unread_counters.sequences)
-    for write in unread_counters.writes:
-        mysql.send(cursor, write)
+        sequences = sequences_after(stored, moves, shared.sequences)
+        mysql_rows.upsert_rows(cursor, rows, sequences)
+    participants.write(cursor, shared)
     counters.add_to_users(cursor, decision.of_users)
     sorted_lists.begin_list(cursor, stored.counters, decision.commits)
 
@@ -365,8 +389,16 @@ def _describe_batch(
         if on
     ]
     users = sorted(actors.union(stored.owners.values()))
-    notified = notification_moves.after(stored.owners, keys)
+    notified = find_notified(stored.owners, keys)
     return PersistedBatch(commits, users, held, is_deposed=stored.is_deposed, notified=notified)
+
+
+def find_notified(
+    owners: Mapping[tuple[str, int], int], keys: Iterable[ReactionKey]
+) -> Collection[int]:
+    """Return the owners whom reactions with ``keys`` may have notified, now or in a transaction of
+    a consumer that was killed before it refreshed them."""
+    return {owners[key[:2]] for key in keys if KINDS[key.kind].notifies and key[:2] in owners}
 
 
 def _find_held(groups: EventGroups) -> list[tuple[int, str, int]]:

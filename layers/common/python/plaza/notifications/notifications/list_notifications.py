@@ -8,10 +8,11 @@ from plaza.core import counters
 from plaza.core.reactions import KINDS, Kind, Target
 from plaza.core.reactions import queries as reaction_queries
 from plaza.infra.contexts import offers
+from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.runtime.observability import record_unknown
 from plaza.notifications.notifications.model import MAX_ACTORS, Notification, NotificationPage
 from plaza.notifications.notifications.subjects import read_subjects
-from plaza.notifications.unread import GroupCursor, GroupKey, ListedGroup, list_groups
+from plaza.notifications.unread import GroupCursor, ListedGroup, list_groups
 from plaza.people.blocks import queries as block_queries
 from plaza.people.users import Card, cards
 

@@ -2,16 +2,14 @@
 new.
 
 Owns the tables unread_counter and notification_group, and the projections of unread counters in
-Redis. The consumer of reactions and the commands of texts call ``moves``; lists and marks are
+Redis. The consumer of reactions and the commands of texts call ``participant``; lists and marks are
 ``list_groups`` and ``mark_read``. See docs/notifications.md.
 """
 
 from plaza.notifications.unread.model import (
     Group,
     GroupCursor,
-    GroupKey,
     ListedGroup,
-    Move,
     UnreadCounter,
     UnreadState,
 )
@@ -19,14 +17,12 @@ from plaza.notifications.unread.model import (
 __all__ = [
     "Group",
     "GroupCursor",
-    "GroupKey",
     "ListedGroup",
-    "Move",
     "UnreadCounter",
     "UnreadState",
     "list_groups",
     "mark_read",
-    "moves",
+    "participant",
     "purge",
     "queries",
 ]

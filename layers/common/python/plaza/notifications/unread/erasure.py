@@ -19,7 +19,7 @@ def erase(user_id: int, deadline: Deadline) -> int:
         counter = mysql_store.lock_existing(cursor, [user_id]).get(user_id)
         if counter is None:
             return 0
-        mysql_store.recount_blocks(cursor, user_id)
+        mysql.send(cursor, mysql_store.render_recount(user_id))
         deleted = mysql_lists.delete_groups(cursor, user_id, _PAGE)
         if not deleted:
             return 0

@@ -21,11 +21,12 @@ from plaza.infra.derived.comparisons import (
 from plaza.infra.derived.list_state import ListState
 from plaza.infra.mysql.id_ranges import estimate_left
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.redis import redis
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.infra.runtime.observability import record
 from plaza.notifications.unread import mysql_lists, queries, recount
-from plaza.notifications.unread.model import COMMENT, FOLLOW, LIKE, UNREAD, GroupKey
+from plaza.notifications.unread.model import COMMENT, FOLLOW, LIKE, UNREAD
 from plaza.notifications.unread.redis_store import drop_unread, unread_key
 
 _KEY = re.compile(r"\{\d+\}:user:([1-9]\d{0,18}):unread", re.ASCII)

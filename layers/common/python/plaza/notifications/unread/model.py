@@ -7,34 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from plaza.infra.mysql.participants import GroupKey, Move
 from plaza.infra.runtime.codec import Codec, json_codec
 
 LIKE, COMMENT, FOLLOW = "like", "comment", "follow"
 SEQUENCES_PER_EPOCH = 2**40
 UNREAD: Codec[int] = json_codec("unread", int)
-
-
-class GroupKey(NamedTuple):
-    """A recipient, a kind (like, comment, follow) and the subject; sorts as the primary key."""
-
-    user_id: int
-    kind: str
-    subject_type: str
-    subject_id: int
-
-    @property
-    def subject(self) -> tuple[str, int]:
-        return self.subject_type, self.subject_id
-
-
-class Move(NamedTuple):
-    """A reaction or comment of a group that was turned on or off. ``notified_at``: the sequence at
-    which it notified before, 0 if it never did."""
-
-    group: GroupKey
-    actor_id: int
-    on: bool
-    notified_at: int
 
 
 class UnreadState(NamedTuple):

@@ -10,11 +10,11 @@ from itertools import groupby
 
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import GroupKey
 from plaza.notifications.unread.model import (
     SEQUENCES_PER_EPOCH,
     Group,
     GroupCursor,
-    GroupKey,
     ListedGroup,
     UnreadState,
 )

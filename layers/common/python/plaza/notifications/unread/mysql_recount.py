@@ -10,7 +10,7 @@ from typing import NamedTuple
 from plaza.infra.contexts import offers
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.notifications.unread.model import GroupKey
+from plaza.infra.mysql.participants import GroupKey
 from plaza.notifications.unread.mysql_lists import TOTAL_ROWS
 
 _JOIN_REACTIONS = """

@@ -15,7 +15,8 @@ from operator import itemgetter
 from plaza.core.targets.types import TYPES
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.notifications.unread.model import Group, GroupKey, UnreadCounter
+from plaza.infra.mysql.participants import GroupKey
+from plaza.notifications.unread.model import Group, UnreadCounter
 
 _COLUMNS = ("fresh", "read_sequence", "changed", "shown_sequence", "fresh_after", "is_open")
 GROUP_COLUMNS = ", ".join(["user_id", "kind", "subject_type", "subject_id", *_COLUMNS])
@@ -24,16 +25,6 @@ GROUP_COLUMNS = ", ".join(["user_id", "kind", "subject_type", "subject_id", *_CO
 _BLOCKING = "(SELECT COUNT(*) FROM user_block WHERE blocker_id = {})"
 Around = tuple[dict[GroupKey, Group], set[tuple[str, int]], set[tuple[int, int]]]
 """Groups, deleted texts, blocks (recipient, actor)."""
-
-
-def lock_unread(cursor: Cursor, user_ids: Collection[int]) -> dict[int, UnreadCounter]:
-    """Lock the unread counters of users until the commit, in the order of the ids; create the
-    missing ones. Two statements more when one is missing."""
-    unread_counters = lock_existing(cursor, user_ids)
-    if missing := set(user_ids) - unread_counters.keys():
-        create_unread(cursor, missing)
-        unread_counters = lock_existing(cursor, user_ids)
-    return unread_counters
 
 
 def lock_existing(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, UnreadCounter]:
@@ -66,33 +57,28 @@ def unread_of(rows: Iterable[mysql.Row]) -> dict[int, UnreadCounter]:
     }
 
 
-def try_lock_unread(cursor: Cursor, user_id: int) -> bool:
-    """Lock an unread counter until the commit; False, without a wait, if it is locked or does not
-    exist."""
-    statement = "SELECT user_id FROM unread_counter WHERE user_id = %s FOR UPDATE NOWAIT"
-    return mysql.try_lock(cursor, statement, (user_id,)) and cursor.rowcount > 0
+def select_nowait(user_ids: Iterable[int]) -> str:
+    """Return the SELECT that locks the unread counters that exist of users until the commit, and
+    fails if one is locked."""
+    ids = sql.render_ids(sorted(user_ids))
+    return f"SELECT user_id FROM unread_counter WHERE user_id IN ({ids}) FOR UPDATE NOWAIT"
 
 
-def create_unread(cursor: Cursor, user_ids: Iterable[int]) -> None:
-    """Create the missing unread counters of users."""
+def render_new(user_ids: Iterable[int]) -> str:
+    """Return the statement that creates the missing unread counters of users."""
     rows = ",".join(f"({i:d},{_BLOCKING.format(int(i))})" for i in sorted(user_ids))
-    mysql.send(
-        cursor,
-        f"""
+    return f"""
         INSERT INTO unread_counter (user_id, blocking)
         VALUES {rows}
         ON DUPLICATE KEY UPDATE user_id = unread_counter.user_id
-        """,
-    )
+        """
 
 
-def recount_blocks(cursor: Cursor, user_id: int) -> None:
-    """Count the blocks by a user whose unread counter is locked: actors are compared with the
-    blocks of recipients that have some."""
+def render_recount(user_id: int) -> str:
+    """Return the statement that counts the blocks by a user whose unread counter is locked: actors
+    are compared with the blocks of recipients that have some."""
     counted = _BLOCKING.format(int(user_id))
-    mysql.send(
-        cursor, f"UPDATE unread_counter SET blocking = {counted} WHERE user_id = {user_id:d}"
-    )
+    return f"UPDATE unread_counter SET blocking = {counted} WHERE user_id = {user_id:d}"
 
 
 def read_around(

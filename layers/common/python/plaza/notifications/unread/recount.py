@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import GroupKey
 from plaza.notifications.unread import mysql_lists, mysql_recount, mysql_store
-from plaza.notifications.unread.model import GroupKey
 from plaza.notifications.unread.mysql_recount import CountedGroup, CountedUnread, SizedGroup
 
 _BELLS_PER_PAGE = 200

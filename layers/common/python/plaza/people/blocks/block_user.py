@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from plaza.core.reactions import FOLLOW, Target, queries, react
 from plaza.core.targets import announce
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import Changes
 from plaza.infra.runtime.observability import record
-from plaza.notifications.unread import moves
 from plaza.people.blocks import mysql_store, redis_store
 from plaza.people.blocks.model import MAX_BLOCKS, BlockLimit, SelfBlock
 
@@ -29,13 +29,14 @@ def block(user_id: int, actor_id: int) -> bool:
     if user_id == actor_id:
         raise SelfBlock(f"User {user_id} is your own user. Block another one.")
     react.require_existing(Target("user", user_id))
+    changes = Changes(blockers=[actor_id])
 
     def work(cursor: Cursor) -> bool:
-        moves.lock(cursor, actor_id)
+        rows = participants.read(cursor, changes)
         is_new = mysql_store.insert(cursor, actor_id, user_id)
         if is_new and mysql_store.count(cursor, actor_id) > MAX_BLOCKS:
             raise BlockLimit(f"You block {MAX_BLOCKS} users. Unblock one first.")
-        moves.recount_blocks(cursor, actor_id)
+        participants.write(cursor, participants.decide(changes, rows))
         return is_new
 
     announce.announce_write("user", actor_id)
@@ -49,11 +50,12 @@ def block(user_id: int, actor_id: int) -> bool:
 def unblock(user_id: int, actor_id: int) -> bool:
     """Unblock a user; return False if the user was not blocked. Follows stay ended. Raises
     MysqlDown, RedisDown."""
+    changes = Changes(blockers=[actor_id])
 
     def work(cursor: Cursor) -> bool:
-        moves.lock(cursor, actor_id)
+        rows = participants.read(cursor, changes)
         was_blocked = mysql_store.delete(cursor, actor_id, user_id)
-        moves.recount_blocks(cursor, actor_id)
+        participants.write(cursor, participants.decide(changes, rows))
         return was_blocked
 
     announce.announce_write("user", actor_id)

@@ -18,11 +18,11 @@ from plaza.core.targets import announce
 from plaza.infra.contexts import offers
 from plaza.infra.derived import ids
 from plaza.infra.http.requests import check_tag, tag_version
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import Changes
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
-from plaza.notifications.unread import moves
 from plaza.people.users import cards
 from plaza.social.content import mysql_store, publish, queries, refresh
 from plaza.social.content.model import (
@@ -33,6 +33,7 @@ from plaza.social.content.model import (
     OrderUnusable,
     StoredText,
     Text,
+    move_of,
 )
 from plaza.social.shop_scores import ShopCounter, totals
 
@@ -222,14 +223,10 @@ def _append(
 
 def _notify(cursor: Cursor, comment: Text, post_id: int, post_author: int, announced: bool) -> None:
     """Notify for the author of the post. As ``_count``, an announced comment does not wait."""
-    sequence = moves.notify_comment(
-        cursor,
-        post_author,
-        post_id,
-        comment.author_id,
-        notifies=not switches.current().notifications_stopped,
-        wait=not announced,
-    )
+    move = move_of(post_author, post_id, comment.author_id, on=True)
+    changes = Changes([move], notifies=not switches.current().notifications_stopped)
+    is_locked = not announced or participants.try_lock(cursor, changes)
+    [sequence] = participants.run(cursor, changes) if is_locked else [None]
     if sequence != 0:
         mysql_store.set_notified_sequences(cursor, {comment.id: sequence})
 
@@ -245,7 +242,10 @@ def _delete(cursor: Cursor, text: Text, announced: bool = False) -> bool:
     if text.type == "comment" and text.parent_id is not None:
         recipient, notified_at = mysql_store.read_notified(cursor, text.id)
         if notified_at:
-            moves.take_back_comment(cursor, recipient, text.parent_id, text.author_id, notified_at)
+            move = move_of(
+                recipient, text.parent_id, text.author_id, on=False, notified_at=notified_at
+            )
+            participants.run(cursor, Changes([move], notifies=False))
     return True
 
 

@@ -13,6 +13,7 @@ from unicodedata import category
 
 from plaza.core.reactions import Target
 from plaza.core.reactions.model import Count
+from plaza.infra.mysql.participants import GroupKey, Move
 from plaza.infra.runtime.codec import or_deleted, record_codec
 from plaza.infra.runtime.errors import (
     Conflict,
@@ -202,3 +203,10 @@ def _is_joined(body: str, at: int) -> bool:
 
 def _is_flag(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def move_of(
+    recipient: int, post_id: int, author_id: int, *, on: bool, notified_at: int = 0
+) -> Move:
+    """Return what a comment on a post of ``recipient`` is to the participant of its transaction."""
+    return Move(GroupKey(recipient, "comment", "post", post_id), author_id, on, notified_at)

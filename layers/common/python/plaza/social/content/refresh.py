@@ -12,16 +12,15 @@ from plaza.core.switches import refresh as switches_refresh
 from plaza.core.targets import Visibility, external_targets, markers
 from plaza.core.targets.queues import REFRESHES, TargetRefresh
 from plaza.core.targets.types import EXTERNAL, TypedId
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.mysql.participants import Changes
+from plaza.infra.queues import announcements
 from plaza.infra.runtime.observability import record
-from plaza.notifications.push import announce as push_announce
-from plaza.notifications.unread import moves
-from plaza.notifications.unread import queries as unread_queries
 from plaza.people.blocks import block_user
 from plaza.people.users import cards
 from plaza.social.content import mysql_store, publish, redis_store
-from plaza.social.content.model import StoredText
+from plaza.social.content.model import StoredText, move_of
 
 __all__ = ["REFRESHES", "project_texts", "refresh"]
 
@@ -59,9 +58,9 @@ def _project_external(targets: Collection[TypedId]) -> None:
     trip; two statements, a transaction an owner and a round trip more if some were deleted."""
     owners = external_targets.refresh(targets)
     if owners:
-        moves.clear((*target, owner_id) for target, owner_id in owners.items())
-        unread_queries.refresh_projections(sorted(set(owners.values())))
-        push_announce.announce_notified(set(owners.values()))
+        participants.clear((*target, owner_id) for target, owner_id in owners.items())
+        participants.refresh(sorted(set(owners.values())))
+        announcements.announce_notified(set(owners.values()))
 
 
 def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
@@ -91,10 +90,8 @@ def _notify_pending(comment_ids: Sequence[int]) -> None:
     ) -> int:
         author_of = mysql_store.lock_pending_notifications(cursor, ids)
         if author_of:
-            authors = list(author_of.values())
-            sequences = moves.notify_comments(
-                cursor, author_id, post_id, authors, notifies=notifies
-            )
+            moves = [move_of(author_id, post_id, by, on=True) for by in author_of.values()]
+            sequences = participants.run(cursor, Changes(moves, notifies=notifies))
             mysql_store.set_notified_sequences(cursor, dict(zip(author_of, sequences, strict=True)))
         return len(author_of)
 
@@ -123,7 +120,9 @@ def project_texts(stored: Iterable[StoredText]) -> None:
         hydration.set_visibility(
             {t.target: Visibility(t.version, t.author_id if t.hidden else None) for t in changed}
         )
-    moves.clear((text.type, text.id, text.author_id) for text, is_deleted in texts if is_deleted)
+    participants.clear(
+        (text.type, text.id, text.author_id) for text, is_deleted in texts if is_deleted
+    )
     redis_store.store_texts(texts)
     redis_store.drop_lists(text for text, _ in texts)
     markers.mark_all_created([text.target for text in live])
@@ -134,5 +133,5 @@ def project_texts(stored: Iterable[StoredText]) -> None:
     recipients = mysql_store.find_recipients(t.id for t, _ in texts if t.type == "comment")
     recipients += [text.author_id for text, is_deleted in texts if is_deleted]
     if recipients:
-        unread_queries.refresh_projections(sorted(set(recipients)))
-        push_announce.announce_notified(set(recipients))
+        participants.refresh(sorted(set(recipients)))
+        announcements.announce_notified(set(recipients))
