@@ -142,7 +142,7 @@ models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000
 .PHONY: races
 races: setup ## run consumers, comments, deletions and marks of unread counters at once (SECONDS=60, CONSUMERS=8)
 	@PLAZA_RACE_SECONDS=$(or $(SECONDS),60) PLAZA_RACE_CONSUMERS=$(or $(CONSUMERS),8) \
-	  .venv/bin/python -m pytest -q tests/integration/notifications/unread/test_unread_races.py -k no_deadlock $(ARGS)
+	  .venv/bin/python -m pytest -q tests/integration/notifications/notifications/test_unread_races.py -k no_deadlock $(ARGS)
 
 .PHONY: chaos
 chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults; "deaths": consumers of events)

@@ -42,7 +42,7 @@ from plaza.infra.redis import redis
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Busy
 from plaza.infra.runtime.process import paused_collection
-from plaza.notifications.unread import mysql_store as unread_rows
+from plaza.notifications.notifications import mysql_store as unread_rows
 
 BATCH = persist.EVENTS_PER_TRANSACTION
 BATCHES_AT_ONCE = REACTIONS.batch_size // BATCH  # that a consumer gets in a batch of the queue

@@ -59,10 +59,10 @@ from plaza.infra.redis.scripts import Script
 from plaza.infra.runtime import settings, switch_state
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.switch_state import BaseSwitches
-from plaza.notifications.unread import list_groups, mark_read
-from plaza.notifications.unread import mysql_lists as unread_mysql
-from plaza.notifications.unread import queries as unread_queries
-from plaza.notifications.unread import redis_store as unread_redis
+from plaza.notifications.notifications import list_groups, mark_read
+from plaza.notifications.notifications import mysql_lists as unread_mysql
+from plaza.notifications.notifications import queries as unread_queries
+from plaza.notifications.notifications import redis_store as unread_redis
 from plaza.people import follows
 from plaza.people.follows import FollowLimit, follow_user
 from tests.model.masters import TERM_AGE_S, Masters, hook_masters

@@ -28,7 +28,7 @@ TARGET_ROUTES = "tests/integration/core/targets/test_target_routes.py"
 MESSAGES = "tests/unit/core/reactions/test_messages.py"
 DECISION = "tests/unit/core/reactions/test_decision.py"
 MODEL = "tests/unit/core/reactions/test_model.py"
-UNREAD_RACES = "tests/integration/notifications/unread/test_unread_races.py"
+UNREAD_RACES = "tests/integration/notifications/notifications/test_unread_races.py"
 RANKINGS = "tests/integration/social/recommendations/test_rankings.py"
 MODERATION = "tests/integration/social/moderation/test_moderation.py"
 RECONCILIATION = "tests/integration/operate/reconciliation/test_reconciliation.py"
@@ -79,8 +79,8 @@ TAKEN = f"{RECORDS}::test_an_id_or_a_user_that_is_taken_is_left_out"
 REIMPORTED = f"{RECORDS}::test_an_erased_user_is_not_imported_again"
 SUBJECTS = f"{RECORDS}::test_an_identity_that_cannot_sign_in_is_refused"
 LEFT_OUT = f"{RECORDS}::test_records_of_what_does_not_exist_are_left_out"
-UNREAD = "tests/integration/notifications/unread/test_unread.py"
-UNREAD_REPAIR = "tests/integration/notifications/unread/test_unread_repair.py"
+UNREAD = "tests/integration/notifications/notifications/test_unread.py"
+UNREAD_REPAIR = "tests/integration/notifications/notifications/test_unread_repair.py"
 EVENTS_OUT = "tests/integration/core/event_log/test_events_out.py"
 PARTICIPANT = "tests/unit/notifications/test_participant.py"
 PUSH = "tests/integration/notifications/push/test_push.py"
@@ -174,12 +174,12 @@ OF_FILES: dict[str, Sequence[str]] = {
     "people/auth/request_erasure.py": [CLOSED],
     "people/users/mysql_closed.py": [CLOSED],
     "people/auth/mysql_server_keys.py": [SERVER_KEYS],
-    "notifications/unread/inspection.py": [UNREAD_REPAIR],
-    "notifications/unread/mark_read.py": [UNREAD],
-    "notifications/unread/model.py": [UNREAD],
-    "notifications/unread/mysql_recount.py": [UNREAD_REPAIR],
-    "notifications/unread/participant.py": [PARTICIPANT, UNREAD],
-    "notifications/unread/redis_store.py": [UNREAD],
+    "notifications/notifications/inspection.py": [UNREAD_REPAIR],
+    "notifications/notifications/mark_read.py": [UNREAD],
+    "notifications/notifications/model.py": [UNREAD],
+    "notifications/notifications/mysql_recount.py": [UNREAD_REPAIR],
+    "notifications/notifications/participant.py": [PARTICIPANT, UNREAD],
+    "notifications/notifications/redis_store.py": [UNREAD],
     "commerce/checkins/model.py": [CHECKIN_RULES, *FLIGHTS, CHECKINS],
     "commerce/checkins/mysql_store.py": [CHECKINS],
     "people/auth/id_tokens.py": ["tests/unit/people/auth/test_id_tokens.py"],
@@ -305,20 +305,22 @@ OF_MUTANTS: dict[str, Sequence[str]] = {
     "auth/mysql-server-keys/too-many": [
         f"{SERVER_KEYS}::test_two_of_the_first_keys_of_a_name_that_are_made_at_once_are_valid"
     ],
-    "unread/inspection/not-compared": [
+    "notifications/inspection/not-compared": [
         f"{UNREAD_REPAIR}::test_a_wrong_unread_in_redis_is_found_and_dropped"
     ],
-    "unread/mark-read/later-version": [
+    "notifications/mark-read/later-version": [
         f"{UNREAD}::test_a_sequence_above_the_unread_and_one_of_another_epoch_mark_nothing"
     ],
-    "unread/mark-read/not-left": [f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"],
-    "unread/mark-read/unbounded-count": [
+    "notifications/mark-read/not-left": [
         f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"
     ],
-    "unread/model/overtaken-not-counted": [
+    "notifications/mark-read/unbounded-count": [
+        f"{UNREAD}::test_a_mark_counts_no_more_rows_than_its_bound"
+    ],
+    "notifications/model/overtaken-not-counted": [
         f"{UNREAD}::test_an_older_mark_of_another_device_reads_what_it_displayed"
     ],
-    "unread/redis-store/created": [
+    "notifications/redis-store/created": [
         f"{UNREAD}::test_neither_a_consumer_nor_a_mark_stores_a_unread_that_no_reader_has_asked_for"
     ],
     "content/mysql-review-slots/left-over-stays": [

@@ -51,8 +51,10 @@ _TAKEN_BACK = "its state is 0; its version is compared with late events"
 
 TABLES: Mapping[str, Table] = {
     "archived_order": Table("flash_sales", AUDITED, {"buyer_id": User(EXPORTED, _ORDER)}),
-    "unread_counter": Table("unread", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}),
-    "notification_group": Table("unread", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
+    "unread_counter": Table(
+        "notifications", AUDITED, {"user_id": User("repeats the groups", _TOTAL)}
+    ),
+    "notification_group": Table("notifications", AUDITED, {"user_id": User(EXPORTED, ERASED)}),
     "binlog_offset": Table("changes", _PROGRESS),
     "cancelled_order": Table("flash_sales", AUDITED, {"buyer_id": User("repeats orders", _ORDER)}),
     "checkin": Table("checkins", AUDITED, {"user_id": User(EXPORTED, ERASED)}),

@@ -10,9 +10,9 @@ from plaza.core.switches import change_switches
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.runtime.settings import settings
-from plaza.notifications.unread import list_groups, mark_read
-from plaza.notifications.unread.list_groups import GroupPage
-from plaza.notifications.unread.mark_read import Marked
+from plaza.notifications.notifications import list_groups, mark_read
+from plaza.notifications.notifications.list_groups import GroupPage
+from plaza.notifications.notifications.mark_read import Marked
 
 OWNER = 99
 

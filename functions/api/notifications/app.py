@@ -13,7 +13,9 @@ from plaza.infra.http.routes import BEARER, WRITES, Responses
 from plaza.infra.http.schemas import Cursor, Limit
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.notifications.notifications.model import decode_order
+from plaza.notifications.notifications import GroupCursor, mark_read
+from plaza.notifications.notifications import queries as unread_queries
+from plaza.notifications.notifications.listed import decode_order
 from plaza.notifications.notifications.schemas import (
     MarkReadRequest,
     MarkReadResponse,
@@ -29,8 +31,6 @@ from plaza.notifications.push.schemas import (
     SubscriptionRequest,
     SubscriptionResponse,
 )
-from plaza.notifications.unread import GroupCursor, mark_read
-from plaza.notifications.unread import queries as unread_queries
 from plaza.people.auth.caller_identity import identify
 
 if TYPE_CHECKING:

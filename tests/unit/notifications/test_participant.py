@@ -8,7 +8,7 @@ import pytest
 
 from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.participants import Changes, GroupKey, Move, Rows, Writes
-from plaza.notifications.unread import participant
+from plaza.notifications.notifications import participant
 
 OWNER = 99
 LIKED = GroupKey(OWNER, "like", "post", 12)

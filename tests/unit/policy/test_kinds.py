@@ -90,8 +90,8 @@ NAMING = {
     "social/recommendations/mysql_rankings.py": "rankings are by likes",
     "social/recommendations/mysql_recommendations.py": "recommendations are by likes",
     "social/recommendations/mysql_roll_up.py": "recommendations are by likes",
-    "notifications/unread/model.py": "kinds of notifications",
-    "notifications/unread/mysql_lists.py": "kinds of notifications",
+    "notifications/notifications/model.py": "kinds of notifications",
+    "notifications/notifications/mysql_lists.py": "kinds of notifications",
     "api/reactions/app.py": "routes of likes and collects by name",
 }
 """Module -> why it names a built-in kind. Examples of the contract, in schemas, name them, too."""

@@ -31,7 +31,7 @@ from tests.unit.policy.modules import PLAZA, ROOT, imports_of, nodes_of
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
     "auth": ({"user"}, "a session has the current role of its user"),
-    "unread": (
+    "notifications": (
         {"counter", "log_barrier", "reaction", "user_block"},
         "what is blocked does not notify; a repair counts the rows of a group",
     ),
@@ -117,7 +117,7 @@ KEYS = {
     "sign-in:*": "auth",
     "switches:newest": "switches",
     "user:*:*": "feed",
-    "user:*:unread": "unread",
+    "user:*:unread": "notifications",
     "user:*:blocks": "blocks",
     "user:*:card": "users",
     "user:*:checkins": "checkins",

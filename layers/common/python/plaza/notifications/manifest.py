@@ -3,7 +3,18 @@
 from plaza.infra.contexts import Context
 
 CONTEXTS = (
-    Context(name="notifications"),
+    Context(
+        name="notifications",
+        export="notifications.export:SECTIONS",
+        erase="notifications.erasure:erase",
+        compare=(
+            "notifications.inspection:CACHED",
+            "notifications.inspection:COUNTERS",
+            "notifications.inspection:GROUPS",
+        ),
+        expires=("notifications.purge:EXPIRY",),
+        participates="notifications.participant",
+    ),
     Context(
         name="push",
         export="push.export:SECTIONS",
@@ -11,17 +22,5 @@ CONTEXTS = (
         hide="push.erasure:hide",
         announces="push.announce",
         resends=("push.announce:resend",),
-    ),
-    Context(
-        name="unread",
-        export="unread.export:SECTIONS",
-        erase="unread.erasure:erase",
-        compare=(
-            "unread.inspection:CACHED",
-            "unread.inspection:COUNTERS",
-            "unread.inspection:GROUPS",
-        ),
-        expires=("unread.purge:EXPIRY",),
-        participates="unread.participant",
     ),
 )

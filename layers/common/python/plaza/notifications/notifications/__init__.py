@@ -1,9 +1,31 @@
-"""Notifications: the groups of a user's unread counter with their texts, totals and actors, listed
-and pushed.
+"""Notifications: an exact unread counter, counted in the transaction of what is new, and its groups
+with their texts, totals and actors, listed and pushed.
 
-Owns no table and no key: ``unread`` has the groups.
+Owns the tables unread_counter and notification_group, and the projections of unread counters in
+Redis. ``participant`` takes part in the transactions of reactions, comments and blocks; lists and
+marks are ``list_notifications`` and ``mark_read``. See docs/notifications.md.
 """
 
-from plaza.notifications.notifications.model import Notification, NotificationPage
+from plaza.notifications.notifications.model import (
+    Group,
+    GroupCursor,
+    ListedGroup,
+    UnreadCounter,
+    UnreadState,
+)
 
-__all__ = ["Notification", "NotificationPage", "list_notifications"]
+__all__ = [
+    "Group",
+    "GroupCursor",
+    "ListedGroup",
+    "UnreadCounter",
+    "UnreadState",
+    "list_groups",
+    "list_notifications",
+    "listed",
+    "mark_read",
+    "participant",
+    "prepare_pushes",
+    "purge",
+    "queries",
+]

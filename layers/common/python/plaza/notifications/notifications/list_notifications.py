@@ -10,9 +10,10 @@ from plaza.core.reactions import queries as reaction_queries
 from plaza.infra.contexts import offers
 from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.runtime.observability import record_unknown
-from plaza.notifications.notifications.model import MAX_ACTORS, Notification, NotificationPage
+from plaza.notifications.notifications import list_groups
+from plaza.notifications.notifications.listed import MAX_ACTORS, Notification, NotificationPage
+from plaza.notifications.notifications.model import GroupCursor, ListedGroup
 from plaza.notifications.notifications.subjects import read_subjects
-from plaza.notifications.unread import GroupCursor, ListedGroup, list_groups
 from plaza.people.blocks import queries as block_queries
 from plaza.people.users import Card, cards
 
@@ -24,7 +25,7 @@ def list_notifications(
     user_id: int, after: GroupCursor | None, limit: int, *, is_displayed: bool
 ) -> NotificationPage:
     """Return a page of a user's notifications, the newest notification first; see
-    ``unread.list_groups``.
+    ``list_groups``.
 
     A page may be short: groups of deleted texts, groups without a reaction, and kinds of another
     version are omitted. The user's own reactions and reactions of blocked users are not named. Four

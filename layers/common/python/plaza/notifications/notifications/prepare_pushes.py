@@ -11,12 +11,12 @@ from plaza.infra.contexts import offers
 from plaza.infra.queues.announcements import Notice, NoticeKind, NoticeText
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
-from plaza.notifications.notifications.model import MAX_TEXT, GroupSubject, encode_order
+from plaza.notifications.notifications import queries as unread_queries
+from plaza.notifications.notifications.listed import MAX_TEXT, GroupSubject, encode_order
+from plaza.notifications.notifications.model import ListedGroup, UnreadState
 from plaza.notifications.notifications.subjects import read_subjects
 from plaza.notifications.push import PushRequest, PushTask, Recipient, prepared, topic_of
 from plaza.notifications.push.queues import PUSHES
-from plaza.notifications.unread import ListedGroup, UnreadState
-from plaza.notifications.unread import queries as unread_queries
 
 __all__ = ["PUSHES", "prepare"]
 

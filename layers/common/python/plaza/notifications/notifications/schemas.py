@@ -10,8 +10,8 @@ from pydantic import ConfigDict, Field
 from plaza.core.targets.schemas import NamedTarget, TypeText
 from plaza.infra.http.schemas import RequestModel, ResponseModel, Time
 from plaza.infra.mysql.participants import GroupKey
-from plaza.notifications.notifications.model import Notification, NotificationPage, encode_order
-from plaza.notifications.unread import UnreadState
+from plaza.notifications.notifications.listed import Notification, NotificationPage, encode_order
+from plaza.notifications.notifications.model import UnreadState
 from plaza.people.users.schemas import UserCard
 
 NotificationKind = Literal["like", "comment", "follow"]

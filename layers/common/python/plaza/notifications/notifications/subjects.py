@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from plaza.core.targets import descriptions
 from plaza.core.targets.types import TypedId
 from plaza.infra.mysql.participants import GroupKey
-from plaza.notifications.notifications.model import MAX_TEXT, GroupSubject
+from plaza.notifications.notifications.listed import MAX_TEXT, GroupSubject
 
 
 def read_subjects(keys: Iterable[GroupKey]) -> dict[TypedId, GroupSubject]:

@@ -1,6 +1,6 @@
 -- The unread counter of each user, and push messages.
 
--- unread: the unread counter of a user. Its row stays when the user is erased, so that sequences never repeat.
+-- notifications: the unread counter of a user. Its row stays when the user is erased, so that sequences never repeat.
 CREATE TABLE IF NOT EXISTS unread_counter (
   user_id  BIGINT NOT NULL,
   sequence BIGINT NOT NULL DEFAULT 0 COMMENT 'commits that changed this row',
@@ -9,7 +9,7 @@ CREATE TABLE IF NOT EXISTS unread_counter (
   PRIMARY KEY (user_id)
 );
 
--- unread: what notified for a user about one subject. Its writers lock the row of unread_counter. One index serves lists, marks and
+-- notifications: what notified for a user about one subject. Its writers lock the row of unread_counter. One index serves lists, marks and
 -- pushes, so that a new group is written to one.
 CREATE TABLE IF NOT EXISTS notification_group (
   user_id        BIGINT      NOT NULL,

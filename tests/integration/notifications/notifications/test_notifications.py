@@ -9,7 +9,7 @@ import pytest
 
 from plaza.core.reactions import FOLLOW, LIKE, Target, react
 from plaza.infra.mysql import mysql
-from plaza.notifications.notifications.model import decode_order, encode_order
+from plaza.notifications.notifications.listed import decode_order, encode_order
 from plaza.people.blocks import block_user
 from tests.support.content_api import Reply, ask, comment, counting_work, post
 from tests.support.plaza import World

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
 from plaza.infra.redis import redis
-from plaza.notifications.unread.model import UNREAD, UnreadState
+from plaza.notifications.notifications.model import UNREAD, UnreadState
 
 
 def unread_key(user_id: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.runtime.clock import Deadline
-from plaza.notifications.unread import mysql_lists, mysql_store, redis_store
+from plaza.notifications.notifications import mysql_lists, mysql_store, redis_store
 
 _PAGE = 1_000
 

@@ -10,8 +10,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.runtime.errors import Unavailable
-from plaza.notifications.unread import mysql_lists, mysql_recount, mysql_store, queries
-from plaza.notifications.unread.model import Group, UnreadState
+from plaza.notifications.notifications import mysql_lists, mysql_recount, mysql_store, queries
+from plaza.notifications.notifications.model import Group, UnreadState
 
 
 class Marked(NamedTuple):

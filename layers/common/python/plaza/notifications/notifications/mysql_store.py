@@ -16,7 +16,7 @@ from plaza.core.targets.types import TYPES
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import GroupKey
-from plaza.notifications.unread.model import Group, UnreadCounter
+from plaza.notifications.notifications.model import Group, UnreadCounter
 
 _COLUMNS = ("fresh", "read_sequence", "changed", "shown_sequence", "fresh_after", "is_open")
 GROUP_COLUMNS = ", ".join(["user_id", "kind", "subject_type", "subject_id", *_COLUMNS])

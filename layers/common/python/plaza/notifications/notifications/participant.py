@@ -14,10 +14,10 @@ from itertools import compress
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import Changes, GroupKey, Move, Rows, Writes
-from plaza.notifications.unread import mysql_lists, mysql_store
-from plaza.notifications.unread.model import COMMENT, LIKE, Silence, apply_moves
-from plaza.notifications.unread.queries import refresh_projections as refresh
-from plaza.notifications.unread.redis_store import unread_key as projection_key
+from plaza.notifications.notifications import mysql_lists, mysql_store
+from plaza.notifications.notifications.model import COMMENT, LIKE, Silence, apply_moves
+from plaza.notifications.notifications.queries import refresh_projections as refresh
+from plaza.notifications.notifications.redis_store import unread_key as projection_key
 
 __all__ = ["clear", "creates", "decide", "locks", "projection_key", "reads", "refresh"]
 

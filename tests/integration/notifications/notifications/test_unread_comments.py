@@ -14,10 +14,10 @@ from plaza.core.reactions import Target
 from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.mysql import mysql
 from plaza.infra.redis.errors import RedisDown
-from plaza.notifications.unread import queries
+from plaza.notifications.notifications import queries
 from plaza.people.blocks import block_user
 from plaza.social.content import refresh
-from tests.integration.notifications.unread.conftest import like, unlike
+from tests.integration.notifications.notifications.conftest import like, unlike
 from tests.support.content_api import ask, comment, is_lock_awaited, post
 from tests.support.plaza import World
 from tests.support.stores import add_users, wait_for

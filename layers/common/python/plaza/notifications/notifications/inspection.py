@@ -25,9 +25,9 @@ from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.redis import redis
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.infra.runtime.observability import record
-from plaza.notifications.unread import mysql_lists, queries, recount
-from plaza.notifications.unread.model import COMMENT, FOLLOW, LIKE, UNREAD
-from plaza.notifications.unread.redis_store import drop_unread, unread_key
+from plaza.notifications.notifications import mysql_lists, queries, recount
+from plaza.notifications.notifications.model import COMMENT, FOLLOW, LIKE, UNREAD
+from plaza.notifications.notifications.redis_store import drop_unread, unread_key
 
 _KEY = re.compile(r"\{\d+\}:user:([1-9]\d{0,18}):unread", re.ASCII)
 _UNREAD = "unread"  # ``what`` of a user

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.notifications.unread import mysql_lists, mysql_store
-from plaza.notifications.unread.model import (
+from plaza.notifications.notifications import mysql_lists, mysql_store
+from plaza.notifications.notifications.model import (
     Group,
     GroupCursor,
     ListedGroup,

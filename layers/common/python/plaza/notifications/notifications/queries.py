@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.infra.derived.projections import read_through
-from plaza.notifications.unread import mysql_lists, redis_store
-from plaza.notifications.unread.model import UnreadState
-from plaza.notifications.unread.mysql_lists import read_notified_groups, read_states
-from plaza.notifications.unread.redis_store import unread_key
+from plaza.notifications.notifications import mysql_lists, redis_store
+from plaza.notifications.notifications.model import UnreadState
+from plaza.notifications.notifications.mysql_lists import read_notified_groups, read_states
+from plaza.notifications.notifications.redis_store import unread_key
 
 __all__ = [
     "read_notified_groups",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from plaza.infra.jobs.expiry import Expiry
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.notifications.unread import mysql_lists, mysql_store
+from plaza.notifications.notifications import mysql_lists, mysql_store
 
 KEPT_READ_S = 365 * 86_400
 

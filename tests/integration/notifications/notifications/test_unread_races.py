@@ -23,7 +23,7 @@ from plaza.infra.mysql.driver import SharedTlsConnection
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import Changes
 from plaza.infra.runtime.clock import Deadline
-from plaza.notifications.unread import erasure, list_groups, mark_read, participant
+from plaza.notifications.notifications import erasure, list_groups, mark_read, participant
 from plaza.social.content import commands, mysql_store
 from plaza.social.content.model import Draft, move_of
 from tests.support.consumers import consumer, deadlocks, end, go, make_event

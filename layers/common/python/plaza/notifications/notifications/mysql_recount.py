@@ -11,7 +11,7 @@ from plaza.infra.contexts import offers
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import GroupKey
-from plaza.notifications.unread.mysql_lists import TOTAL_ROWS
+from plaza.notifications.notifications.mysql_lists import TOTAL_ROWS
 
 _JOIN_REACTIONS = """
     LEFT JOIN reaction AS r FORCE INDEX (PRIMARY)

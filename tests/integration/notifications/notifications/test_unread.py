@@ -9,7 +9,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.participants import GroupKey
 from plaza.infra.redis import redis
 from plaza.infra.runtime.clock import Deadline
-from plaza.notifications.unread import (
+from plaza.notifications.notifications import (
     erasure,
     list_groups,
     mark_read,
@@ -19,7 +19,7 @@ from plaza.notifications.unread import (
 )
 from plaza.people.blocks import block_user
 from tests.integration.conftest import Away
-from tests.integration.notifications.unread.conftest import (
+from tests.integration.notifications.notifications.conftest import (
     COMMENT,
     POST,
     USER,
@@ -370,7 +370,7 @@ def test_the_list_has_pages_and_the_newest_notify_first(monkeypatch: pytest.Monk
         if after is None:
             break
     assert seen == [11, 506, 505, 504, 503, 502, 501, 500]
-    monkeypatch.setattr("plaza.notifications.unread.mysql_lists.MAX_MARKED", 3)
+    monkeypatch.setattr("plaza.notifications.notifications.mysql_lists.MAX_MARKED", 3)
     assert mark(page).left == 5
     assert mark(page).left == 2
     assert mark(page) == (page.state._replace(version=page.state.version + 3, unread=0), 0)

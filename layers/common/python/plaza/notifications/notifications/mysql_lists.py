@@ -11,14 +11,14 @@ from itertools import groupby
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import GroupKey
-from plaza.notifications.unread.model import (
+from plaza.notifications.notifications.model import (
     SEQUENCES_PER_EPOCH,
     Group,
     GroupCursor,
     ListedGroup,
     UnreadState,
 )
-from plaza.notifications.unread.mysql_store import GROUP_COLUMNS, group_of
+from plaza.notifications.notifications.mysql_store import GROUP_COLUMNS, group_of
 
 MAX_MARKED = 500
 MAX_COUNTED_ROWS = 50_000  # by one mark

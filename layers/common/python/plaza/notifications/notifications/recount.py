@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import GroupKey
-from plaza.notifications.unread import mysql_lists, mysql_recount, mysql_store
-from plaza.notifications.unread.mysql_recount import CountedGroup, CountedUnread, SizedGroup
+from plaza.notifications.notifications import mysql_lists, mysql_recount, mysql_store
+from plaza.notifications.notifications.mysql_recount import CountedGroup, CountedUnread, SizedGroup
 
 _BELLS_PER_PAGE = 200
 _GROUPS_PER_PAGE = 2_000

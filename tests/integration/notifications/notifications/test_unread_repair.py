@@ -8,9 +8,9 @@ import pytest
 from plaza.core.reactions import FOLLOW, persist
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.notifications.unread import queries, recount
+from plaza.notifications.notifications import queries, recount
 from plaza.operate.reconciliation import orchestrator
-from tests.integration.notifications.unread.conftest import COMMENT, USER, like, unlike
+from tests.integration.notifications.notifications.conftest import COMMENT, USER, like, unlike
 from tests.support.consumers import make_event
 from tests.support.plaza import World
 from tests.support.reconciliations import findings_of, run
