@@ -9,6 +9,7 @@ import pytest
 
 from plaza.core import counters
 from plaza.core.reactions import LIKE, Target, persist, queries
+from plaza.core.targets import refresh as targets_refresh
 from plaza.core.targets.queues import TargetRefresh
 from plaza.infra import contexts
 from plaza.infra.mysql import mysql, participants
@@ -16,7 +17,6 @@ from plaza.infra.queues import announcements
 from plaza.notifications.push.queues import PUSHES
 from plaza.people.blocks import block_user
 from plaza.people.blocks import queries as block_queries
-from plaza.social.content import refresh
 from plaza.social.moderation import reports
 from plaza.social.moderation.model import ReportDraft
 from tests.integration.commerce.flash_sales.test_order_lifecycle import buy
@@ -85,7 +85,7 @@ def test_a_comment_is_counted_refreshed_and_deleted(world: World) -> None:
     post_id = post(OWNER)
     made = comment(post_id, ACTOR)
     mysql.write("UPDATE content SET notified_sequence = NULL WHERE content_id = %s", (made,))
-    refresh.refresh([TargetRefresh("comment", int(made))])
+    targets_refresh.refresh([TargetRefresh("comment", int(made))])
     assert find_notified() == set(), "a comment that waited for an unread counter waits no longer"
     assert counters.read_comments([int(post_id)]) == {int(post_id): 1}
     assert ask("DELETE", f"/comments/{made}", user=ACTOR).status == 204

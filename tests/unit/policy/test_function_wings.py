@@ -19,8 +19,6 @@ from tools.template.wings import (
     wings_used,
 )
 
-# Functions that use contexts of another wing until manifests replace them.
-UNTIL_NOW = {("RefreshProjections", "social")}
 # Queues of core that another wing consumes: without it nothing may be sent to them.
 CONSUMED_ABOVE = {("FollowsQueue", "social")}
 
@@ -33,16 +31,14 @@ def test_a_function_uses_contexts_of_its_wing_and_of_the_shared_ones() -> None:
         for function in read_functions()
         for wing in wings_used(function) - SHARED - {wing_of(function)}
     }
-    assert used == UNTIL_NOW
+    assert used == set()
 
 
 @every_function
 def test_a_function_of_a_shared_wing_uses_no_other(function: Function) -> None:
     """So that what a declared wing says is also what the code does."""
-    others = wings_used(function) - SHARED
-    until_now = {wing for name, wing in UNTIL_NOW if name == function.name}
     if wing_of(function) in SHARED:
-        assert others == until_now
+        assert wings_used(function) <= SHARED
 
 
 def test_every_function_of_the_template_has_a_wing() -> None:

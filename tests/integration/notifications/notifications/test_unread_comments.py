@@ -11,6 +11,7 @@ import pytest
 
 from local.stack.servers import connect_mysql
 from plaza.core.reactions import Target
+from plaza.core.targets import refresh as targets_refresh
 from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.mysql import mysql
 from plaza.infra.redis.errors import RedisDown
@@ -142,7 +143,7 @@ def test_two_refreshes_notify_a_pending_comment_once(
             late = pool.submit(refresh._notify_pending, [int(made)])
             wait_for(lambda: is_lock_awaited(mysql_url), "a refresh waits for the unread counter")
         late.result()
-    refresh.refresh([TargetRefresh("comment", int(made))])
+    targets_refresh.refresh([TargetRefresh("comment", int(made))])
     assert of_comments(post_id) == 1
 
 

@@ -16,6 +16,7 @@ from plaza.core import counters
 from plaza.core.reactions import LIKE, Target, mysql_counts
 from plaza.core.reactions.react import react
 from plaza.core.targets import Existence
+from plaza.core.targets import refresh as targets_refresh
 from plaza.core.targets.queues import TargetRefresh
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
@@ -187,7 +188,7 @@ def test_concurrent_refreshes_count_a_delayed_comment_once(mysql_url: str, world
             key = "post", int(post_id), counters.COMMENT
             counters.add_to_targets(cursor, {key: counters.CounterDelta(3)})
         with ThreadPoolExecutor() as pool:
-            late = pool.submit(refresh.refresh, [TargetRefresh("comment", int(made[0]))])
+            late = pool.submit(targets_refresh.refresh, [TargetRefresh("comment", int(made[0]))])
             wait_for(lambda: is_lock_awaited(mysql_url), "the second refresh waits for the first")
             other.commit()
             late.result()

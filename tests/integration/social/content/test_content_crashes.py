@@ -13,6 +13,7 @@ from plaza.core import counters
 from plaza.core.reactions import LIKE, Target, hydration, react
 from plaza.core.reactions.model import TargetDeleted
 from plaza.core.targets import Existence, announce, lookup, markers
+from plaza.core.targets import refresh as targets_refresh
 from plaza.core.targets.queues import REFRESHES, TargetRefresh
 from plaza.infra.derived import ids
 from plaza.infra.derived.projections import key_of
@@ -185,7 +186,9 @@ def test_a_repeated_creation_projects_what_the_crashed_one_did_not(
 
 def test_a_refresh_of_missing_targets_does_nothing(world: World) -> None:
     before = find_keys()
-    refresh.refresh([TargetRefresh(kind, 999) for kind in ("post", "comment", "review", "user")])
+    targets_refresh.refresh(
+        [TargetRefresh(kind, 999) for kind in ("post", "comment", "review", "user")]
+    )
     for key in set(find_keys()) - set(before):  # a fence against a late projection of blocks
         assert (key.rpartition(":")[2], redis.execute("HKEYS", key)) == ("blocks", ["version"])
     assert mysql.fetch_all("SELECT COUNT(*) FROM counter") == [(0,)]
@@ -197,7 +200,7 @@ def test_late_and_repeated_refreshes_change_nothing(world: World) -> None:
     ask("DELETE", f"/posts/{first}")
     late = [REFRESHES.decode(str(b)) for b in world.queues.take("refreshes")]
     for batch in (late, refreshes, refreshes + late, late + refreshes):
-        refresh.refresh(batch)
+        targets_refresh.refresh(batch)
         as_another_process()
         assert ask("GET", f"/posts/{first}").status == 410
         assert ask("GET", f"/posts/{second}").status == 200
@@ -208,7 +211,7 @@ def test_a_refresh_of_a_user_projects_the_card(world: World) -> None:
     assert cards.read_cards([7])[7].nickname == "user7"
     mysql.write("UPDATE user SET nickname = 'Ada', version = version + 1 WHERE id = 7")
     assert cards.read_cards([7])[7].nickname == "user7"
-    refresh.refresh([TargetRefresh("user", 7)])
+    targets_refresh.refresh([TargetRefresh("user", 7)])
     assert cards.read_cards([7])[7].nickname == "Ada"
 
 
@@ -230,7 +233,7 @@ def test_100_refreshes_take_as_many_statements_as_10(world: World) -> None:
             for n in numbers[:count]
         ]
         with counting_work() as work:
-            refresh.refresh(batch)
+            targets_refresh.refresh(batch)
         costs.append((work.statements, work.round_trips))
     assert costs[1] == costs[2]
     assert max(costs[2]) <= 12
@@ -359,7 +362,9 @@ def test_a_deletion_without_redis_is_projected_when_redis_is_back(
         assert "projection_delayed" in capsys.readouterr().out
         assert ask("GET", f"/posts/{post_id}").status == 410
         with pytest.raises(RedisDown):
-            refresh.refresh([REFRESHES.decode(str(b)) for b in world.queues.messages["refreshes"]])
+            targets_refresh.refresh(
+                [REFRESHES.decode(str(b)) for b in world.queues.messages["refreshes"]]
+            )
     finally:
         redis_server.resume()
     forget()
@@ -448,4 +453,4 @@ def test_the_key_finds_the_text_of_a_commit_whose_reply_was_lost(
 def test_a_refresh_without_mysql_is_retried(world: World, mysql_away: Away) -> None:
     post()
     with mysql_away(), pytest.raises(MysqlDown):
-        refresh.refresh([TargetRefresh("post", 1)])
+        targets_refresh.refresh([TargetRefresh("post", 1)])

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from plaza.core.reactions import FOLLOW, Target, react
+from plaza.core.targets import refresh as targets_refresh
 from plaza.core.targets.queues import REFRESHES
 from plaza.infra.mysql import mysql
 from plaza.infra.queues import sqs
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import connections, redis
-from plaza.social.content import commands, publish, refresh
+from plaza.social.content import commands, publish
 from plaza.social.content import redis_store as content_store
 from plaza.social.content.model import Draft
 from plaza.social.content.queues import FANOUTS, FanOut
@@ -257,7 +258,7 @@ def write() -> int:
 def test_a_post_is_queued_when_created_and_not_again_by_its_refresh(world: World) -> None:
     post_id = write()
     assert world.queues.take(FANOUTS) == [FANOUTS.encode(FanOut(post_id))]
-    refresh.refresh([REFRESHES.decode(str(body)) for body in world.queues.take(REFRESHES)])
+    targets_refresh.refresh([REFRESHES.decode(str(body)) for body in world.queues.take(REFRESHES)])
     assert world.queues.messages[FANOUTS] == []
 
 

@@ -24,7 +24,11 @@ CONTEXTS = (
     Context(
         name="counters", export="counters.export:SECTIONS", remains="counters.mysql_store:REMAINS"
     ),
-    Context(name="targets", export="targets.export:SECTIONS"),
+    Context(
+        name="targets",
+        export="targets.export:SECTIONS",
+        refreshes="targets.refresh:refresh_external",
+    ),
     Context(name="reaction_log", maintains="reaction_log.maintenance:run_maintenance"),
     Context(
         name="event_log",

@@ -10,6 +10,7 @@ CONTEXTS = (
         remains="users.mysql_users:REMAINS",
         commands="users.operator_commands",
         types=("users.mysql_targets:USER",),
+        refreshes="users.cards:refresh_users",
     ),
     Context(
         name="auth",
@@ -17,6 +18,11 @@ CONTEXTS = (
         expires=("auth.expired_sessions:EXPIRY",),
         commands="auth.operator_commands",
     ),
-    Context(name="blocks", export="blocks.export:SECTIONS", erase="blocks.erasure:erase"),
+    Context(
+        name="blocks",
+        export="blocks.export:SECTIONS",
+        erase="blocks.erasure:erase",
+        refreshes="blocks.block_user:repair",
+    ),
     Context(name="follows"),
 )

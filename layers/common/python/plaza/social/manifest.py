@@ -12,6 +12,7 @@ CONTEXTS = (
         remains="content.mysql_store:REMAINS",
         canary="content.canary:make_post",
         listed="content.listed_texts",
+        refreshes="content.refresh:refresh_texts",
         compare=("content.inspection:SHOP_REVIEWS",),
         counts=("content.mysql_counted:COUNTED",),
         types=(

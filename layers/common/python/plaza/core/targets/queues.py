@@ -20,4 +20,4 @@ class TargetRefresh(Struct, frozen=True):
 REFRESHES: Queue[TargetRefresh] = Queue(
     message_codec("refreshes", TargetRefresh), batch_size=100, window_s=1
 )
-"""Targets to refresh in Redis; content consumes it."""
+"""Targets to refresh in Redis; ``refresh`` consumes it."""

@@ -8,7 +8,7 @@ If the process ends in between, the announced refresh repeats the rest (``repair
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from plaza.core.reactions import FOLLOW, Target, queries, react
 from plaza.core.targets import announce
@@ -64,13 +64,14 @@ def unblock(user_id: int, actor_id: int) -> bool:
     return was_blocked
 
 
-def repair(user_ids: Sequence[int]) -> None:
-    """Repeat what changes of blocks by these users may have missed: drop their projections, and end
-    the stored follows between blocked users.
+def repair(targets: Iterable[tuple[str, int]]) -> None:
+    """Repeat what changes of blocks by the users among announced ``targets`` may have missed: drop
+    their projections, and end the stored follows between blocked users.
 
     Two statements and one round trip, and one reaction for each such follow: only a process that
     ended leaves one. Raises MysqlDown, RedisDown, QueueDown.
     """
+    user_ids = [target_id for target_type, target_id in targets if target_type == "user"]
     if not user_ids:
         return
     _drop_projections(user_ids)

@@ -52,6 +52,12 @@ def refresh_cards(user_ids: Iterable[int]) -> None:
     redis_store.store_zones(mysql_users.read_zones(ids), create=False)
 
 
+def refresh_users(targets: Iterable[tuple[str, int]]) -> None:
+    """Update existing projections of the users among announced ``targets``."""
+    if user_ids := [target_id for target_type, target_id in targets if target_type == "user"]:
+        refresh_cards(user_ids)
+
+
 def read_cards_as(user_ids: Iterable[int], actor_id: int | None) -> dict[int, Card]:
     """Return the cards for a caller: as ``read_cards``; for an anonymous one, cards of hot users up
     to 2 s late."""

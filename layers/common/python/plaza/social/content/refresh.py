@@ -2,43 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from plaza.core import counters
 from plaza.core.reactions import Target, hydration
 from plaza.core.reactions.kinds import CONTENT_TYPES
 from plaza.core.switches import refresh as switches_refresh
-from plaza.core.targets import Visibility, external_targets, markers
-from plaza.core.targets.queues import REFRESHES, TargetRefresh
-from plaza.core.targets.types import EXTERNAL, TypedId
+from plaza.core.targets import Visibility, markers
+from plaza.core.targets.types import TypedId
 from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import Changes
 from plaza.infra.queues import announcements
 from plaza.infra.runtime.observability import record
-from plaza.people.blocks import block_user
-from plaza.people.users import cards
 from plaza.social.content import mysql_store, publish, redis_store
 from plaza.social.content.model import StoredText, move_of
 
-__all__ = ["REFRESHES", "project_texts", "refresh"]
 
-
-@REFRESHES.consumer
-def refresh(refreshes: Sequence[TargetRefresh]) -> None:
-    """Write the projections of the targets again; missing targets are skipped.
-
-    Safe to repeat, in any order. Statements and round trips do not grow with the number of targets.
-    Raises MysqlDown, RedisDown, QueueDown.
-    """
-    unique = set(refreshes)
-    of_app = {(item.type, item.id) for item in unique if item.type in EXTERNAL}
-    if of_app:
-        _project_external(of_app)
-    stored = mysql_store.read(
-        {Target(item.type, item.id) for item in unique if item.type in CONTENT_TYPES}
-    )
+def refresh_texts(targets: Sequence[TypedId]) -> None:
+    """Project the posts, comments and reviews among announced ``targets``."""
+    stored = mysql_store.read({Target(*target) for target in targets if target[0] in CONTENT_TYPES})
     _apply_delayed_counts(
         {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
     )
@@ -47,20 +31,6 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     publish.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
     )
-    users = sorted(item.id for item in unique if item.type == "user")
-    cards.refresh_cards(users)
-    block_user.repair(users)
-    record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
-
-
-def _project_external(targets: Collection[TypedId]) -> None:
-    """Mark deleted targets of the app, and read their notifications. One statement and a round
-    trip; two statements, a transaction an owner and a round trip more if some were deleted."""
-    owners = external_targets.refresh(targets)
-    if owners:
-        participants.clear((*target, owner_id) for target, owner_id in owners.items())
-        participants.refresh(sorted(set(owners.values())))
-        announcements.announce_notified(set(owners.values()))
 
 
 def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
