@@ -106,7 +106,7 @@ def find_changes(before: State, after: State) -> list[str]:
             changes.append(f"cache {_find_name(int(of_kind))}: {old or 0} -> {new} values")
         elif kind != "cache" and old != new and not (kind == "logger" and old is None):
             changes.append(f"{name}: {old!r} -> {new!r}")
-    return changes
+    return sorted(changes)  # ids of caches have no order
 
 
 def _count_kept(kept: Any) -> int:
