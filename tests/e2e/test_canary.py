@@ -47,6 +47,7 @@ def test_a_session_that_ended_fails_with_its_status(base_url: str, post_id: str)
     assert failure.value.status in CANARY["RENEWABLE"]
 
 
+@pytest.mark.quiet  # late, when each schedule of a minute has run
 def test_schedules_of_the_stack_report_that_they_ran(stack: Stack) -> None:
     log = stack.directory / "logs" / "functions" / "PublishUnsent.log"
 

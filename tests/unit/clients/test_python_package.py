@@ -134,6 +134,7 @@ problems.SoldOutt
 """
 
 
+@pytest.mark.deep
 def test_its_types_are_strict_from_outside_and_find_each_mistake(
     outside: Path, tmp_path: Path
 ) -> None:

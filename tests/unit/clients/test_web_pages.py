@@ -95,6 +95,7 @@ def test_styles_have_no_left_and_no_right() -> None:
         assert [match[0].strip() for match in sides.finditer(sheet.read_text())] == [], sheet
 
 
+@pytest.mark.deep
 @needs_npm_packages
 def test_the_pages_are_typed_strictly() -> None:
     run_node(MODULES / "typescript" / "bin" / "tsc", "--project", WEB)
