@@ -409,6 +409,24 @@ def test_a_failed_erasure_does_not_stop_the_others(
     assert due == [1]
 
 
+def test_reactions_to_a_type_that_was_left_out_stop_no_erasure(plaza: World) -> None:
+    add_users(7)
+    mysql.write(
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
+        " VALUES ('song', 77, 'like', 7, 1, 1795169730000000)"
+    )
+    erase_now(7)
+    run_until_erased(plaza, 7)
+    let_pass_be_due(7, KEPT_OPEN_S + 1)
+    erase.run_passes()
+    [closed] = erasures.read_latest(1)
+    assert closed.state == "closed"
+    let_pass_be_due(7, KEPT_OPEN_S)
+    erase.run_passes()
+    [unchanged] = erasures.read_latest(1)
+    assert unchanged.closed_at == closed.closed_at, "it is not opened again each day"
+
+
 @pytest.mark.parametrize("is_imported", [False, True], ids=["phone", "imported identity"])
 def test_a_login_that_is_added_during_a_deletion_is_of_no_missing_user(
     plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch, is_imported: bool

@@ -20,6 +20,7 @@ from plaza.core.reactions.model import (
     Target,
 )
 from plaza.core.reactions.mysql_sorted_lists import select_rows
+from plaza.core.targets.types import TYPES
 from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 
@@ -27,11 +28,13 @@ VERSIONS_PER_EPOCH = 2**40
 EPOCH_NOW = f"(SELECT epoch FROM log_barrier WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 _ROW = ("r.target_id", "r.actor_id", "r.state", "r.version", "r.notified_sequence")
 _KINDS = ", ".join(f"'{kind}'" for kind in KINDS)
+_TYPES = ", ".join(f"'{target_type}'" for target_type in TYPES)  # an erasure finds no other target
 REMAINS = f"""
 EXISTS (
   SELECT 1
   FROM reaction FORCE INDEX (by_actor)
   WHERE actor_id = {{user_id}}
+    AND target_type IN ({_TYPES})
     AND kind IN ({_KINDS})
     AND state = 1
 )

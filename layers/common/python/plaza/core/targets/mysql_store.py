@@ -42,7 +42,11 @@ def owners_of(
     targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
 ) -> dict[tuple[str, int], int]:
     """Return the owner of each of ``targets`` from the rows of ``select_owners``."""
-    return {target: target[1] for target in targets if not TYPES[target[0]].selects.owners} | {
+    return {
+        target: target[1]
+        for target in targets
+        if (declared := TYPES.get(target[0])) and not declared.selects.owners
+    } | {
         (target_type, target_id): owner
         for target_type, packed in rows
         for target_id, owner in sql.split_rows(packed)
@@ -59,11 +63,12 @@ def _fetch(
 def _select(
     what: Literal["existing", "owners", "hidden"], targets: Collection[tuple[str, int]]
 ) -> str:
-    """Return the SELECTs of the types of ``targets`` as one, "" without any."""
+    """Return the SELECTs of the types of ``targets`` as one, "" without any. Rows may name a type
+    that this deployment left out: it has none."""
     return " UNION ALL ".join(
         [
             select.format(type=target_type, ids=ids)
             for target_type, ids in sql.render_ids_by_type(targets).items()
-            if (select := getattr(TYPES[target_type].selects, what))
+            if (declared := TYPES.get(target_type)) and (select := getattr(declared.selects, what))
         ]
     )
