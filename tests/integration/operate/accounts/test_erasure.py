@@ -409,6 +409,28 @@ def test_a_failed_erasure_does_not_stop_the_others(
     assert due == [1]
 
 
+def test_a_context_that_fails_keeps_no_other_one_from_erasing(
+    account: Account, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise ValueError("a bug")
+
+    erase_now(account.id)
+    plaza.queues.drain()
+    mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'back')", (account.id,))
+    with monkeypatch.context() as patch:
+        patch.setattr(content_erasure, "erase", fail)
+        let_pass_be_due(account.id)
+        with pytest.raises(ValueError, match="a bug"):
+            erase.run_passes()
+    plaza.queues.drain()
+    assert mysql.fetch_all("SELECT 1 FROM user WHERE id = %s", (account.id,)) == []
+    assert mysql.fetch_all("SELECT 1 FROM content WHERE author_id = %s", (account.id,)) != []
+    [erasure] = erasures.read_latest(1)
+    assert erasure.erased_at is None
+    run_until_erased(plaza, account.id)
+
+
 def test_reactions_to_a_type_that_was_left_out_stop_no_erasure(plaza: World) -> None:
     add_users(7)
     mysql.write(

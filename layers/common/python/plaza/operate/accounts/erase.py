@@ -15,6 +15,7 @@ from collections.abc import Callable
 from functools import partial
 
 from plaza.infra.contexts import offers
+from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.people.auth import request_erasure, session_end
@@ -79,12 +80,14 @@ def _settle(closed: ClosedUser, deadline: Deadline) -> bool:
 
 
 def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
-    """Run a pass; return whether it reached its end before the deadline."""
+    """Run a pass; return whether it reached its end before the deadline. Raises the first error
+    after all contexts have run."""
     user_id = erasure.user_id
     erased = session_end.erase(user_id)  # first: a session could write again
-    # From the top wing down: rows are erased before the rows that they need.
-    for _, erase in reversed([*offers("erase")]):
-        erased += erase(user_id, deadline)
+    # From the top wing down: rows are erased before the rows that they need. A context that fails
+    # keeps no other one from erasing: the profile is among the last.
+    jobs = {name: partial(erase, user_id, deadline) for name, erase in reversed([*offers("erase")])}
+    erased += sum(run_jobs(jobs, run=0).values())
     if deadline.has_passed:
         return False
     erasures.end_pass(user_id, clean=erased == 0)
