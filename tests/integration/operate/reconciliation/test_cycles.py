@@ -280,6 +280,35 @@ def _thread(work: object) -> Iterator[None]:
         assert not thread.is_alive()
 
 
+# ---------------------------------------------------------------- a wing that a deploy left out
+
+
+def test_an_open_run_ends_without_the_parts_of_a_wing_that_was_left_out(world: World) -> None:
+    run_id = orchestrator.start()
+    for name in ("songs", "changed:songs"):
+        mysql_runs.add_part(run_id, name)
+    mysql.write(
+        "INSERT INTO reconciliation_suspect"
+        " (run_id, check_kind, what, target_type, target_id, observed)"
+        " VALUES (%s, 'list', 'songs', 'user', 1, '')",
+        (run_id,),
+    )
+    assert run(world).run_id == run_id
+    report = orchestrator.read_report(run_id)
+    assert report.ended_at is not None
+    assert report.differing == 0
+
+
+def test_the_cycle_of_a_wing_that_was_left_out_is_not_late(world: World) -> None:
+    mysql.write(
+        "INSERT INTO reconciliation_cycle (name, resume_after, expected, compared, began_at)"
+        " VALUES ('songs', '7', 9, 3, NOW(6))"
+    )
+    pass_time(60)
+    run(world)
+    assert cycles.read_progress()["cycle_late_h"] == 0
+
+
 # ---------------------------------------------------------------- interruptions, clocks
 
 

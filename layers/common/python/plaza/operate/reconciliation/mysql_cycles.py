@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 from plaza.infra.derived.comparisons import RunPart, StepResult
-from plaza.infra.mysql import mysql
+from plaza.infra.mysql import mysql, sql
 from plaza.infra.mysql.mysql import Cursor
 from plaza.operate.reconciliation.model import Cycle
 
@@ -47,8 +47,8 @@ def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
     """Begin the cycles that have ended, and continue the others. ``expected``: name -> about how
     many subjects the cycle has.
 
-    A cycle that began in the future, because MySQL's clock was set back, begins now. Two
-    statements.
+    A cycle that began in the future, because MySQL's clock was set back, begins now. A cycle
+    without expected subjects ends: a deploy left out its wing. Two statements.
     """
     cursor.executemany(
         """
@@ -58,13 +58,18 @@ def begin(cursor: Cursor, expected: Mapping[str, int]) -> None:
         """,
         sorted(expected.items()),
     )
+    names = [*expected]
+    marks = sql.placeholders(len(names))
     cursor.execute(
-        """
+        f"""
         UPDATE reconciliation_cycle
-        SET compared = IF(resume_after = '', 0, compared), began_at = UTC_TIMESTAMP(6)
+        SET resume_after = IF(name IN ({marks}), resume_after, ''),
+            compared = IF(resume_after = '', 0, compared), began_at = UTC_TIMESTAMP(6)
         WHERE resume_after = ''
            OR began_at > UTC_TIMESTAMP(6)
-        """
+           OR name NOT IN ({marks})
+        """,
+        [*names, *names],
     )
 
 

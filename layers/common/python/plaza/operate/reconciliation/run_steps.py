@@ -26,6 +26,7 @@ from plaza.infra.derived.comparisons import (
     Suspect,
 )
 from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.observability import record_unknown
 from plaza.operate.reconciliation import cycles, declared, mysql_runs, redis_scan
 from plaza.operate.reconciliation.cycles import CHANGED
 from plaza.operate.reconciliation.model import MAX_FINDINGS_PER_MESSAGE, NewPart, RepairFindings
@@ -70,7 +71,8 @@ def execute(part: RunPart) -> StepResult:
             return _recheck_suspects(part.run_id, int(part.cursor or 0))
         case "repairs":
             return _send_repairs(part.run_id, int(part.cursor or 0))
-    raise LookupError(f"unknown part {part.name}")
+    record_unknown("reconciliation_part.part", part.name)  # a deploy left out its wing
+    return StepResult(part.cursor, is_last=True)
 
 
 def list_added(name: str) -> tuple[str, ...]:
@@ -148,7 +150,8 @@ def _recheck_states(suspects: Sequence[Suspect]) -> tuple[list[Finding], int]:
 
 
 def _recheck_lists(suspects: Sequence[Suspect]) -> tuple[list[Finding], int]:
-    first = {suspect.subject: suspect.observed for suspect in suspects}
+    known = declared.lists()
+    first = {s.subject: s.observed for s in suspects if s.subject.what in known}
     differing = {
         s: state for s, state in declared.compare_lists(list(first)).items() if state.differences
     }
