@@ -123,6 +123,22 @@ def test_types_of_a_wing_that_is_off_do_not_exist() -> None:
     assert json.loads(completed.stdout) == [["user", "article"], ["article"], ["user"], [], 1]
 
 
+def test_an_app_may_have_posts_of_its_own_without_the_wing_social() -> None:
+    code = (
+        "import json; from plaza.core.reactions.kinds import CONTENT_TYPES, LIKE;"
+        "print(json.dumps([[*CONTENT_TYPES], [*LIKE.targets]]))"
+    )
+    env = os.environ | {
+        "PLAZA_KINDS": "",
+        "PLAZA_WINGS_OFF": "social",
+        "PLAZA_TARGET_TYPES": '{"post": {"create": "server"}}',
+    }
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
+    assert json.loads(completed.stdout) == [[], ["post"]], "no text of Plaza, and no route of one"
+
+
 def test_targets_of_an_unknown_type_have_no_description() -> None:
     users = [("user", 7), ("song", 1)]
     assert descriptions.describe_all(users) == {("user", 7): Description("7")}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plaza.core.targets.types import EXTERNAL, TYPES
+from plaza.core.targets.types import EXTERNAL, OWN
 from plaza.infra.http.requests import PathText
 from plaza.infra.runtime.settings import BadSettings, parse_objects
 
@@ -26,7 +26,7 @@ class KindName(PathText):
     NOUN = "a kind of reaction"
 
 
-CONTENT_TYPES = frozenset({"post", "comment", "review"} & TYPES.keys())
+CONTENT_TYPES = frozenset({"post", "comment", "review"} & OWN.keys())
 """Texts; none in a deployment without the wing that stores them."""
 _TARGETS = CONTENT_TYPES | EXTERNAL.keys()
 MAX_ADDED = 8
