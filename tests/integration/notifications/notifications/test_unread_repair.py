@@ -6,9 +6,10 @@ from __future__ import annotations
 import pytest
 
 from plaza.core.reactions import FOLLOW, persist
+from plaza.infra.derived.comparisons import Finding, Subject
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
-from plaza.notifications.notifications import queries, recount
+from plaza.notifications.notifications import inspection, queries, recount
 from plaza.operate.reconciliation import orchestrator
 from tests.integration.notifications.notifications.conftest import COMMENT, USER, like, unlike
 from tests.support.consumers import make_event
@@ -62,6 +63,29 @@ def test_a_wrong_unread_is_found_and_repaired(damage: str, notified: World) -> N
     assert queries.read_unread(OWNER).unread == unread()[1]
     reasons = reconcile(notified)
     assert not {name for name in reasons if name.startswith("unread")}
+
+
+def test_groups_of_a_type_that_was_left_out_are_not_compared(plaza: World) -> None:
+    add_group_of_songs()
+    assert "unread-fresh" not in reconcile(plaza)
+
+
+def test_a_finding_about_a_type_that_was_left_out_stops_no_repair(plaza: World) -> None:
+    """Given a run that was open when a deploy left out the wing of the type."""
+    add_group_of_songs()
+    [repair] = inspection.COUNTERS.repairs
+    assert repair.repair([Finding("unread-fresh", Subject("unread-like", "song", 5), "")]) == 0
+    assert mysql.fetch_all("SELECT fresh FROM notification_group") == [(2,)]
+    assert mysql.fetch_all("SELECT 1 FROM counter WHERE target_type = 'song'") == []
+
+
+def add_group_of_songs() -> None:
+    mysql.write("INSERT INTO unread_counter (user_id, sequence, unread) VALUES (7, 5, 1)")
+    mysql.write(
+        "INSERT INTO notification_group (user_id, kind, subject_type, subject_id, fresh,"
+        " read_sequence, changed, shown_sequence, fresh_after, is_open, changed_at, changed_on)"
+        " VALUES (7, 'like', 'song', 5, 2, 0, 5, 0, 2, 1, NOW(6), NOW())"
+    )
 
 
 def test_a_like_after_the_repair_of_a_sequence_notifies(notified: World) -> None:

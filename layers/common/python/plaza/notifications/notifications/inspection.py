@@ -130,17 +130,16 @@ def _repair(findings: Sequence[Finding]) -> int:
 
     def work(cursor: Cursor) -> tuple[set[int], int]:
         owners = lookup.read_owners(cursor, sorted({key[:2] for key in kinds}))
-        if kinds:
-            counters.lock_targets(cursor, sorted(kinds))
-        keys = [
-            GroupKey(owners[target], key[2], *target)
-            for key in kinds
-            if (target := key[:2]) in owners
-        ]
+        # A type that the deployment left out has none.
+        owned = sorted(key for key in kinds if key[:2] in owners)
+        if owned:
+            counters.lock_targets(cursor, owned)
+        keys = [GroupKey(owners[key[:2]], key[2], *key[:2]) for key in owned]
         return {*users, *owners.values()}, recount.repair(cursor, users, keys)
 
     recounted, corrected = counters.run_in_transaction(work)
-    queries.refresh_projections(sorted(recounted))
+    if recounted:
+        queries.refresh_projections(sorted(recounted))
     record("unread_repaired", {"notifications_corrected": corrected}, findings=len(findings))
     return 0
 

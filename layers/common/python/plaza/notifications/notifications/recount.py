@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from plaza.core.targets.types import TYPES
 from plaza.infra.mysql.mysql import Cursor
 from plaza.infra.mysql.participants import GroupKey
 from plaza.notifications.notifications import mysql_lists, mysql_recount, mysql_store
@@ -76,7 +77,9 @@ def compare_groups(after_id: int) -> ComparedGroups:
     behind: dict[int, int] = {}
     rows, users, last_id = 0, 0, after_id
     for user_id, groups in groups_of.items():
-        chosen = [g for g in groups if g.is_new or g.key.subject_id % SAMPLED == 0]
+        # Groups of types that the deployment left out have no rows that it knows.
+        known = [group for group in groups if group.key.subject_type in TYPES]
+        chosen = [g for g in known if g.is_new or g.key.subject_id % SAMPLED == 0]
         if keys and (len(keys) + len(chosen) > MAX_COMPARED or rows + _sum_rows(chosen) > MAX_ROWS):
             is_last = False
             break
@@ -115,7 +118,7 @@ def repair(cursor: Cursor, user_ids: Collection[int], keys: Collection[GroupKey]
     A repaired group with something fresh is open, so that a mark reads it. Seven statements.
     """
     users = sorted({*user_ids, *(key.user_id for key in keys)})
-    unread_counters = mysql_store.lock_existing(cursor, users)
+    unread_counters = mysql_store.lock_existing(cursor, users) if users else {}
     if not unread_counters:
         return 0
     corrected = mysql_recount.correct_unread(cursor, unread_counters)
