@@ -11,7 +11,6 @@ from plaza.core import counters
 from plaza.core.reactions import LIKE, Target, persist, queries
 from plaza.core.targets import refresh as targets_refresh
 from plaza.core.targets.queues import TargetRefresh
-from plaza.infra import contexts
 from plaza.infra.mysql import mysql, participants
 from plaza.infra.queues import announcements
 from plaza.notifications.push.queues import PUSHES
@@ -26,6 +25,7 @@ from tests.support.content_api import ask, comment, post
 from tests.support.plaza import World
 from tests.support.stores import add_users
 from tests.support.unread import turn_on
+from tests.support.wings import without
 
 OWNER, ACTOR = 7, 8
 
@@ -36,22 +36,12 @@ def world(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     add_users(OWNER, ACTOR)
     turn_on()
     monkeypatch.setenv("PLAZA_PUSH_PUBLIC_KEY", "A" * 87)
-    monkeypatch.setenv(contexts.WINGS_OFF, "notifications")
-    forget_wings()
-    try:
+    with without("notifications"):
         yield plaza
         plaza.queues.drain()
         assert mysql.fetch_all("SELECT * FROM unread_counter") == []
         assert mysql.fetch_all("SELECT * FROM notification_group") == []
         assert find_notified() == set()
-    finally:
-        monkeypatch.undo()
-        forget_wings()
-
-
-def forget_wings() -> None:
-    contexts.list_wings.cache_clear()
-    contexts.list_contexts.cache_clear()
 
 
 def find_notified() -> set[int]:

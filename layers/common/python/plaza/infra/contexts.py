@@ -52,6 +52,7 @@ class Context(NamedTuple):  # a dataclass takes 1 ms more of each cold start
     may_review: str | None = None  # whether a user may name an order in a review
     review_totals: str | None = None  # module: how many reviews, and the sum of their scores
     listed: str | None = None  # module: texts of targets in lists of reactions
+    follows: str | None = None  # consumes changed follows, which are sent to no queue without it
     refreshes: str | None = None  # projects announced targets: takes (type, id) of all types
     participates: str | None = None  # a module (infra.mysql.participants)
     announces: str | None = None  # a module (infra.queues.announcements)

@@ -28,6 +28,7 @@ CONTEXTS = (
         name="feed",
         export="feed.export:SECTIONS",
         erase="feed.erasure:erase",
+        follows="feed.apply_follows:apply_follow_changes",
         compare=("feed.inspection:INBOXES", "feed.inspection:CELEBRITY_POSTS"),
     ),
     Context(

@@ -41,6 +41,7 @@ from plaza.core.reactions.queues import (
 from plaza.core.reactions.term_guard import Masters
 from plaza.core.switches import refresh as switches_refresh
 from plaza.core.targets import lookup
+from plaza.infra.contexts import list_offers
 from plaza.infra.mysql import mysql, participants
 from plaza.infra.mysql.mysql import Cursor, MysqlDown
 from plaza.infra.mysql.participants import Changes, GroupKey, Move
@@ -206,8 +207,10 @@ def _record_lag(changed_us: Sequence[int]) -> None:
 
 def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
     """Send all follows of the batch, changed or not: a consumer that saved them before may have
-    been killed before it sent them. What SQS refuses is stored in MySQL for the sweeper. Raises
-    MysqlDown then."""
+    been killed before it sent them. None without a context that consumes them. What SQS refuses is
+    stored in MySQL for the sweeper. Raises MysqlDown then."""
+    if not any(list_offers("follows")):
+        return
     pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
     for start in range(0, len(pairs), MAX_PAIRS):
         part = pairs[start : start + MAX_PAIRS]
