@@ -39,6 +39,7 @@ from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.codec import MAX_ID
 from plaza.operate.reconciliation import (
+    declared,
     mysql_runs,
     orchestrator,
     repair,
@@ -786,6 +787,15 @@ def test_likes_of_a_review_without_a_counter_are_repaired(crowd: World) -> None:
     mysql.write("UPDATE content SET likes = 5 WHERE content_id = 10")
     assert findings_of(run(crowd)) == {("review_likes", "review_likes", "review:10")}
     assert run(crowd).differing == 0
+
+
+def test_what_no_comparison_repairs_is_reported_as_not_repaired(
+    crowd: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mysql.write(f"UPDATE counter SET total = 12 {LIKES_OF_7}")
+    monkeypatch.setattr(declared, "list_repairs", list)
+    report = run(crowd)
+    assert (report.differing, report.repaired, report.is_resolved) == (2, 0, False)
 
 
 @contextlib.contextmanager

@@ -31,15 +31,16 @@ def _repair(finding_ids: Collection[int]) -> None:
     findings = mysql_runs.read_findings(finding_ids)
     if not findings:
         return
-    corrected = 0
+    corrected, handled = 0, set[int]()
     for of in declared.list_repairs():
-        chosen = [
-            f
-            for f in findings.values()
+        chosen = {
+            finding_id: f
+            for finding_id, f in findings.items()
             if f.subject.what in of.subjects or f.subject[:2] == of.copied_from
-        ]
-        corrected += of.repair(chosen) if chosen else 0
-    repaired = mysql_runs.mark_repaired(findings)
+        }
+        corrected += of.repair([*chosen.values()]) if chosen else 0
+        handled |= chosen.keys()
+    repaired = mysql_runs.mark_repaired(handled) if handled else 0
     record(
         "drift_repaired",
         {"drift_repaired": repaired, "counters_corrected": corrected},
