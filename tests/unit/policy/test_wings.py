@@ -20,10 +20,12 @@ from plaza.infra.contexts import (
     Context,
     list_contexts,
     list_offers,
+    list_wings,
     load,
     offers,
 )
 from tests.support.tables import TABLES
+from tests.support.wings import without
 from tests.unit.policy.modules import CONTEXTS, FUNCTIONS, LAYER, PLAZA
 from tests.unit.policy.test_owned_data import texts_of, words_after
 from tests.unit.policy.test_rooms import MODULES, imported_by
@@ -91,6 +93,18 @@ def test_what_a_manifest_names_exists(relation: str) -> None:
     for wing, context, name in list_offers(relation):
         assert name.partition(":")[0].partition(".")[0] == context, f"{name} is of another context"
         assert load(wing, name) is not None
+
+
+def test_the_wings_that_are_off_are_known() -> None:
+    with without(" social", "commerce "):
+        assert list_wings() == tuple(w for w in WINGS if w not in ("social", "commerce"))
+    with without("sociable"), pytest.raises(ValueError, match="sociable"):
+        list_wings()
+
+
+def test_one_context_participates() -> None:
+    """Rows of reactions and comments have one column for what a participant returns."""
+    assert len(list(offers("participates"))) == 1
 
 
 def test_reading_all_manifests_loads_few_modules() -> None:

@@ -62,9 +62,14 @@ class Context(NamedTuple):  # a dataclass takes 1 ms more of each cold start
 
 @cache
 def list_wings() -> tuple[str, ...]:
-    """Return the wings of this deployment, from the ground up."""
-    off = os.environ.get(WINGS_OFF, "").split(",")
-    return tuple(wing for wing in WINGS if wing not in OPTIONAL or wing not in off)
+    """Return the wings of this deployment, from the ground up. Raises ValueError for a name that is
+    no optional wing."""
+    off = {name.strip() for name in os.environ.get(WINGS_OFF, "").split(",")} - {""}
+    if unknown := off - set(OPTIONAL):
+        raise ValueError(
+            f"{WINGS_OFF} has {sorted(unknown)}; only {', '.join(OPTIONAL)} can be off"
+        )
+    return tuple(wing for wing in WINGS if wing not in off)
 
 
 @cache
