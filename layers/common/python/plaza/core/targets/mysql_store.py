@@ -39,14 +39,12 @@ def select_owners(targets: Collection[tuple[str, int]]) -> str:
 
 
 def owners_of(
-    targets: Iterable[tuple[str, int]], rows: Iterable[mysql.Row]
+    targets: Collection[tuple[str, int]], rows: Iterable[mysql.Row]
 ) -> dict[tuple[str, int], int]:
     """Return the owner of each of ``targets`` from the rows of ``select_owners``."""
-    return {
-        target: target[1]
-        for target in targets
-        if (declared := TYPES.get(target[0])) and not declared.selects.owners
-    } | {
+    named = {target_type for target_type, _ in targets} & TYPES.keys()
+    own = {name for name in named if not TYPES[name].selects.owners}
+    return {target: target[1] for target in targets if target[0] in own} | {
         (target_type, target_id): owner
         for target_type, packed in rows
         for target_id, owner in sql.split_rows(packed)
